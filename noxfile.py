@@ -1,0 +1,106 @@
+"""Every check of the project, each in an environment of its own.
+
+``nox`` runs all of them. The frameworks that cannot live beside each other have an environment
+each: one file under ``tests/environments/``, named after the folder of tests that it is for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import nox
+
+HERE = Path(__file__).parent
+ENVIRONMENTS = sorted((HERE / "tests" / "environments").glob("*.txt"))
+PYTHON = "3.11"
+# A browser for the web view, and what evaluates the Prometheus rules: package -> its command.
+DEBIAN = {
+    "chromium": "chromium",
+    "prometheus": "promtool",
+    "prometheus-alertmanager": "prometheus-alertmanager",
+}
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv"
+nox.options.error_on_external_run = True
+# The framework environments are quick; the main tests come last, so that their result is read last.
+nox.options.sessions = ["lint", "framework", "tests"]
+
+
+@nox.session(python=PYTHON)
+def lint(session: nox.Session) -> None:
+    """Check style, formatting, types and spelling."""
+    _install(session, ".[all,demo]", groups=["lint", "typing", "test"])
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
+    session.run("codespell")
+
+
+@nox.session(python=PYTHON)
+@nox.parametrize("environment", [nox.param(file, id=file.stem) for file in ENVIRONMENTS])
+def framework(session: nox.Session, environment: Path) -> None:
+    """Test one framework's instrumentation with one version of it."""
+    overrides = environment.with_suffix(".overrides")
+    _install(
+        session,
+        ".",
+        "-r",
+        str(environment),
+        *(("--overrides", str(overrides)) if overrides.exists() else ()),
+        groups=["test"],
+        constrained=False,
+    )
+    name = environment.stem.split("-")[0]
+    folder = HERE / "tests" / "instrumentations" / name
+    planted = HERE / "tests" / "judge" / "planted" / f"test_planted_{name}.py"
+    # What the instrumentation makes of runs with planted faults; the OpenAI client alone has none.
+    ours = [str(path) for path in (folder, planted) if path.exists()]
+    _pytest(session, *(session.posargs or ours))
+
+
+@nox.session(python=PYTHON)
+def tests(session: nox.Session) -> None:
+    """Run all tests that need no environment of their own."""
+    _debian_packages(session)
+    _install(session, ".[all,demo]", groups=["test", "frameworks", "browser"])
+    _pytest(session, *session.posargs)
+
+
+@nox.session(python=PYTHON)
+def constraints(session: nox.Session) -> None:
+    """Pin the newest versions of everything into constraints.txt; not part of the checks."""
+    session.install("uv")
+    session.run(
+        *("uv", "pip", "compile", "pyproject.toml", "--upgrade", "--all-extras"),
+        *("--group", "dev", "--group", "frameworks", "--group", "browser"),
+        *("--python-version", PYTHON),
+        *("--no-annotate", "--custom-compile-command", "nox -s constraints"),
+        *("--output-file", "constraints.txt"),
+        silent=True,
+    )
+
+
+def _install(
+    session: nox.Session, project: str, *more: str, groups: list[str], constrained: bool = True
+) -> None:
+    """Install the project and dependency groups; the old pip of some machines knows no groups."""
+    named = [part for group in groups for part in ("--group", group)]
+    pinned = ["-c", "constraints.txt"] if constrained else []
+    session.install("-e", project, *more, *named, *pinned)
+
+
+def _debian_packages(session: nox.Session) -> None:
+    """Install what tests use beside Python packages; without it they skip and say why."""
+    missing = [package for package, command in DEBIAN.items() if shutil.which(command) is None]
+    if missing and shutil.which("apt-get") and os.geteuid() == 0:
+        session.run("apt-get", "update", "-q", external=True, silent=True)
+        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        install = ("apt-get", "install", "-y", "-q", "--no-install-recommends", *missing)
+        session.run(*install, external=True, silent=True, env=quiet)
+
+
+def _pytest(session: nox.Session, *arguments: str) -> None:
+    session.run("pytest", *arguments, env={"PYTHONDONTWRITEBYTECODE": "1"})
