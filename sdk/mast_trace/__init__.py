@@ -1,0 +1,66 @@
+"""mast-trace: see why a multi-agent LLM run failed.
+
+::
+
+    import mast_trace
+
+    mast_trace.instrument()
+
+records the runs of every supported agent framework that is installed. `run`, `agent`, `tool` and
+`message` do the same for hand-made agents. Importing this package loads nothing else; what a name
+needs is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mast_trace._instrument import flush, instrument, uninstrument
+    from mast_trace._manual import agent, message, record_outcome, run, tool
+    from mast_trace._report import InstrumentReport
+
+    __version__: str
+
+_HOMES = {
+    "InstrumentReport": "mast_trace._report",
+    "agent": "mast_trace._manual",
+    "flush": "mast_trace._instrument",
+    "instrument": "mast_trace._instrument",
+    "message": "mast_trace._manual",
+    "record_outcome": "mast_trace._manual",
+    "run": "mast_trace._manual",
+    "tool": "mast_trace._manual",
+    "uninstrument": "mast_trace._instrument",
+}
+
+__all__ = [
+    "InstrumentReport",
+    "__version__",
+    "agent",
+    "flush",
+    "instrument",
+    "message",
+    "record_outcome",
+    "run",
+    "tool",
+    "uninstrument",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("mast-trace")
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

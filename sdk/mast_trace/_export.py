@@ -1,0 +1,136 @@
+"""Takes ended spans from the agents' threads: at exit, across forks, in recycled workers."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+import weakref
+from typing import TYPE_CHECKING
+
+from opentelemetry.sdk.trace import SpanProcessor
+
+from mast_trace._delivery import Limits
+from mast_trace._transport import open_transport
+from mast_trace._worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opentelemetry.sdk.trace import ReadableSpan
+
+    from mast_trace._delivery import Delivered
+    from mast_trace._settings import Settings
+    from mast_trace._transport import Transport
+
+_queues: weakref.WeakSet[SpanQueue] = weakref.WeakSet()
+
+
+class SpanQueue(SpanProcessor):
+    """A bounded queue between the agents' threads and a collector; it never blocks the program.
+
+    A forked child begins with an empty queue and a thread of its own, for what waits at the fork
+    is the parent's to send.
+
+    Args:
+        endpoint: for messages.
+        connect: makes a transport; called again after a fork.
+        timeout: seconds that one request may take.
+        limits: see `Limits`.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        connect: Callable[[], Transport],
+        *,
+        timeout: float = 10.0,
+        limits: Limits | None = None,
+    ) -> None:
+        limits = limits or Limits()
+        self._make_worker: Callable[[], Worker] = lambda: Worker(
+            endpoint, connect(), timeout, limits
+        )
+        self._worker = self._make_worker()
+        self._forked_at = 0
+        self._closed = False
+        _queues.add(self)
+        atexit.register(self.shutdown)
+
+    @classmethod
+    def to_collector(cls, settings: Settings) -> SpanQueue:
+        """Return a queue whose spans go where ``settings`` say.
+
+        Raises:
+            ConfigurationError: the protocol needs a package that is not installed.
+        """
+        return cls(
+            settings.endpoint.value,
+            lambda: open_transport(settings),
+            timeout=settings.timeout.value,
+        )
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Take an ended span."""
+        if span.context is None or not span.context.trace_flags.sampled:
+            return
+        # A span that was open at the fork ends in the parent too, and is the parent's to report.
+        if self._forked_at and (span.start_time or 0) < self._forked_at:
+            return
+        if self._worker.put(span):
+            self._flush_with_worker_process()
+
+    def flush(self, timeout: float) -> bool:
+        """Deliver what waits; return whether all spans since the previous flush were accepted."""
+        return self._worker.flush(timeout)
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """As `flush`, for the provider."""
+        return self.flush(timeout_millis / 1000)
+
+    def shutdown(self) -> None:
+        """Deliver what waits, within a few seconds, and take no more. Idempotent."""
+        self._closed = True
+        atexit.unregister(self.shutdown)
+        self._worker.close()
+
+    def delivered(self) -> Delivered:
+        """Return what became of the spans of this process."""
+        return self._worker.delivered()
+
+    def start_over(self) -> None:
+        """Leave everything to the parent, in a child that has just been forked."""
+        self._forked_at = time.time_ns()
+        self._worker = self._make_worker()
+        if self._closed:
+            self._worker.close()
+
+    def _flush_with_worker_process(self) -> None:
+        """Deliver before a child of multiprocessing, billiard or Celery ends.
+
+        Those end by `os._exit`, which skips `atexit`; they run finalisers of their own, except for
+        the workers of Celery's pool, which only send a signal.
+        """
+        child = False
+        for package in ("multiprocessing", "billiard"):
+            process = sys.modules.get(f"{package}.process")
+            util = sys.modules.get(f"{package}.util")
+            if process and util and process.current_process().name != "MainProcess":
+                util.Finalize(None, self.shutdown, exitpriority=0)
+                child = True
+        celery = sys.modules.get("celery.signals")
+        if child and celery:
+            celery.worker_process_shutdown.connect(self._worker_process_ends, weak=False)
+
+    def _worker_process_ends(self, **_signal: object) -> None:
+        self.shutdown()
+
+
+def _start_over() -> None:
+    for queue in list(_queues):
+        queue.start_over()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_over)

@@ -1,0 +1,197 @@
+"""Finds the instrumentations that are installed and turns them on, without importing frameworks."""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mast_trace._report import FrameworkReport, Status
+from mast_trace._settings import DISABLED_VARIABLE
+from mast_trace.exceptions import ConfigurationError, InstrumentationError, UnsupportedVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opentelemetry.trace import TracerProvider
+
+    from mast_trace.content import ContentPolicy
+
+logger = logging.getLogger("mast_trace")
+
+ENTRY_POINT_GROUP = "mast_trace_instrumentor"
+
+
+class _State(Protocol):
+    version: str
+    patched: list[str]
+    missing: list[str]
+    waiting: list[str]
+
+
+class FrameworkInstrumentor(Protocol):
+    """What an entry point of the group offers; `mast_trace_instrumentations` has the base class."""
+
+    distributions: tuple[str, ...]
+    state: _State
+
+    def present(self) -> bool:
+        """Whether the framework is installed."""
+        ...
+
+    def installed_version(self) -> str:
+        """The installed version, or an empty string."""
+        ...
+
+    def instrument(
+        self, tracer_provider: TracerProvider | None = None, content: ContentPolicy | None = None
+    ) -> Any:
+        """Put the patches in place."""
+        ...
+
+    def uninstrument(self) -> None:
+        """Take them away."""
+        ...
+
+
+class Frameworks:
+    """The frameworks that have an instrumentation, and what became of each."""
+
+    def __init__(self) -> None:
+        self._known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+        self._active: dict[str, FrameworkInstrumentor] = {}
+        self._inactive: dict[str, FrameworkReport] = {}
+
+    def instrument(
+        self,
+        wanted: Sequence[str] | None,
+        disabled: Sequence[str],
+        provider: TracerProvider,
+        content: ContentPolicy,
+    ) -> None:
+        """Turn frameworks on, all that are installed or those in ``wanted``.
+
+        Args:
+            wanted: names; a problem with one of these is an error. None: all that are found; a
+                problem with one of these is a warning, and the others work.
+            disabled: names of entry points that the environment switches off.
+            provider: where the spans go.
+            content: what of the texts is recorded.
+
+        Raises:
+            ConfigurationError: a name in ``wanted`` is not known.
+            InstrumentationError: a framework in ``wanted`` is absent or cannot be instrumented.
+        """
+        unknown = [name for name in wanted or () if name not in self._known]
+        if unknown:
+            raise ConfigurationError(
+                f"No instrumentation is called {', '.join(map(repr, unknown))}; "
+                f"known: {', '.join(sorted(self._known))}."
+            )
+        turned_on: list[str] = []
+        for name in self._known if wanted is None else dict.fromkeys(wanted):
+            if name in self._active:
+                continue
+            try:
+                self._instrument(name, disabled, provider, content, explicit=wanted is not None)
+            except InstrumentationError:
+                for other in turned_on:
+                    self._active.pop(other).uninstrument()
+                raise
+            if name in self._active:
+                turned_on.append(name)
+
+    def uninstrument(self) -> None:
+        """Turn everything off."""
+        while self._active:
+            _, instrumentor = self._active.popitem()
+            instrumentor.uninstrument()
+        self._inactive.clear()
+
+    def pause(self) -> None:
+        """Take the patches away until `resume`."""
+        for instrumentor in self._active.values():
+            instrumentor.uninstrument()
+
+    def resume(self, provider: TracerProvider, content: ContentPolicy) -> None:
+        """Put the patches back that `pause` took away."""
+        for instrumentor in self._active.values():
+            instrumentor.instrument(tracer_provider=provider, content=content)
+
+    def report(self) -> tuple[FrameworkReport, ...]:
+        """Say what has become of each framework until now."""
+        return tuple(self._report(name) for name in sorted(self._known))
+
+    def _report(self, name: str) -> FrameworkReport:
+        if name not in self._active:
+            reason = "not asked for"
+            return self._inactive.get(name, FrameworkReport(name, "switched off", reason=reason))
+        state = self._active[name].state
+        return FrameworkReport(
+            name,
+            "on",
+            state.version,
+            tuple(state.patched),
+            tuple(state.waiting),
+            tuple(state.missing),
+        )
+
+    def _instrument(
+        self,
+        name: str,
+        disabled: Sequence[str],
+        provider: TracerProvider,
+        content: ContentPolicy,
+        *,
+        explicit: bool,
+    ) -> None:
+        # "crewai" alone is what other tools register under; it must not switch ours off too.
+        if "*" in disabled or f"mast_trace_{name}" in disabled:
+            self._inactive[name] = FrameworkReport(name, "switched off", reason=DISABLED_VARIABLE)
+            return
+        version = ""
+        try:
+            instrumentor: FrameworkInstrumentor = self._known[name].load()()
+            if not instrumentor.present():
+                self._absent(name, instrumentor, explicit=explicit)
+                return
+            version = instrumentor.installed_version()
+            _instrument_or_undo(instrumentor, provider, content)
+        except InstrumentationError as error:
+            if explicit:
+                raise
+            status: Status = "unsupported" if isinstance(error, UnsupportedVersion) else "broken"
+            self._inactive[name] = FrameworkReport(name, status, version, reason=str(error))
+            logger.warning("mast-trace does not record %s: %s", name, error)
+        except Exception as error:
+            # A defect in one instrumentation, or in the framework that it looks at, is not to
+            # keep the program from starting nor the other frameworks from being recorded.
+            reason = f"{type(error).__name__}: {error}"
+            if explicit:
+                raise InstrumentationError(
+                    f"{name} {version} cannot be instrumented ({reason}). Drop it from frameworks=, "
+                    "or report this to mast-trace."
+                ) from error
+            self._inactive[name] = FrameworkReport(name, "broken", version, reason=reason)
+            logger.warning("mast-trace does not record %s (%s)", name, reason, exc_info=True)
+        else:
+            self._inactive.pop(name, None)
+            self._active[name] = instrumentor
+
+    def _absent(self, name: str, instrumentor: FrameworkInstrumentor, *, explicit: bool) -> None:
+        if explicit:
+            raise InstrumentationError(
+                f"{name} is not installed. Install it (pip install "
+                f"{instrumentor.distributions[0]}), or drop it from frameworks=."
+            )
+        self._inactive[name] = FrameworkReport(name, "not installed")
+
+
+def _instrument_or_undo(
+    instrumentor: FrameworkInstrumentor, provider: TracerProvider, content: ContentPolicy
+) -> None:
+    try:
+        instrumentor.instrument(tracer_provider=provider, content=content)
+    except Exception:
+        instrumentor.uninstrument()
+        raise

@@ -1,0 +1,34 @@
+"""Spans of the OpenTelemetry SDK as `SpanRecord`, without a store between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opentelemetry.trace import format_span_id, format_trace_id
+
+from mast_trace.trajectory import SpanRecord
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
+_STATUS = {"UNSET": "Unset", "OK": "Ok", "ERROR": "Error"}
+
+
+def span_record(span: ReadableSpan) -> SpanRecord:
+    """Return what a span store would return for an ended span."""
+    context = span.context
+    start = span.start_time or 0
+    scope = span.instrumentation_scope
+    return SpanRecord(
+        trace_id=format_trace_id(context.trace_id),
+        span_id=format_span_id(context.span_id),
+        parent_span_id=format_span_id(span.parent.span_id) if span.parent else "",
+        name=span.name,
+        start=start,
+        end=span.end_time or start,
+        attributes=dict(span.attributes or {}),
+        status=_STATUS[span.status.status_code.name],
+        status_message=span.status.description or "",
+        service=str(span.resource.attributes.get("service.name", "")),
+        scope=scope.name if scope else "",
+    )

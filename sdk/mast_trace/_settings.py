@@ -1,0 +1,218 @@
+"""What `instrument()` was told: by its arguments, by OpenTelemetry's variables, or by default."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Generic, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from opentelemetry.util.re import parse_env_headers
+
+from mast_trace.content import Capture, ContentPolicy
+from mast_trace.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
+
+CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+DISABLED_VARIABLE = "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS"
+_DEFAULT_ENDPOINTS = {
+    "http/protobuf": "http://127.0.0.1:4318",
+    "grpc": "http://127.0.0.1:4317",
+}
+_TRACES_PATH = "/v1/traces"
+# The convention's values say where content goes (span, event); this package writes spans only.
+_CAPTURES: Mapping[str, Capture] = {
+    "true": True,
+    "1": True,
+    "span_only": True,
+    "span_and_event": True,
+    "full": "full",
+    "false": False,
+    "0": False,
+    "no_content": False,
+    "event_only": False,
+}
+_COMPRESSIONS = ("none", "gzip", "deflate")
+
+
+@dataclass(frozen=True)
+class Setting(Generic[T]):
+    """A value and where it came from: ``argument``, the name of a variable, or ``default``."""
+
+    value: T
+    origin: str = "default"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of the SDK, resolved."""
+
+    disabled: Setting[bool]
+    endpoint: Setting[str]
+    protocol: Setting[str]
+    headers: Setting[Mapping[str, str]] = field(repr=False)
+    timeout: Setting[float]
+    compression: Setting[str]
+    certificate: Setting[str]
+    client_certificate: Setting[str]
+    client_key: Setting[str]
+    service_name: Setting[str]
+    capture_content: Setting[Capture]
+    redact: Setting[Callable[[str], str] | None]
+    disabled_instrumentations: Setting[tuple[str, ...]]
+
+    @property
+    def content(self) -> ContentPolicy:
+        """What of the texts is recorded."""
+        return ContentPolicy(self.capture_content.value, self.redact.value)
+
+    def conflicts(self, earlier: Settings) -> tuple[str, ...]:
+        """Return the names of settings whose argument here is not what ``earlier`` has."""
+        return tuple(
+            each.name
+            for each in fields(self)
+            if getattr(self, each.name).origin == "argument"
+            and getattr(self, each.name).value != getattr(earlier, each.name).value
+        )
+
+    @classmethod
+    def resolve(
+        cls,
+        *,
+        endpoint: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        service_name: str | None = None,
+        capture_content: Capture | None = None,
+        redact: Callable[[str], str] | None = None,
+    ) -> Settings:
+        """Look each setting up: argument, then variable, then default.
+
+        Raises:
+            ConfigurationError: a value cannot be used; the text says which and what would do.
+        """
+        protocol = _protocol()
+        return cls(
+            disabled=_flag("OTEL_SDK_DISABLED"),
+            endpoint=_endpoint(endpoint, protocol.value),
+            protocol=protocol,
+            headers=_headers(headers),
+            timeout=_timeout(),
+            compression=_compression(),
+            certificate=_exporter_variable("CERTIFICATE", ""),
+            client_certificate=_exporter_variable("CLIENT_CERTIFICATE", ""),
+            client_key=_exporter_variable("CLIENT_KEY", ""),
+            service_name=_given(service_name, "OTEL_SERVICE_NAME", ""),
+            capture_content=_capture(capture_content),
+            redact=Setting(redact, "argument") if redact else Setting(None),
+            disabled_instrumentations=_names(DISABLED_VARIABLE),
+        )
+
+
+def _given(argument: str | None, variable: str, default: str) -> Setting[str]:
+    if argument is not None:
+        return Setting(argument, "argument")
+    value = os.environ.get(variable, "").strip()
+    return Setting(value, variable) if value else Setting(default)
+
+
+def _exporter_variable(suffix: str, default: str) -> Setting[str]:
+    """Read an OTLP exporter variable; the one for traces wins over the general one."""
+    for variable in (f"OTEL_EXPORTER_OTLP_TRACES_{suffix}", f"OTEL_EXPORTER_OTLP_{suffix}"):
+        value = os.environ.get(variable, "").strip()
+        if value:
+            return Setting(value, variable)
+    return Setting(default)
+
+
+def _flag(variable: str) -> Setting[bool]:
+    value = os.environ.get(variable, "").strip().lower()
+    return Setting(value == "true", variable if value else "default")
+
+
+def _names(variable: str) -> Setting[tuple[str, ...]]:
+    names = tuple(name.strip() for name in os.environ.get(variable, "").split(",") if name.strip())
+    return Setting(names, variable) if names else Setting(())
+
+
+def _protocol() -> Setting[str]:
+    protocol = _exporter_variable("PROTOCOL", "http/protobuf")
+    if protocol.value not in _DEFAULT_ENDPOINTS:
+        raise ConfigurationError(
+            f"{protocol.origin}={protocol.value!r} is not supported; use 'http/protobuf' or 'grpc'."
+        )
+    return protocol
+
+
+def _endpoint(argument: str | None, protocol: str) -> Setting[str]:
+    if argument is not None:
+        given = Setting(argument.strip(), "argument")
+    else:
+        given = _exporter_variable("ENDPOINT", _DEFAULT_ENDPOINTS[protocol])
+    text = given.value
+    if protocol == "grpc" and "://" not in text:
+        text = f"https://{text}"  # OTLP: a gRPC endpoint without a scheme is a secure one
+    parts = urlsplit(text)
+    try:
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigurationError(
+            f"The endpoint {given.value!r} ({given.origin}) is no address of a collector; "
+            f"give one such as {_DEFAULT_ENDPOINTS[protocol]}."
+        )
+    # The variable for traces holds the full address, every other source the base of it.
+    if protocol != "grpc" and given.origin != "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT":
+        path = parts.path.rstrip("/")
+        if not path.endswith(_TRACES_PATH):
+            path += _TRACES_PATH
+        text = urlunsplit(parts._replace(path=path))
+    return Setting(text, given.origin)
+
+
+def _headers(argument: Mapping[str, str] | None) -> Setting[Mapping[str, str]]:
+    if argument is not None:
+        return Setting(dict(argument), "argument")
+    text = _exporter_variable("HEADERS", "")
+    return Setting(parse_env_headers(text.value, liberal=True), text.origin)
+
+
+def _timeout() -> Setting[float]:
+    text = _exporter_variable("TIMEOUT", "10")
+    try:
+        seconds = float(text.value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigurationError(f"{text.origin}={text.value!r} is not a number of seconds.")
+    return Setting(seconds, text.origin)
+
+
+def _compression() -> Setting[str]:
+    text = _exporter_variable("COMPRESSION", "none")
+    name = text.value.lower()
+    if name not in _COMPRESSIONS:
+        raise ConfigurationError(
+            f"{text.origin}={text.value!r} is not supported; use one of {', '.join(_COMPRESSIONS)}."
+        )
+    return Setting(name, text.origin)
+
+
+def _capture(argument: Capture | None) -> Setting[Capture]:
+    if argument is not None:
+        if argument not in (True, False, "full"):
+            raise ConfigurationError(f"capture_content={argument!r} is not True, False or 'full'.")
+        return Setting(argument, "argument")
+    text = os.environ.get(CAPTURE_VARIABLE, "").strip().lower()
+    if not text:
+        return Setting[Capture](value=True)
+    if text not in _CAPTURES:
+        # A typing error in a switch for privacy must not mean "yes".
+        raise ConfigurationError(
+            f"{CAPTURE_VARIABLE}={text!r} is not known; use one of {', '.join(_CAPTURES)}."
+        )
+    return Setting(_CAPTURES[text], CAPTURE_VARIABLE)

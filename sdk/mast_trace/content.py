@@ -1,0 +1,212 @@
+"""What of the texts leaves the process: capture, redaction, truncation, hashing.
+
+Nothing in here raises, whatever it is given: these functions meet the values of arbitrary programs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ATTRIBUTE_LIMIT = 64 * 1024
+"""Bytes of UTF-8 that one attribute may hold."""
+WITHHELD = "[withheld: the redact function failed]"
+_HEAD_SHARE = 0.7
+_DEPTH_LIMIT = 24
+_REMEMBERED_LENGTH = 8 * 1024
+
+Capture = Literal[True, False, "full"]
+"""True: each text once. "full": every input in full as well. False: hashes and sizes only."""
+
+
+def content_hash(text: str) -> str:
+    """Return 16 hexadecimal digits that are equal for equal texts."""
+    # A conversation's messages are hashed each time that an agent sees them; long ones are not
+    # remembered, for that would keep their texts alive.
+    return _remembered_hash(text) if len(text) <= _REMEMBERED_LENGTH else _hash(text)
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+_remembered_hash = lru_cache(maxsize=1024)(_hash)
+
+
+def well_formed(text: str) -> str:
+    """Return ``text`` as an exact `str` that UTF-8 can encode: lone surrogates become ``?``."""
+    if type(text) is not str:
+        text = str.__str__(text)
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def truncate(text: str, limit: int = ATTRIBUTE_LIMIT) -> str:
+    """Cut ``text`` to ``limit`` bytes of UTF-8, keeping head and tail around a visible mark."""
+    if len(text) * 4 <= limit:
+        return well_formed(text)
+    if len(text) <= limit and (text.isascii() or len(text.encode("utf-8", "replace")) <= limit):
+        return well_formed(text)
+    mark = "\n[... {} characters cut by mast-trace ...]\n"
+    room = max(limit - len(mark.format(len(text))), 0)
+    head = int(room * _HEAD_SHARE)
+    tail = room - head
+    # Only the ends are encoded, however long the text: a character takes a byte at least.
+    kept_head = text[:head].encode("utf-8", "replace")[:head].decode("utf-8", "ignore")
+    kept_tail = (
+        text[len(text) - tail :].encode("utf-8", "replace")[-tail:].decode("utf-8", "ignore")
+    )
+    cut = len(text) - len(kept_head) - len(kept_tail)
+    return f"{kept_head}{mark.format(cut)}{kept_tail}" if room else mark.format(cut)[:limit]
+
+
+def as_text(
+    value: Any, limit: int = ATTRIBUTE_LIMIT, clean: Callable[[str], str] | None = None
+) -> str:
+    """Render any value as text: strings as they are, the rest as JSON, `str` where JSON fails.
+
+    Containers are rendered item by item and the rendering stops once ``limit`` characters are
+    collected, so that a huge state costs no more than a large one.
+
+    Args:
+        value: anything.
+        limit: about how many characters to collect; a string is returned uncut.
+        clean: applied to each string inside before it is cut, for what a cut leaves of a secret
+            is not recognised any more.
+    """
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    try:
+        copied = _Capped(limit, clean).copy(value, 0)
+        return copied if isinstance(copied, str) else _encode(copied)
+    except Exception:  # noqa: BLE001  # a container may change, or fail, while it is read
+        return shown(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
+
+
+def shown(value: Any) -> str:
+    """Return `str` of a value, or its type where that fails or is no text."""
+    try:
+        if isinstance(value, bytes | bytearray | memoryview):
+            return f"<{len(value)} bytes>"
+        return str(value)
+    except Exception:  # noqa: BLE001  # a user's __str__ may raise anything
+        return f"<{type(value).__name__}>"
+
+
+class _Capped:
+    """Copies a value as plain JSON, up to a number of characters and a depth that `json` takes."""
+
+    def __init__(self, limit: int, clean: Callable[[str], str] | None) -> None:
+        self._left = limit
+        self._clean = clean
+
+    def copy(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind is str:
+            return self._text(value)
+        # Each item costs something: a structure that contains itself twice would grow for ever.
+        self._left -= 4
+        if value is None or kind is bool or kind is int:
+            return value
+        if kind is float:  # JSON has no words for the others
+            return value if math.isfinite(value) else str(value)
+        if depth < _DEPTH_LIMIT:
+            if isinstance(value, Mapping):
+                return self._mapping(value, depth)
+            if isinstance(value, list | tuple | set | frozenset):
+                return self._items(value, depth)
+        return self._text(shown(value))
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        copied: dict[str, Any] = {}
+        for key, item in value.items():
+            if self._left <= 0:
+                copied["..."] = f"{len(value) - len(copied)} more keys cut"
+                break
+            copied[key if type(key) is str else self._text(shown(key))] = self.copy(item, depth + 1)
+        return copied
+
+    def _items(self, value: Any, depth: int) -> list[Any]:
+        copied: list[Any] = []
+        for item in value:
+            if self._left <= 0:
+                copied.append(f"... {len(value) - len(copied)} more items cut")
+                break
+            copied.append(self.copy(item, depth + 1))
+        return copied
+
+    def _text(self, text: str) -> str:
+        if len(text) > self._left:
+            text = truncate(self._clean(text) if self._clean else text, max(self._left, 256))
+        self._left -= len(text)
+        return text
+
+
+@dataclass(frozen=True)
+class ContentPolicy:
+    """How texts become attributes.
+
+    Attributes:
+        capture: see `Capture`.
+        redact: applied to each text before anything else, also before it is hashed; if it fails,
+            the text is withheld.
+        limit: bytes that one attribute may hold.
+    """
+
+    capture: Capture = True
+    redact: Callable[[str], str] | None = None
+    limit: int = ATTRIBUTE_LIMIT
+
+    @classmethod
+    def from_environment(cls) -> ContentPolicy:
+        """Return what OpenTelemetry's variable says.
+
+        Raises:
+            ConfigurationError: its value is not known.
+        """
+        from mast_trace._settings import Settings
+
+        return Settings.resolve().content
+
+    @property
+    def full(self) -> bool:
+        """Whether inputs are written out in full on every span."""
+        return self.capture == "full"
+
+    def clean(self, text: str) -> str:
+        """Return ``text`` as it may leave the process, before truncation."""
+        if self.redact is None or not text:
+            return text
+        try:
+            cleaned = self.redact(text)
+        except Exception:  # noqa: BLE001  # a redactor that fails must not let the text through
+            return WITHHELD
+        return cleaned if isinstance(cleaned, str) else WITHHELD
+
+    def text(self, value: Any) -> str:
+        """Return any value as text that may leave the process, before truncation."""
+        if self.redact is None:
+            return as_text(value, self.limit)
+        return self.clean(as_text(value, self.limit, self.clean))
+
+    def render(self, value: Any) -> str | None:
+        """Return the attribute for a tool's arguments or result, or None when not captured."""
+        return truncate(self.text(value), self.limit) if self.capture else None

@@ -1,0 +1,218 @@
+"""Says whether mast-trace works here: what is recorded, with which settings, and who takes it.
+
+::
+
+    mast-trace doctor            # or, with the SDK alone: python -m mast_trace doctor
+    mast-trace doctor --endpoint http://collector:4318 --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+from mast_trace._diagnosis import Diagnosis, EffectiveSetting, Endpoint
+from mast_trace._settings import Settings
+from mast_trace.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mast_trace._delivery import Delivered
+    from mast_trace._report import FrameworkReport
+    from mast_trace._transport import Answer
+
+_DISTRIBUTIONS = (
+    "mast-trace",
+    "opentelemetry-api",
+    "opentelemetry-sdk",
+    "opentelemetry-exporter-otlp-proto-common",
+    "protobuf",
+    "requests",
+    "wrapt",
+    "grpcio",
+)
+_ADVICE = (
+    ("unreachable", "Start a collector with `mast-trace up`, or set OTEL_EXPORTER_OTLP_ENDPOINT."),
+    ("HTTP 401", "Set OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20<key>'."),
+    ("HTTP 403", "The key may not write here; set another in OTEL_EXPORTER_OTLP_HEADERS."),
+    ("HTTP 404", "Nothing receives OTLP under this path; check OTEL_EXPORTER_OTLP_ENDPOINT."),
+    ("UNAUTHENTICATED", "Set OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20<key>'."),
+)
+
+
+def examine(
+    *,
+    endpoint: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    load_frameworks: bool = False,
+    timeout: float = 5.0,
+) -> Diagnosis:
+    """Look at everything that recording depends on, and ask the collector.
+
+    Args:
+        endpoint: as for `mast_trace.instrument`.
+        headers: likewise.
+        load_frameworks: import the frameworks, so that targets which their version lacks are
+            found; that takes seconds and is for a process of its own.
+        timeout: seconds to wait for the collector.
+
+    Raises:
+        ConfigurationError: a setting cannot be used.
+    """
+    from mast_trace._instrument import current_session
+
+    session = current_session()
+    settings = Settings.resolve(endpoint=endpoint, headers=headers)
+    if session and endpoint is None and headers is None:
+        settings = session.settings
+    frameworks = (
+        session.frameworks.report() if session else _frameworks(settings, load=load_frameworks)
+    )
+    asked = _ask(settings, timeout)
+    delivered = session.queue.delivered() if session and session.queue else None
+    return Diagnosis(
+        versions={"Python": platform.python_version(), **dict(map(_version, _DISTRIBUTIONS))},
+        frameworks=frameworks,
+        settings=tuple(_effective(settings)),
+        endpoint=asked,
+        delivered=delivered,
+        problems=tuple(_problems(settings, frameworks, asked, delivered)),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return 0 if all is well, 1 if something is not, 2 on a bad setting."""
+    parser = argparse.ArgumentParser(
+        prog="mast-trace doctor",
+        description="Check what mast-trace records here, and who takes it.",
+    )
+    parser.add_argument("--endpoint", help="address of the collector")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--quick", action="store_true", help="do not import the frameworks to check each target"
+    )
+    given = parser.parse_args(argv)
+    try:
+        diagnosis = examine(endpoint=given.endpoint, load_frameworks=not given.quick)
+    except ConfigurationError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    shown = json.dumps(diagnosis.to_dict(), indent=2) if given.json else str(diagnosis)
+    sys.stdout.write(f"{shown}\n")
+    return 0 if diagnosis.healthy else 1
+
+
+def _version(distribution: str) -> tuple[str, str]:
+    try:
+        return distribution, version(distribution)
+    except PackageNotFoundError:
+        return distribution, ""
+
+
+def _frameworks(settings: Settings, *, load: bool) -> tuple[FrameworkReport, ...]:
+    """Put the patches in place for a moment, to see which fit."""
+    from opentelemetry.trace import NoOpTracerProvider
+
+    from mast_trace._frameworks import Frameworks
+
+    frameworks = Frameworks()
+    disabled = settings.disabled_instrumentations.value
+    frameworks.instrument(None, disabled, NoOpTracerProvider(), settings.content)
+    try:
+        found = frameworks.report()
+        if not load:
+            return found
+        failed = {report.name: _load(report.waiting) for report in found}
+        return tuple(
+            dataclasses.replace(report, reason=failed[report.name])
+            for report in frameworks.report()
+        )
+    finally:
+        frameworks.uninstrument()
+
+
+def _load(modules: Sequence[str]) -> str:
+    """Import modules; return why one could not be, empty if all could."""
+    for module in modules:
+        try:
+            import_module(module)
+        except Exception as error:  # noqa: BLE001  # whatever a framework's import provokes
+            return f"{module} cannot be imported: {type(error).__name__}: {error}"
+    return ""
+
+
+def _ask(settings: Settings, timeout: float) -> Endpoint:
+    """Send a request without spans: it leaves nothing behind, and meets path, key and protocol."""
+    from mast_trace._transport import Fate, open_transport
+
+    transport = open_transport(settings)
+    try:
+        answer = transport.send(b"", timeout)
+    finally:
+        transport.close()
+    accepted = answer.fate is Fate.ACCEPTED
+    return Endpoint(_masked(settings.endpoint.value), accepted, "" if accepted else _said(answer))
+
+
+def _said(answer: Answer) -> str:
+    return f"{answer.fate.value}: {answer.detail}" if answer.detail else answer.fate.value
+
+
+def _effective(settings: Settings) -> Iterator[EffectiveSetting]:
+    for field in dataclasses.fields(settings):
+        setting = getattr(settings, field.name)
+        value = setting.value
+        if field.name == "headers":
+            shown = ", ".join(f"{name}=***" for name in value)
+        elif field.name == "endpoint":
+            shown = _masked(value)
+        elif field.name == "redact":
+            shown = "a function" if value else "none"
+        elif isinstance(value, tuple):
+            shown = ", ".join(value)
+        else:
+            shown = str(value)
+        yield EffectiveSetting(field.name, shown, setting.origin)
+
+
+def _masked(url: str) -> str:
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    return urlunsplit(parts._replace(netloc=f"***@{parts.netloc.rpartition('@')[2]}"))
+
+
+def _problems(
+    settings: Settings,
+    frameworks: Sequence[FrameworkReport],
+    endpoint: Endpoint,
+    delivered: Delivered | None,
+) -> Iterator[str]:
+    if settings.disabled.value:
+        yield f"Nothing is recorded: {settings.disabled.origin} is true."
+    if not endpoint.accepted:
+        advice = next((text for sign, text in _ADVICE if sign in endpoint.detail), "")
+        yield f"{endpoint.address} does not take spans ({endpoint.detail}). {advice}".rstrip()
+    for framework in frameworks:
+        if framework.status in {"unsupported", "broken"}:
+            yield f"{framework.name} is not recorded. {framework.reason}"
+        elif framework.missing:
+            yield (
+                f"{framework.name} {framework.version} lacks {', '.join(framework.missing)}: what "
+                "these record is absent from traces. Look for a newer mast-trace."
+            )
+        elif framework.status == "on" and framework.reason:
+            yield f"{framework.name}: {framework.reason}"
+    if delivered and delivered.lost:
+        yield f"{delivered.lost} spans of this process are lost ({delivered.error or 'queue full'})."
+
+
+__all__ = ["Diagnosis", "EffectiveSetting", "Endpoint", "examine", "main"]

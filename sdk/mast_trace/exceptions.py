@@ -1,0 +1,63 @@
+"""Every error that mast-trace raises on purpose.
+
+::
+
+    MastTraceError
+    |-- ConfigurationError (also a ValueError)
+    |-- InstrumentationError
+    |   `-- UnsupportedVersion
+    |-- CollectorError
+    |   `-- StorageError
+    |       `-- SchemaMismatch
+    `-- JudgeError
+        |-- VerdictUnreadable
+        |-- BudgetExhausted
+        `-- EndpointUnavailable
+
+The SDK raises only `ConfigurationError` and `InstrumentationError`, and only out of
+`mast_trace.instrument()` itself: never out of an agent's call.
+"""
+
+
+class MastTraceError(Exception):
+    """The base of all; its text says what happened and what to do next."""
+
+
+class ConfigurationError(MastTraceError, ValueError):
+    """A setting has a value that cannot be used."""
+
+
+class InstrumentationError(MastTraceError):
+    """A framework that was named explicitly cannot be instrumented."""
+
+
+class UnsupportedVersion(InstrumentationError):
+    """The installed version of a framework is outside the supported range."""
+
+
+class CollectorError(MastTraceError):
+    """The collector cannot do what it was asked to."""
+
+
+class StorageError(CollectorError):
+    """The span store cannot be opened, read or written."""
+
+
+class SchemaMismatch(StorageError):
+    """The tables in the database belong to another version of mast-trace."""
+
+
+class JudgeError(MastTraceError):
+    """A run could not be judged."""
+
+
+class VerdictUnreadable(JudgeError):
+    """The model's answer is not a verdict; the run stays unscored, with this as the reason."""
+
+
+class BudgetExhausted(JudgeError):
+    """The next call would exceed the token or cost budget of the run or the day."""
+
+
+class EndpointUnavailable(JudgeError):
+    """The model's endpoint gives no answer now; the local layers judge without it."""

@@ -1,0 +1,283 @@
+"""Reads traces that other tools made: OpenInference, OpenLLMetry, OpenLIT, OTel GenAI, AutoGen.
+
+Every span is rewritten into the words of `mast_trace.semconv` before `Trajectory` reads it, so that
+nothing else knows of other vocabularies. What is a plain renaming stands in
+`mast_trace.vocabulary`; here is what needs a look at the values. Traces of our own pass unchanged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from mast_trace import semconv, vocabulary
+from mast_trace.content import as_text
+from mast_trace.messages import Message, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mast_trace.trajectory import SpanRecord
+
+_NOISE = frozenset({"create_agent", "record_usage"})
+_TELEMETRY_SCOPES = ("crewai.telemetry",)
+# Names that LangGraph gives to the parts of an agent: the agent is the graph around them.
+_PARTS = frozenset({"agent", "model", "tools", "call_model", "call_agent", "__start__", "default"})
+_METADATA = ("metadata", "traceloop.association.properties.", "langsmith.metadata.")
+_SHOWN_MESSAGE = re.compile(r"content='(?P<content>.*?)' name='", re.DOTALL)
+_UUID = re.compile(r"_?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def translate(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
+    """Return the spans of a run in our vocabulary, without those that only report set-up."""
+    if any(map(_is_ours, spans)):
+        return list(spans)
+    return [_translated(span) for span in spans if not _is_noise(span)]
+
+
+def _is_ours(span: SpanRecord) -> bool:
+    """Whether mast-trace made the span: of a framework, or of hand-made agents."""
+    return span.scope.split(".")[0] == "mast_trace" or semconv.FRAMEWORK in span.attributes
+
+
+def _is_noise(span: SpanRecord) -> bool:
+    return (
+        span.scope in _TELEMETRY_SCOPES
+        or span.name.split(" ")[0] in _NOISE
+        or vocabulary.operation(span.attributes) in _NOISE
+    )
+
+
+def _translated(span: SpanRecord) -> SpanRecord:
+    attributes = dict(span.attributes)
+    operation = vocabulary.operation(attributes)
+    if operation:
+        attributes[semconv.OPERATION_NAME] = operation
+    agent = _agent(attributes)
+    if agent:
+        attributes[semconv.AGENT_NAME] = agent
+    else:
+        attributes.pop(semconv.AGENT_NAME, None)
+    if operation in {semconv.CHAT, semconv.INVOKE_AGENT}:
+        attributes.update(_seen(_messages(attributes, "input")))
+        if operation == semconv.CHAT:
+            attributes.update(_produced(_messages(attributes, "output")))
+    elif operation == semconv.EXECUTE_TOOL:
+        attributes.update(_tool(attributes))
+    elif attributes.get("messaging.operation") == "process":
+        attributes.update(_autogen_message(attributes))
+    return dataclasses.replace(span, attributes=attributes)
+
+
+# -- agents ---------------------------------------------------------------------------------------
+
+
+def _agent(attributes: Mapping[str, Any]) -> str:
+    """The agent that a span names, or the one whose part of a graph it is in."""
+    metadata = _metadata(attributes)
+    named = str(metadata.get("lc_agent_name") or "")
+    if named:
+        return named
+    space = str(metadata.get("langgraph_checkpoint_ns") or "")
+    parts = [part.split(":")[0] for part in space.split("|")]
+    inner = [part for part in parts if part and part not in _PARTS and not part.isdigit()]
+    if inner:
+        return inner[-1]
+    stated = str(vocabulary.read(attributes, "agent") or "")
+    return "" if stated in _PARTS else stated
+
+
+def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """What LangChain knows of a step, which each tool stores in a way of its own."""
+    found: dict[str, Any] = {}
+    whole = attributes.get("metadata")
+    if isinstance(whole, str):
+        loaded = _json(whole)
+        found.update(loaded if isinstance(loaded, dict) else {})
+    for prefix in _METADATA[1:]:
+        found.update(
+            {
+                name.removeprefix(prefix): value
+                for name, value in attributes.items()
+                if name.startswith(prefix)
+            }
+        )
+    return found
+
+
+# -- tools ----------------------------------------------------------------------------------------
+
+
+def _tool(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments and result without LangChain's wrappings, and the target of a hand-off."""
+    found: dict[str, Any] = {}
+    target = _metadata(attributes).get("__handoff_destination")
+    if target:
+        found[semconv.HANDOFF_TARGET] = str(target)
+    arguments = _json(vocabulary.read(attributes, "arguments"))
+    if isinstance(arguments, dict) and "input_str" in arguments:
+        found[semconv.TOOL_CALL_ARGUMENTS] = as_text(arguments["input_str"])
+    result = vocabulary.read(attributes, "result")
+    inner = _json(result)
+    for wrapping in ("output", "data", "kwargs"):
+        if isinstance(inner, dict) and isinstance(inner.get(wrapping), dict):
+            inner = inner[wrapping]
+    if isinstance(inner, dict) and isinstance(inner.get("content"), str):
+        found[semconv.TOOL_CALL_RESULT] = inner["content"]
+    elif isinstance(result, str) and (shown := _SHOWN_MESSAGE.match(result)):
+        found[semconv.TOOL_CALL_RESULT] = shown["content"]
+    return found
+
+
+# -- messages -------------------------------------------------------------------------------------
+
+
+def _messages(attributes: Mapping[str, Any], side: str) -> list[Message]:
+    """The messages on one side of a model call, in whichever shape they are."""
+    system = [
+        Message(as_text(_json(value) if isinstance(value, str) else value), role="system")
+        for value in [attributes.get("gen_ai.system_instructions")]
+        if value and side == "input"
+    ]
+    standard = _json(attributes.get(f"gen_ai.{side}.messages"))
+    if isinstance(standard, list) and standard:
+        return [*_system_texts(system), *map(_message, filter(_is_dict, standard))]
+    if f"llm.{side}_messages.0.message.role" in attributes:
+        return _numbered(attributes, f"llm.{side}_messages.", "message.")
+    old = "gen_ai.prompt." if side == "input" else "gen_ai.completion."
+    return _numbered(attributes, old, "")
+
+
+def _system_texts(system: Iterable[Message]) -> list[Message]:
+    texts: list[Message] = []
+    for message in system:
+        parts = _json(message.content)
+        if isinstance(parts, list):
+            text = "\n".join(str(p.get("content", "")) for p in parts if isinstance(p, dict))
+            texts.append(Message(text, role="system"))
+        else:
+            texts.append(message)
+    return texts
+
+
+def _message(shape: Mapping[str, Any]) -> Message:
+    """A message in the convention's shape (parts) or in OpenAI's (content, tool_calls)."""
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    answers: str | None = None
+    for part in filter(_is_dict, shape.get("parts") or ()):
+        kind = part.get("type")
+        if kind == "tool_call":
+            calls.append(ToolCall(str(part.get("name")), part.get("arguments"), part.get("id")))
+        elif kind == "tool_call_response":
+            answers = part.get("id")
+            texts.append(as_text(part.get("response", part.get("result"))))
+        else:
+            texts.append(as_text(part.get("content", part)))
+    content = shape.get("content")
+    if content:
+        texts.append(as_text(content))
+    for call in filter(_is_dict, shape.get("tool_calls") or ()):
+        function = call.get("function") or call
+        calls.append(ToolCall(str(function.get("name")), function.get("arguments"), call.get("id")))
+    return Message(
+        "\n".join(texts),
+        role=str(shape.get("role") or "assistant"),
+        name=shape.get("name"),
+        tool_calls=tuple(calls),
+        tool_call_id=answers or shape.get("tool_call_id"),
+    )
+
+
+def _numbered(attributes: Mapping[str, Any], prefix: str, inner: str) -> list[Message]:
+    """Messages spread over attributes: PREFIX 0 . INNER role, ... tool_calls.0. ..."""
+    fields: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        if not name.startswith(prefix):
+            continue
+        number, _, rest = name[len(prefix) :].partition(".")
+        if number.isdigit():
+            fields.setdefault(int(number), {})[rest.removeprefix(inner)] = value
+    return [
+        Message(
+            as_text(shape.get("content", "")),
+            role=str(shape.get("role") or "assistant"),
+            name=shape.get("name"),
+            tool_calls=_numbered_calls(shape),
+            tool_call_id=shape.get("tool_call_id"),
+        )
+        for _, shape in sorted(fields.items())
+    ]
+
+
+def _numbered_calls(shape: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    calls: dict[int, dict[str, Any]] = {}
+    for name, value in shape.items():
+        if name.startswith("tool_calls."):
+            number, _, rest = name.removeprefix("tool_calls.").partition(".")
+            if number.isdigit():
+                calls.setdefault(int(number), {})[rest.rsplit(".", 1)[-1]] = value
+    return tuple(
+        ToolCall(str(call.get("name", "")), call.get("arguments"), call.get("id"))
+        for _, call in sorted(calls.items())
+    )
+
+
+def _seen(messages: Sequence[Message]) -> dict[str, Any]:
+    if not messages:
+        return {}
+    return {
+        semconv.INPUT_MESSAGE_IDS: [message.key for message in messages],
+        semconv.INPUT_MESSAGE_ROLES: [message.role for message in messages],
+        semconv.INPUT_LENGTH: sum(len(message.content) for message in messages),
+        semconv.INPUT_MESSAGES: [{**m.to_genai(), "id": m.key} for m in messages],
+    }
+
+
+def _produced(messages: Sequence[Message]) -> dict[str, Any]:
+    if not messages:
+        return {}
+    last = messages[-1]
+    return {
+        semconv.MESSAGE_ID: last.key,
+        semconv.MESSAGE_CONTENT_HASH: last.key,
+        semconv.OUTPUT_MESSAGES: [{**last.to_genai(), "id": last.key}],
+    }
+
+
+def _autogen_message(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """A text on its way to AutoGen's group chat manager, which sees each exactly once."""
+    if "GroupChatManager" not in str(attributes.get("recipient_agent_class", "")):
+        return {}
+    envelope = _json(attributes.get("message"))
+    said = envelope.get("message") if isinstance(envelope, dict) else None
+    if not isinstance(said, dict) or not isinstance(said.get("content"), str):
+        return {}
+    if str(said.get("type", "")).startswith("Tool"):
+        return {}
+    sender = _UUID.sub("", str(said.get("source") or attributes.get("sender_agent_type", "")))
+    return {
+        semconv.OPERATION_NAME: semconv.SEND_MESSAGE,
+        semconv.AGENT_NAME: sender,
+        semconv.MESSAGE_SENDER: sender,
+        semconv.MESSAGE_RECIPIENTS: ["group"],
+        semconv.MESSAGE_ID: str(said.get("id", "")),
+        semconv.MESSAGE_CONTENT: said["content"],
+        semconv.MESSAGE_CONTENT_HASH: Message(said["content"]).key,
+        semconv.MESSAGE_ROLE: "user" if sender == "user" else "assistant",
+    }
+
+
+def _json(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return None
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)

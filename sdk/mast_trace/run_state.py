@@ -1,0 +1,133 @@
+"""What is remembered of one run while it lasts: which texts a span already holds, and as what id.
+
+The state travels in the OpenTelemetry context beside the current span, so that it is right under
+threads, tasks and generators wherever the context is.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from opentelemetry import context as otel_context
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+    from mast_trace.messages import ToolCall
+
+_KEY = "mast-trace-run"
+_AGENT_KEY = "mast-trace-agent"
+_CHAT_KEY = "mast-trace-chat"
+
+
+@dataclass(eq=False)
+class Run:
+    """A run in progress.
+
+    Attributes:
+        root: the span of the run; ended or not.
+        turn: messages sent so far.
+        marks: free for instrumentations, for what must happen once a run.
+        cleaned: texts and tool calls after redaction, by the `Message.key` from before it.
+    """
+
+    root: Span
+    turn: int = 0
+    marks: set[Hashable] = field(default_factory=set)
+    cleaned: dict[str, tuple[str, tuple[ToolCall, ...]]] = field(default_factory=dict)
+    _held: dict[str, str] = field(default_factory=dict)
+    _ids: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def once(self, mark: Hashable) -> bool:
+        """Return True the first time that ``mark`` is seen in this run."""
+        with self._lock:
+            if mark in self.marks:
+                return False
+            self.marks.add(mark)
+            return True
+
+    def next_turn(self) -> int:
+        """Count a message; the first is turn 0."""
+        with self._lock:
+            self.turn += 1
+            return self.turn - 1
+
+    def hold(self, key: str, proposed_id: str | None) -> tuple[str, bool]:
+        """Say that a span is about to hold the text with this key.
+
+        Args:
+            key: `Message.key`.
+            proposed_id: the framework's id; the key stands in where there is none, and a
+                different text under an id that is taken gets an id of its own.
+
+        Returns:
+            The id under which the text is known in this run, and whether it was new.
+        """
+        with self._lock:
+            known = self._held.get(key)
+            if known is not None:
+                return known, False
+            identity = self._held[key] = self._own_id(key, proposed_id)
+            return identity, True
+
+    def say(self, key: str, proposed_id: str | None) -> str:
+        """Return the id of a message with the text of this key, which is sent now.
+
+        The same words under another id are another message, whose span holds them again.
+        """
+        with self._lock:
+            known = self._held.get(key)
+            if known is None:
+                known = self._held[key] = self._own_id(key, proposed_id)
+            elif proposed_id and proposed_id != known:
+                return self._own_id(key, proposed_id)
+            return known
+
+    def _own_id(self, key: str, proposed_id: str | None) -> str:
+        identity = proposed_id or key
+        if self._ids.setdefault(identity, key) != key:
+            identity = f"{identity}#{key}"
+            self._ids[identity] = key
+        return identity
+
+
+def current_run(context: Context | None = None) -> Run | None:
+    """Return the run to which ``context`` (default: the current one) belongs."""
+    value = otel_context.get_value(_KEY, context)
+    return value if isinstance(value, Run) else None
+
+
+def with_run(run: Run, context: Context) -> Context:
+    """Return ``context`` with ``run`` in it."""
+    return otel_context.set_value(_KEY, run, context)
+
+
+def current_agent(context: Context | None = None) -> str | None:
+    """Return the name of the agent that is acting in ``context`` (default: the current one)."""
+    value = otel_context.get_value(_AGENT_KEY, context)
+    return value if isinstance(value, str) else None
+
+
+def with_agent(name: str, context: Context) -> Context:
+    """Return ``context`` in which the agent ``name`` acts."""
+    return otel_context.set_value(_AGENT_KEY, name, context)
+
+
+def chat_is_open(context: Context | None = None) -> bool:
+    """Whether a model call of this context already has its span.
+
+    An instrumentation of a model client under an instrumented framework asks this, so that no
+    call is recorded twice.
+    """
+    return otel_context.get_value(_CHAT_KEY, context) is True
+
+
+def with_chat(context: Context) -> Context:
+    """Return ``context`` in which a model call has its span."""
+    return otel_context.set_value(_CHAT_KEY, True, context)

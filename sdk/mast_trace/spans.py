@@ -1,0 +1,311 @@
+"""The five spans of the contract: run, agent, message, tool, chat.
+
+This is the face that instrumentations write to; `mast_trace.run()` and its siblings are the same
+thing for hand-made agents. Parents are explicit: every factory takes the parent's context and every
+open span offers its own, so that nothing depends on what happens to be current.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
+
+from mast_trace import semconv
+from mast_trace._ended_runs import run_began
+from mast_trace._guard import guarded
+from mast_trace._open_spans import AgentSpan, ChatSpan, OpenSpan, RunSpan, ToolSpan, present
+from mast_trace._written import Attributes, MessageWriter
+from mast_trace.content import ContentPolicy, content_hash, truncate, well_formed
+from mast_trace.run_state import Run, current_agent, current_run, with_agent, with_chat, with_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Link, Span, SpanContext, TracerProvider
+
+    from mast_trace.messages import Message
+
+_NAME_LIMIT = 200  # characters: some frameworks put a whole task where others have a name
+
+
+class Telemetry:
+    """Makes the spans of one framework.
+
+    Args:
+        provider: where the spans go.
+        content: what of the texts is recorded.
+        framework: written on each span, with ``version``; empty for hand-made agents.
+        version: the framework's installed version.
+    """
+
+    def __init__(
+        self,
+        provider: TracerProvider,
+        content: ContentPolicy | None = None,
+        *,
+        framework: str = "",
+        version: str = "",
+    ) -> None:
+        self.content = content or ContentPolicy()
+        self.writer = MessageWriter(self.content)
+        self._tracer = provider.get_tracer(f"mast_trace.{framework}".rstrip("."))
+        self._common: Attributes = {}
+        if framework:
+            self._common[semconv.FRAMEWORK] = framework
+        if version:
+            self._common[semconv.FRAMEWORK_VERSION] = version
+
+    def run(
+        self,
+        name: str,
+        *,
+        parent: Context | None = None,
+        input: Sequence[Message] = (),  # noqa: A002  # the convention's word
+        conversation_id: str | None = None,
+        links: Sequence[Link] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        start_time: int | None = None,
+    ) -> RunSpan:
+        """Begin a run; inside another run it becomes a part of that one's trace.
+
+        Args:
+            name: of the workflow: few different values.
+            parent: context of the caller; the current one if absent.
+            input: what the run was asked to do.
+            conversation_id: what several runs of one dialogue share.
+            links: spans of earlier runs that this one continues.
+            attributes: more attributes.
+            start_time: nanoseconds since the epoch; now if absent.
+        """
+        more = {
+            semconv.WORKFLOW_NAME: name,
+            semconv.CONVERSATION_ID: conversation_id,
+            **(attributes or {}),
+        }
+        span, context = self._start(
+            semconv.INVOKE_WORKFLOW, name, parent, more, links=links, start_time=start_time
+        )
+        opened = RunSpan(self, span, context)
+        opened.run = Run(root=span)
+        opened.nested = current_run(context) is not None
+        if not opened.nested:
+            run_began()
+        opened.context = with_run(opened.run, context)
+        if input:
+            opened.set(self.inputs(input, opened.context))
+        return opened
+
+    def agent(
+        self,
+        name: str,
+        *,
+        parent: Context | None = None,
+        agent_id: str | None = None,
+        description: str | None = None,
+        input: Sequence[Message] = (),  # noqa: A002
+        conversation_id: str | None = None,
+        links: Sequence[Link] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> AgentSpan:
+        """Begin an agent's turn, on ``input``: the messages that it sees."""
+        more = {
+            semconv.AGENT_NAME: name,
+            semconv.AGENT_ID: agent_id,
+            semconv.AGENT_DESCRIPTION: self._described(description),
+            semconv.CONVERSATION_ID: conversation_id,
+            **(attributes or {}),
+        }
+        span, context = self._start(semconv.INVOKE_AGENT, name, parent, more, links=links)
+        opened = AgentSpan(self, span, with_agent(name, context))
+        if input:
+            opened.set(self.inputs(input, opened.context))
+        return opened
+
+    def message(
+        self,
+        sender: str,
+        recipients: Sequence[str],
+        message: Message,
+        *,
+        parent: Context | None = None,
+        in_reply_to: str | None = None,
+        performative: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        timestamp: int | None = None,
+    ) -> str:
+        """Record that ``message`` went from ``sender`` to ``recipients``: a span without duration.
+
+        Its text is written here even if a `chat` span holds it too: message spans stand alone.
+
+        Args:
+            sender: name of the speaking agent.
+            recipients: names of those who receive it; empty if nobody does.
+            message: what was said.
+            parent: context of the sender; the current one if absent.
+            in_reply_to: id of the message that it answers.
+            performative: the speech act where the protocol names one (FIPA-ACL, A2A).
+            attributes: more attributes.
+            timestamp: nanoseconds since the epoch; now if absent.
+
+        Returns:
+            The id of the message.
+        """
+        context = parent if parent is not None else otel_context.get_current()
+        run = current_run(context)
+        said = self.writer.said(message, context)
+        more: Attributes = {
+            semconv.AGENT_NAME: sender,
+            semconv.MESSAGE_SENDER: sender,
+            semconv.MESSAGE_RECIPIENTS: list(recipients),
+            semconv.MESSAGE_IN_REPLY_TO: in_reply_to,
+            semconv.MESSAGE_PERFORMATIVE: performative,
+            semconv.TURN: run.next_turn() if run else None,
+            **said,
+            **(attributes or {}),
+        }
+        start = timestamp or time.time_ns()
+        span, _ = self._start(semconv.SEND_MESSAGE, sender, context, more, start_time=start)
+        span.end(start)
+        return str(said[semconv.MESSAGE_ID])
+
+    def tool(
+        self,
+        name: str,
+        *,
+        parent: Context | None = None,
+        arguments: Any = None,
+        call_id: str | None = None,
+        agent: str | None = None,
+        requested_by: str | None = None,
+        description: str | None = None,
+        handoff: tuple[str, str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> ToolSpan:
+        """Begin the execution of a tool.
+
+        Args:
+            name: of the tool.
+            parent: context of the executing agent; the current one if absent.
+            arguments: JSON text or a value; leave out what the framework injects.
+            call_id: the model's id of the call.
+            agent: the executing agent; the one acting in ``parent`` if absent.
+            requested_by: the agent that asked, if another one.
+            description: of the tool.
+            handoff: source and target, where the tool hands control over.
+            attributes: more attributes.
+        """
+        context = parent if parent is not None else otel_context.get_current()
+        source, target = handoff or (None, None)
+        more: Attributes = {
+            semconv.TOOL_NAME: name,
+            semconv.TOOL_TYPE: "function",
+            semconv.TOOL_DESCRIPTION: self._described(description),
+            semconv.TOOL_CALL_ID: call_id,
+            semconv.TOOL_CALL_ARGUMENTS: (
+                self.content.render(arguments) if arguments is not None else None
+            ),
+            semconv.AGENT_NAME: agent or current_agent(context),
+            semconv.TOOL_REQUESTED_BY: requested_by,
+            semconv.HANDOFF_SOURCE: source,
+            semconv.HANDOFF_TARGET: target,
+            **(attributes or {}),
+        }
+        span, own = self._start(semconv.EXECUTE_TOOL, name, context, more)
+        return ToolSpan(self, span, own)
+
+    def chat(
+        self,
+        model: str,
+        *,
+        parent: Context | None = None,
+        provider: str | None = None,
+        agent: str | None = None,
+        input: Sequence[Message] = (),  # noqa: A002
+        attributes: Mapping[str, Any] | None = None,
+    ) -> ChatSpan:
+        """Begin a call of ``model`` on ``input``: all messages of the request, in order."""
+        context = parent if parent is not None else otel_context.get_current()
+        more: Attributes = {
+            semconv.REQUEST_MODEL: model,
+            semconv.PROVIDER_NAME: provider,
+            semconv.AGENT_NAME: agent or current_agent(context),
+            **(attributes or {}),
+        }
+        span, own = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
+        opened = ChatSpan(self, span, with_chat(own))
+        if input:
+            opened.set(self.inputs(input, context))
+        return opened
+
+    def outcome(self, root: Span | SpanContext, outcome: str, reason: str = "") -> None:
+        """Record whether a run reached its goal.
+
+        Args:
+            root: the run's root span; its context alone once it has ended.
+            outcome: ``success`` or ``failure``.
+            reason: why, for people.
+        """
+        said = {
+            semconv.RUN_OUTCOME: outcome,
+            semconv.RUN_OUTCOME_REASON: self.content.render(reason) if reason else None,
+        }
+        if isinstance(root, trace.Span):
+            if root.is_recording():
+                OpenSpan(self, root, otel_context.get_current()).set(said)
+                return
+            root = root.get_span_context()
+        # The root is gone by now: a span of its own brings the word to the same trace.
+        parent = trace.set_span_in_context(trace.NonRecordingSpan(root), otel_context.Context())
+        span, _ = self._start(semconv.RECORD_OUTCOME, outcome, parent, said)
+        span.end()
+
+    def inputs(self, messages: Sequence[Message], context: Context) -> Attributes:
+        """Return the attributes that say what was seen: ids of all, the text of the new.
+
+        With ``capture_content="full"`` the text of all of them is written out.
+        """
+        return self.writer.inputs(messages, context)
+
+    def _described(self, description: str | None) -> str | None:
+        if not description or not self.content.capture:
+            return None
+        return truncate(self.content.clean(description), 4096)
+
+    def _start(
+        self,
+        operation: str,
+        name: str,
+        parent: Context | None,
+        attributes: Mapping[str, Any],
+        *,
+        kind: SpanKind = SpanKind.INTERNAL,
+        links: Sequence[Link] | None = None,
+        start_time: int | None = None,
+    ) -> tuple[Span, Context]:
+        context = parent if parent is not None else otel_context.get_current()
+        span = self._tracer.start_span(
+            well_formed(f"{operation} {name}"[:_NAME_LIMIT]),
+            context,
+            kind,
+            {semconv.OPERATION_NAME: operation, **self._common, **present(attributes)},
+            links,
+            start_time,
+        )
+        return span, trace.set_span_in_context(span, context)
+
+
+__all__ = [
+    "AgentSpan",
+    "ChatSpan",
+    "OpenSpan",
+    "RunSpan",
+    "Telemetry",
+    "ToolSpan",
+    "content_hash",
+    "guarded",
+]

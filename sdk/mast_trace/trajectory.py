@@ -1,0 +1,214 @@
+"""A run as the ordered list of its steps: the shape that judge, web view and importers share.
+
+A **step** is one message, one tool call, or one model action that is neither (a call whose answer
+became a message or consists of tool calls is represented by those). Steps are numbered from 0 by
+start time. This is the ``trajectory`` of AgenTracer (arXiv 2509.03312).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mast_trace.messages import Message
+
+
+class StepKind(str, Enum):
+    """What happened in a step."""
+
+    MESSAGE = "message"
+    TOOL = "tool"
+    MODEL = "model"
+
+
+@dataclass(frozen=True)
+class SpanRecord:
+    """A stored span, free of any store's types; times in nanoseconds since the epoch."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str
+    name: str
+    start: int
+    end: int
+    attributes: Mapping[str, Any]
+    status: str = "Unset"
+    status_message: str = ""
+    service: str = ""
+    scope: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    Attributes:
+        index: its number in the run, from 0.
+        kind: message, tool or model.
+        agent: who acted; empty if unknown.
+        text: what was said; a tool's result; a model's answer.
+        span_id: the span that it was read from; empty in imported transcripts.
+        start: nanoseconds since the epoch.
+        end: likewise.
+        role: of a message: ``user``, ``assistant``, ``system`` or ``tool``.
+        recipients: to whom a message went.
+        message_id: of the text that the step holds.
+        in_reply_to: id of the message that is answered.
+        content_hash: of the text, present even where content is not captured.
+        tool: name of the tool.
+        arguments: of the tool call, or the calls that a message or model asks for, as JSON text.
+        call_id: the model's id of the tool call.
+        requested_by: the agent that asked for the tool, if another one executed it.
+        handoff_to: the agent to which control goes.
+        synthetic: the framework wrote the text in the agent's name.
+        error: what failed, None if nothing did.
+        input_tokens: of a model action.
+        output_tokens: likewise.
+    """
+
+    index: int
+    kind: StepKind
+    agent: str
+    text: str
+    span_id: str = ""
+    parent_span_id: str = ""
+    start: int = 0
+    end: int = 0
+    role: str = ""
+    recipients: tuple[str, ...] = ()
+    message_id: str = ""
+    in_reply_to: str = ""
+    content_hash: str = ""
+    tool: str = ""
+    arguments: str = ""
+    call_id: str = ""
+    requested_by: str = ""
+    handoff_to: str = ""
+    synthetic: bool = False
+    error: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One turn of an agent or one call of a model, with what it saw.
+
+    Attributes:
+        kind: ``agent`` or ``model``.
+        agent: who acted.
+        input_ids: ids of the messages that were shown, in order.
+        input_roles: the role of each.
+        input_length: characters of all of them together; None if not recorded.
+        output_id: id of the message that came of it.
+        output_text: its text.
+        error: what failed, None if nothing did.
+        model: the model's name, of a model call.
+        finish_reason: likewise.
+    """
+
+    kind: str
+    agent: str
+    span_id: str
+    parent_span_id: str
+    start: int
+    end: int
+    input_ids: tuple[str, ...] = ()
+    input_roles: tuple[str, ...] = ()
+    input_length: int | None = None
+    output_id: str = ""
+    output_text: str = ""
+    error: str | None = None
+    model: str = ""
+    finish_reason: str = ""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """One run.
+
+    Attributes:
+        trace_id: of the run; 32 hexadecimal digits for real traces.
+        steps: in order.
+        invocations: turns of agents and calls of models, by start time.
+        texts: every message that a span holds, by id.
+        task: what the run was asked to do.
+        outcome: ``success``, ``failure`` or empty when nobody said.
+        termination_reason: why the framework stopped.
+        open_items: items of the framework's plan that were open at the end.
+        finished: whether the root span has been seen.
+        error: what the root span says failed.
+    """
+
+    trace_id: str
+    steps: tuple[Step, ...]
+    invocations: tuple[Invocation, ...] = ()
+    texts: Mapping[str, Message] = field(default_factory=dict)
+    name: str = ""
+    framework: str = ""
+    service: str = ""
+    conversation_id: str = ""
+    task: str = ""
+    outcome: str = ""
+    outcome_reason: str = ""
+    termination_reason: str = ""
+    open_items: tuple[str, ...] = ()
+    error: str | None = None
+    finished: bool = True
+    start: int = 0
+    end: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents that act, in the order of their first step."""
+        return tuple(dict.fromkeys(step.agent for step in self.steps if step.agent))
+
+    @property
+    def final_answer(self) -> str:
+        """The text of the last message that an agent wrote itself; empty if there is none."""
+        for step in reversed(self.steps):
+            if step.kind is StepKind.MESSAGE and step.text and not step.synthetic:
+                return step.text
+        return self.steps[-1].text if self.steps else ""
+
+    def seen_by(self, invocation: Invocation) -> list[Message]:
+        """Rebuild what an agent or a model was shown, from the ids on its span.
+
+        A message whose text no span of the run holds is left out.
+        """
+        return [
+            dataclasses.replace(self.texts[identity], role=role)
+            for identity, role in zip(invocation.input_ids, invocation.input_roles, strict=False)
+            if identity in self.texts
+        ]
+
+    @classmethod
+    def from_spans(cls, spans: Iterable[SpanRecord]) -> Trajectory:
+        """Read a run from its spans, in any order, of any supported vocabulary."""
+        from mast_trace._reader import read_trajectory
+
+        return read_trajectory(spans)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the trajectory as plain JSON values; `from_dict` reads them back."""
+        from mast_trace._trajectory_json import to_dict
+
+        return to_dict(self)
+
+    @classmethod
+    def from_dict(cls, shape: Mapping[str, Any]) -> Trajectory:
+        """Read what `to_dict` returned, be it from an earlier or a later version.
+
+        Raises:
+            ValueError: it is not a trajectory; the text says what is wrong.
+        """
+        from mast_trace._trajectory_json import trajectory_from_dict
+
+        return trajectory_from_dict(shape)

@@ -1,0 +1,9 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+
+# A proxy of the machine must not stand between a test and the servers that it starts.
+for _variable in ("no_proxy", "NO_PROXY"):
+    os.environ[_variable] = "127.0.0.1,localhost,::1"

@@ -1,0 +1,304 @@
+"""What of the texts leaves the process: capture, redaction, truncation, hashing."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mast_trace
+from mast_trace.content import (
+    WITHHELD,
+    ContentPolicy,
+    as_text,
+    content_hash,
+    truncate,
+    well_formed,
+)
+from mast_trace.messages import Message, ToolCall
+from mast_trace.testing import capture_spans
+
+if TYPE_CHECKING:
+    from mast_trace.testing import CapturedSpans
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=600)
+SECRET = "sk-live-4242424242"
+
+
+def redact(text: str) -> str:
+    return re.sub(r"sk-live-\d+", "[key]", text)
+
+
+class Hostile:
+    """A value all of whose ways of being shown fail."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("not shown")
+
+    __repr__ = __str__
+
+
+ANY_VALUE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.builds(lambda: 10**6000)  # more digits than Python shows
+    | st.floats()
+    | ANY_TEXT
+    | st.binary()
+    | st.builds(Hostile)
+    | st.sampled_from([object, Hostile, ValueError("x"), memoryview(b"12")]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.sets(st.integers())
+        | st.dictionaries(st.integers() | ANY_TEXT | st.none() | st.builds(Hostile), inner)
+    ),
+    max_leaves=15,
+)
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class TestTruncate:
+    """Cutting a text."""
+
+    @given(ANY_TEXT, st.integers(0, 400))
+    def test_respects_the_limit_in_bytes_and_can_be_encoded(self, text: str, limit: int) -> None:
+        """Whatever the characters: UTF-8 of at most that many bytes."""
+        assert len(truncate(text, limit).encode()) <= limit
+
+    @given(ANY_TEXT)
+    def test_leaves_what_fits_alone(self, text: str) -> None:
+        """Apart from what no encoding can carry."""
+        assert truncate(text, 2400) == well_formed(text)
+
+    @given(st.text("aä\N{ROBOT FACE}", min_size=500, max_size=600))
+    def test_keeps_head_and_tail_and_says_how_much_is_gone(self, text: str) -> None:
+        """The end of a text matters as much as its beginning: errors stand there."""
+        kept = truncate(text, 300)
+        head, count, tail = re.match(
+            r"(?s)(.*)\n\[\.\.\. (\d+) characters cut by mast-trace \.\.\.\]\n(.*)", kept
+        ).groups()
+        assert head
+        assert tail
+        assert text.startswith(head)
+        assert text.endswith(tail)
+        assert len(head) + int(count) + len(tail) == len(text)
+
+    def test_of_a_text_that_is_a_subclass_gives_a_plain_one(self) -> None:
+        """Frameworks return strings that are more than that."""
+
+        class Rich(str):
+            __slots__ = ()
+
+        assert type(truncate(Rich("x"))) is str
+
+
+class TestAsText:
+    """Rendering any value."""
+
+    @QUICK
+    @given(ANY_VALUE)
+    def test_never_raises_and_gives_text(self, value: Any) -> None:
+        """Values of arbitrary programs, their keys and their failing methods."""
+        assert isinstance(as_text(value), str)
+
+    @QUICK
+    @given(ANY_VALUE, st.integers(300, 2000))
+    def test_of_a_container_stays_near_the_limit(self, value: Any, limit: int) -> None:
+        """Beside escapes and the marks of what is cut."""
+        text = as_text([value, value, value], limit)
+        assert len(text) <= 12 * limit + 2000
+
+    @QUICK
+    @given(st.dictionaries(ANY_TEXT, st.integers() | ANY_TEXT | st.booleans() | st.none()))
+    def test_of_plain_values_is_json(self, value: dict[str, Any]) -> None:
+        """Which a reader gets back unchanged."""
+        assert json.loads(as_text(value)) == value
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            ("as it is", "as it is"),
+            (None, ""),
+            (3, "3"),
+            ({"a": (1, 2)}, '{"a": [1, 2]}'),
+            (float("nan"), "nan"),
+            ([float("inf")], '["inf"]'),
+            (b"abc", "<3 bytes>"),
+            (ValueError("broken"), "broken"),
+            (Hostile(), "<Hostile>"),
+            ({Hostile(): 1}, '{"<Hostile>": 1}'),
+        ],
+    )
+    def test_is_what_a_person_expects(self, value: Any, text: str) -> None:
+        """No quotes around what is text already, no NaN that JSON does not know."""
+        assert as_text(value) == text
+
+    def test_of_a_structure_that_contains_itself_ends(self) -> None:
+        """Twice in itself would double at each level."""
+        looped: list[Any] = []
+        looped += [looped, looped, looped]
+        assert len(as_text(looped)) < 1_000_000
+
+    def test_does_not_read_all_of_a_huge_state(self) -> None:
+        """Rendering stops once enough is collected."""
+
+        class Counted(dict):
+            read = 0
+
+            def items(self) -> Any:
+                for item in super().items():
+                    Counted.read += 1
+                    yield item
+
+        state = Counted({f"k{index}": "x" * 1000 for index in range(10_000)})
+        assert len(as_text(state)) < 70_000
+        assert Counted.read < 100
+
+
+class TestHash:
+    """The content hash."""
+
+    @given(ANY_TEXT)
+    def test_is_sixteen_digits_of_any_text(self, text: str) -> None:
+        """Lone surrogates too; equal for equal texts."""
+        assert re.fullmatch("[0-9a-f]{16}", content_hash(text))
+        assert content_hash(text) == content_hash("".join(list(text)))
+
+    def test_tells_long_texts_apart_at_their_end(self) -> None:
+        """Nothing of a text is left out."""
+        assert content_hash("x" * 20_000 + "a") != content_hash("x" * 20_000 + "b")
+
+
+def record(captured: CapturedSpans) -> str:
+    """Put the secret into every place that takes a text; return all that was recorded."""
+    calls = (ToolCall("pay", {"key": SECRET}, "c1"), ToolCall("pay", f'{{"key": "{SECRET}"}}'))
+    with mast_trace.run("r", input=SECRET):
+        with mast_trace.agent("a", input=[SECRET, Message("x", tool_calls=calls)]) as turn:
+            turn.reply(f"my key is {SECRET}")
+        mast_trace.message("a", "b", Message(f"use {SECRET}", tool_calls=calls))
+        with mast_trace.tool("pay", {"key": SECRET, "n": 1}, description=SECRET) as call:
+            call.result({"rows": [SECRET]})
+        with mast_trace.tool("pay", SECRET) as call:
+            call.fail(f"{SECRET} was declined")
+        mast_trace.record_outcome(False, f"{SECRET} leaked")
+    return "\n".join(
+        f"{dict(span.attributes or {})} {span.status.description}" for span in captured.spans
+    )
+
+
+class TestRedaction:
+    """The redact function."""
+
+    def test_reaches_every_text(self) -> None:
+        """Messages, tool calls, arguments, results, errors, descriptions, reasons."""
+        with capture_spans(frameworks=[], redact=redact) as captured:
+            everything = record(captured)
+        assert SECRET not in everything
+        assert everything.count("[key]") >= 12
+
+    def test_comes_before_the_hash(self) -> None:
+        """The hash of a short secret would give it away to whoever guesses."""
+        with capture_spans(frameworks=[], redact=redact) as captured:
+            everything = record(captured)
+        for text in (SECRET, f"use {SECRET}", f"my key is {SECRET}", f'{{"rows": ["{SECRET}"]}}'):
+            assert content_hash(text) not in everything
+        assert content_hash("my key is [key]") in everything
+
+    def test_comes_before_the_cut(self) -> None:
+        """Half a secret is not recognised any more."""
+        policy = ContentPolicy(redact=redact, limit=1000)
+        for padding in range(1, 1000, 7):
+            text = "x" * padding + SECRET + "y" * 2000
+            assert "4242" not in str(policy.render(text))
+            assert "4242" not in str(policy.render({"deep": [text]}))
+
+    def test_keeps_the_structure_of_a_tool_call(self) -> None:
+        """The judge still sees which arguments there were."""
+        with capture_spans(frameworks=[], redact=redact) as captured:
+            record(captured)
+        first = captured.named("execute_tool")[0].attributes or {}
+        assert json.loads(str(first["gen_ai.tool.call.arguments"])) == {"key": "[key]", "n": 1}
+
+    def test_runs_once_for_a_text_that_is_seen_often(self) -> None:
+        """A history is not redacted again at each turn."""
+        calls = []
+
+        def counting(text: str) -> str:
+            calls.append(text)
+            return text
+
+        history = [f"message {index}" for index in range(20)]
+        with capture_spans(frameworks=[], redact=counting), mast_trace.run("r"):
+            for _ in range(5):
+                with mast_trace.agent("a", input=history):
+                    pass
+        assert len(calls) == 20
+
+    @pytest.mark.parametrize("broken", [lambda _: None, lambda _: 1 / 0])
+    def test_that_fails_lets_nothing_through(self, broken: Any) -> None:
+        """A defect in it withholds the text and never reaches the program."""
+        with capture_spans(frameworks=[], redact=broken) as captured:
+            everything = record(captured)
+        assert SECRET not in everything
+        assert WITHHELD in everything
+
+
+class TestCapture:
+    """What is recorded of contents."""
+
+    def test_off_records_hashes_and_sizes_only(self) -> None:
+        """Structure stays: who spoke to whom, which messages were seen."""
+        with capture_spans(frameworks=[], capture_content=False) as captured:
+            everything = record(captured)
+        assert SECRET not in everything
+        message = captured.named("send_message")[0].attributes or {}
+        assert message["mast.message.content_hash"]
+        assert message["mast.message.recipients"] == ("b",)
+        turn = captured.named("invoke_agent")[0].attributes or {}
+        assert turn["mast.input.length"] == len(SECRET) + 1
+        assert len(turn["mast.input.message_ids"]) == 2
+
+    def test_full_writes_inputs_out_on_every_span(self) -> None:
+        """For tools that cannot follow ids."""
+        with capture_spans(frameworks=[], capture_content="full") as captured, mast_trace.run("r"):
+            for _ in range(2):
+                with mast_trace.agent("a", input=["the question"]):
+                    pass
+        written = [dict(span.attributes or {}) for span in captured.named("invoke_agent")]
+        assert all("the question" in each["gen_ai.input.messages"] for each in written)
+
+    def test_by_default_writes_each_text_once(self) -> None:
+        """The second span refers to the first."""
+        with capture_spans(frameworks=[]) as captured, mast_trace.run("r"):
+            for _ in range(2):
+                with mast_trace.agent("a", input=["the question"]):
+                    pass
+        everything = [str(dict(span.attributes or {})) for span in captured.spans]
+        assert sum(text.count("the question") for text in everything) == 1
+
+    def test_cuts_long_texts_and_says_so(self) -> None:
+        """On messages, results and arguments, in valid JSON where JSON is promised."""
+        long = "x" * 200_000
+        with capture_spans(frameworks=[]) as captured, mast_trace.run("r"):
+            mast_trace.message("a", "b", long)
+            with mast_trace.tool("t", {"long": long}) as call:
+                call.result(long)
+            calls = (ToolCall("write", {"file": long}, "c"),)
+            with mast_trace.agent("a", input=[long + "!", "short", Message("", tool_calls=calls)]):
+                pass
+        for span in captured.spans:
+            for value in (span.attributes or {}).values():
+                assert len(str(value)) < 150_000
+        message = captured.named("send_message")[0].attributes or {}
+        assert message["mast.content.truncated"] == ("mast.message.content",)
+        turn = captured.named("invoke_agent")[0].attributes or {}
+        first, second, third = json.loads(str(turn["gen_ai.input.messages"]))
+        assert "characters cut by mast-trace" in first["parts"][0]["content"]
+        assert second["parts"][0]["content"] == "short"
+        assert "characters cut by mast-trace" in str(third["parts"][0]["arguments"])

@@ -1,0 +1,287 @@
+"""No span is lost when a program ends, forks or recycles its workers, and none is sent twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from receiver import Receiver
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+
+class Program:
+    """Runs a program that says `instrument` and `message` for short."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def run(self, endpoint: str, body: str) -> subprocess.CompletedProcess[str]:
+        script = self._folder / "program.py"
+        script.write_text(
+            "import os, sys, warnings\n"
+            "warnings.simplefilter('ignore', DeprecationWarning)\n"
+            "import mast_trace\n"
+            "from mast_trace import message, run\n"
+            "def instrument():\n"
+            "    mast_trace.instrument(frameworks=[], endpoint=sys.argv[1])\n"
+            + textwrap.dedent(body)
+        )
+        # The limit only ends a hang.
+        return subprocess.run(
+            [sys.executable, str(script), endpoint],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path)
+
+
+class TestExit:
+    """The end of a program."""
+
+    def test_sends_what_waits(self, program: Program, receiver: Receiver) -> None:
+        """A short job needs no flush."""
+        ended = program.run(receiver.url, "instrument(); message('last', 'b', 'Done.')")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert receiver.names == ["send_message last"]
+
+    @pytest.mark.parametrize(
+        ("ending", "code"), [("sys.exit(3)", 3), ("raise RuntimeError('mine')", 1)]
+    )
+    def test_sends_and_keeps_the_exit_code(
+        self, program: Program, receiver: Receiver, ending: str, code: int
+    ) -> None:
+        """Also when the program fails."""
+        ended = program.run(receiver.url, f"instrument(); message('a', 'b', 'c'); {ending}")
+        assert ended.returncode == code
+        assert receiver.names == ["send_message a"]
+
+    def test_without_a_collector_says_so_in_one_line(
+        self, program: Program, closed_port: int
+    ) -> None:
+        """The program ends well, and its user learns what to start."""
+        endpoint = f"http://127.0.0.1:{closed_port}"
+        ended = program.run(endpoint, "instrument(); message('a', 'b', 'c')")
+        assert ended.returncode == 0
+        (line,) = ended.stderr.splitlines()
+        assert endpoint in line
+        assert "`mast-trace up`" in line
+        assert "1 span" in line
+
+    def test_with_a_collector_that_hangs_gives_up(self, program: Program) -> None:
+        """A connection that is taken and never answered does not keep the program."""
+        import socket
+
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            ended = program.run(endpoint, "instrument(); message('a', 'b', 'c')")
+        assert ended.returncode == 0
+        assert "lost" in ended.stderr
+
+    def test_in_a_thread_pool_loses_nothing(self, program: Program, receiver: Receiver) -> None:
+        """Spans of all threads are there at the end."""
+        ended = program.run(
+            receiver.url,
+            """
+            from concurrent.futures import ThreadPoolExecutor
+            instrument()
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(lambda i: message(f"t{i}", "b", "c"), range(2000)))
+            """,
+        )
+        assert ended.stderr == ""
+        assert Counter(receiver.names) == Counter(f"send_message t{i}" for i in range(2000))
+
+
+@needs_fork
+class TestFork:
+    """Processes that fork while they are recorded."""
+
+    def test_neither_loses_nor_doubles(self, program: Program, receiver: Receiver) -> None:
+        """What waits at the fork is sent by the parent only; both go on."""
+        ended = program.run(
+            receiver.url,
+            """
+            instrument()
+            message("before", "b", "c")
+            child = os.fork()
+            message("child" if child == 0 else "parent", "b", "c")
+            if child:
+                os.waitpid(child, 0)
+            """,
+        )
+        assert ended.stderr == ""
+        assert sorted(receiver.names) == [
+            "send_message before",
+            "send_message child",
+            "send_message parent",
+        ]
+
+    def test_a_span_that_was_open_is_the_parents(
+        self, program: Program, receiver: Receiver
+    ) -> None:
+        """Both processes leave the block; one reports it."""
+        program.run(
+            receiver.url,
+            """
+            instrument()
+            with run("shared"):
+                child = os.fork()
+                if child == 0:
+                    message("child", "b", "c")
+            if child:
+                os.waitpid(child, 0)
+            """,
+        )
+        assert sorted(receiver.names) == ["invoke_workflow shared", "send_message child"]
+        (trace,) = {span.trace_id for span in receiver.spans}
+        assert trace
+
+    def test_while_the_parent_is_exporting(self, program: Program, receiver: Receiver) -> None:
+        """A fork at any moment leaves the child able to send: no lock stays taken."""
+        ended = program.run(
+            receiver.url,
+            """
+            import threading
+            instrument()
+            stop = threading.Event()
+            def talk():
+                while not stop.is_set():
+                    message("busy", "b", "c")
+            threading.Thread(target=talk, daemon=True).start()
+            for index in range(8):
+                child = os.fork()
+                if child == 0:
+                    message(f"child{index}", "b", "c")
+                    os._exit(0 if mast_trace.flush(30) else 7)
+                assert os.waitpid(child, 0)[1] == 0
+            stop.set()
+            """,
+        )
+        assert ended.stderr == ""
+        children = [name for name in receiver.names if "child" in name]
+        assert sorted(children) == [f"send_message child{index}" for index in range(8)]
+
+    def test_prefork_workers_send_at_their_end(self, program: Program, receiver: Receiver) -> None:
+        """As under gunicorn --preload: instrument in the master, serve in workers that exit."""
+        program.run(
+            receiver.url,
+            """
+            instrument()
+            workers = []
+            for index in range(3):
+                child = os.fork()
+                if child == 0:
+                    message(f"worker{index}", "b", "c")
+                    sys.exit(0)
+                workers.append(child)
+            for child in workers:
+                os.waitpid(child, 0)
+            """,
+        )
+        assert sorted(receiver.names) == [f"send_message worker{index}" for index in range(3)]
+
+
+class TestRecycledWorkers:
+    """Processes that a pool starts and ends."""
+
+    @needs_fork
+    def test_of_a_pool_send_before_they_are_replaced(
+        self, program: Program, receiver: Receiver
+    ) -> None:
+        """Each worker does one task and ends by os._exit, as Celery's do: ten tasks, ten spans."""
+        program.run(
+            receiver.url,
+            """
+            import multiprocessing
+            instrument()
+            def task(index):
+                message(f"task{index}", "b", "c")
+            if __name__ == "__main__":
+                with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+                    pool.map(task, range(10), chunksize=1)
+                    pool.close()
+                    pool.join()
+            """,
+        )
+        assert sorted(receiver.names) == sorted(f"send_message task{i}" for i in range(10))
+
+    def test_that_are_spawned_send_too(self, program: Program, receiver: Receiver) -> None:
+        """A spawned process instruments itself and sends at its end."""
+        program.run(
+            receiver.url,
+            """
+            import multiprocessing
+            def task():
+                instrument()
+                message("spawned", "b", "c")
+            if __name__ == "__main__":
+                process = multiprocessing.get_context("spawn").Process(target=task)
+                process.start()
+                process.join()
+            """,
+        )
+        assert receiver.names == ["send_message spawned"]
+
+    @needs_fork
+    def test_of_celery_send_before_they_are_replaced(
+        self, tmp_path: Path, receiver: Receiver
+    ) -> None:
+        """A real worker with one task to a process: ten tasks in, ten spans out."""
+        pytest.importorskip("celery", reason="needs Celery, of the dependency group `test`")
+        (tmp_path / "desk.py").write_text(
+            textwrap.dedent(
+                f"""
+                import mast_trace
+                from celery import Celery
+
+                app = Celery("desk", broker="filesystem://")
+                folder = {str(tmp_path)!r}
+                app.conf.broker_transport_options = {{
+                    "data_folder_in": folder, "data_folder_out": folder, "control_folder": folder,
+                }}
+                mast_trace.instrument(frameworks=[], endpoint={receiver.url!r})
+
+                @app.task
+                def work(index):
+                    mast_trace.message(f"task{{index}}", "b", "c")
+
+                if __name__ == "__main__":
+                    for index in range(10):
+                        app.signature("desk.work").delay(index)
+                """
+            )
+        )
+        celery = [sys.executable, "-m", "celery", "-A", "desk", "worker", "-c", "2"]
+        quiet = ["-l", "error", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+        subprocess.run([sys.executable, "desk.py"], cwd=tmp_path, check=True, timeout=60)
+        worker = subprocess.Popen(
+            [*celery, *quiet, "--max-tasks-per-child=1"],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            for _ in range(10):
+                # Either all arrive, or this says how many did.
+                if not receiver.arrived.acquire(timeout=30):
+                    break
+        finally:
+            worker.terminate()
+            worker.wait(60)
+        assert sorted(receiver.names) == sorted(f"send_message task{i}" for i in range(10))

@@ -1,0 +1,40 @@
+"""The public names of `mast_trace`."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import mast_trace
+
+
+def test_are_few_sorted_and_documented() -> None:
+    """At most twelve, each with a docstring."""
+    assert mast_trace.__all__ == sorted(mast_trace.__all__)
+    assert len(mast_trace.__all__) <= 12
+    for name in mast_trace.__all__:
+        if name != "__version__":
+            assert inspect.getdoc(getattr(mast_trace, name)), name
+
+
+def test_are_all_there_is() -> None:
+    """What does not begin with an underscore is meant to be used, and is found by dir()."""
+    public = {name for name in dir(mast_trace) if not name.startswith("_")}
+    submodules = {name for name in public if inspect.ismodule(getattr(mast_trace, name))}
+    assert public - submodules - {"annotations", "import_module", "TYPE_CHECKING", "Any"} == {
+        name for name in mast_trace.__all__ if name != "__version__"
+    }
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    """As for any module."""
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = mast_trace.no_such_name
+
+
+def test_the_version_is_the_installed_one() -> None:
+    """And not a second copy of it."""
+    from importlib.metadata import version
+
+    assert mast_trace.__version__ == version("mast-trace")

@@ -1,0 +1,458 @@
+"""`mast_trace.instrument()`: discovery, settings, what it raises and what it only warns of."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import mast_trace
+from mast_trace import _frameworks
+from mast_trace._instrument import current_session
+from mast_trace.exceptions import ConfigurationError, InstrumentationError, UnsupportedVersion
+from mast_trace_instrumentations._base import Instrumentor, Patch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Team(Instrumentor):
+    """Instruments a stand-in for a framework that is always installed: the JSON module."""
+
+    framework = "team"
+    distributions = ("pytest",)
+    versions = ("1", "1000")
+    patches = (Patch("json", "dumps", "wrap"), Patch("colorsys", "rgb_to_yiq", "wrap"))
+
+    def wrap(
+        self, wrapped: Callable[..., Any], _instance: Any, args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        run = self.telemetry.run("team")
+        try:
+            return wrapped(*args, **kwargs)
+        finally:
+            run.end()
+
+
+class TooNew(Team):
+    """A framework in a version that is not supported yet."""
+
+    framework = "too_new"
+    versions = ("1", "2")
+
+
+class Absent(Team):
+    """A framework that is not installed."""
+
+    framework = "absent"
+    distributions = ("mast-trace-no-such-distribution",)
+
+
+class Broken(Team):
+    """An instrumentation with a defect."""
+
+    framework = "broken"
+
+    def started(self) -> None:
+        raise KeyError("defect")
+
+
+class _Point:
+    def __init__(self, name: str, kind: type[Instrumentor]) -> None:
+        self.name = name
+        self.load = lambda: kind
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets which instrumentations are installed."""
+
+    def know(*kinds: type[Instrumentor]) -> None:
+        monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+        points = [_Point(kind.framework, kind) for kind in kinds]
+        monkeypatch.setattr(_frameworks, "entry_points", lambda group: points)
+
+    return know
+
+
+def names(exporter: InMemorySpanExporter) -> list[str]:
+    return [span.name for span in exporter.get_finished_spans()]
+
+
+@pytest.fixture
+def memory() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def provider(memory: InMemorySpanExporter) -> TracerProvider:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    return provider
+
+
+class TestDiscovery:
+    """Which frameworks are turned on."""
+
+    def test_reports_what_is_on_what_waits_and_what_is_not(
+        self, known: Callable[..., None], provider: TracerProvider
+    ) -> None:
+        """Everything that is known is in the report, with the reason where it is not on."""
+        known(Team, TooNew, Absent)
+        report = mast_trace.instrument(tracer_provider=provider)
+        status = {each.name: each.status for each in report.frameworks}
+        assert status == {"team": "on", "too_new": "unsupported", "absent": "not installed"}
+        assert report.active == ("team",)
+        team = next(each for each in report.frameworks if each.name == "team")
+        assert team.patched == ("json:dumps",)
+        assert team.waiting == ("colorsys",)
+        assert "too_new" in str(report)
+        assert "not supported" in str(report)
+
+    def test_warns_once_of_a_version_that_is_not_supported(
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        """One line, which names the framework; the others are recorded."""
+        known(TooNew, Team)
+        with caplog.at_level(logging.WARNING, "mast_trace"):
+            report = mast_trace.instrument(tracer_provider=provider)
+        (line,) = caplog.messages
+        assert "too_new" in line
+        assert report.active == ("team",)
+
+    def test_a_defect_in_one_does_not_keep_the_others_from_working(
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        """Nor the program from starting."""
+        known(Broken, Team)
+        report = mast_trace.instrument(tracer_provider=provider)
+        assert report.active == ("team",)
+        assert "broken" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("kind", "error", "says"),
+        [
+            (Absent, InstrumentationError, "pip install mast-trace-no-such-distribution"),
+            (TooNew, UnsupportedVersion, "not supported"),
+            (Broken, InstrumentationError, "KeyError"),
+        ],
+    )
+    def test_raises_for_a_framework_that_was_named(
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        kind: type[Instrumentor],
+        error: type[Exception],
+        says: str,
+    ) -> None:
+        """Who asks for one wants it; nothing stays half done."""
+        import json
+
+        known(Team, kind)
+        before = json.dumps
+        with pytest.raises(error, match=says):
+            mast_trace.instrument(frameworks=["team", kind.framework], tracer_provider=provider)
+        assert json.dumps is before
+        assert current_session() is None
+
+    def test_raises_for_a_name_that_nobody_knows(
+        self, known: Callable[..., None], provider: TracerProvider
+    ) -> None:
+        """A typing error is answered with what there is."""
+        known(Team)
+        with pytest.raises(ConfigurationError, match=r"'taem'.*known: team"):
+            mast_trace.instrument(frameworks=["taem"], tracer_provider=provider)
+
+    @pytest.mark.parametrize("names", ["mast_trace_team", "flask, mast_trace_team", "*"])
+    def test_the_environment_switches_frameworks_off(
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        monkeypatch: pytest.MonkeyPatch,
+        names: str,
+    ) -> None:
+        """By the name under which OpenTelemetry knows our entry point."""
+        known(Team)
+        monkeypatch.setenv("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", names)
+        report = mast_trace.instrument(tracer_provider=provider)
+        assert report.active == ()
+        assert report.frameworks[0].status == "switched off"
+
+    def test_another_tools_name_does_not_switch_ours_off(
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """OpenInference's ``crewai`` is not our ``mast_trace_crewai``."""
+        known(Team)
+        monkeypatch.setenv("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "team")
+        assert mast_trace.instrument(tracer_provider=provider).active == ("team",)
+
+
+class TestIdempotence:
+    """Calling it more than once, and undoing it."""
+
+    def test_a_second_call_records_nothing_twice(
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        memory: InMemorySpanExporter,
+    ) -> None:
+        """One call of the framework is one run."""
+        import json
+
+        known(Team)
+        first = mast_trace.instrument(tracer_provider=provider)
+        assert mast_trace.instrument() == first
+        json.dumps(1)
+        assert names(memory) == ["invoke_workflow team"]
+
+    def test_a_second_call_adds_frameworks(
+        self, known: Callable[..., None], provider: TracerProvider
+    ) -> None:
+        """First none, then all."""
+        known(Team)
+        assert mast_trace.instrument(frameworks=[], tracer_provider=provider).active == ()
+        assert mast_trace.instrument().active == ("team",)
+
+    def test_a_second_call_with_other_settings_says_that_they_are_ignored(
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        """Only for those that were given and differ."""
+        known(Team)
+        mast_trace.instrument(tracer_provider=provider, capture_content=False)
+        mast_trace.instrument()
+        mast_trace.instrument(capture_content=False)
+        assert caplog.messages == []
+        mast_trace.instrument(capture_content="full", service_name="other")
+        assert "service_name and capture_content" in caplog.text
+
+    def test_uninstrument_puts_everything_back(
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        memory: InMemorySpanExporter,
+    ) -> None:
+        """The framework, the manual functions; twice is harmless."""
+        import json
+
+        known(Team)
+        before = json.dumps
+        mast_trace.instrument(tracer_provider=provider)
+        assert json.dumps is not before
+        mast_trace.uninstrument()
+        mast_trace.uninstrument()
+        assert json.dumps is before
+        assert mast_trace.message("a", "b", "c") == ""
+        assert names(memory) == []
+
+    def test_it_takes_over_from_opentelemetry_instrument(
+        self,
+        known: Callable[..., None],
+        provider: TracerProvider,
+        memory: InMemorySpanExporter,
+    ) -> None:
+        """An instance that something else turned on before does not make every span double."""
+        import json
+
+        known(Team)
+        other = Team()
+        other.instrument(tracer_provider=provider)
+        mast_trace.instrument(tracer_provider=provider)
+        json.dumps(1)
+        assert names(memory) == ["invoke_workflow team"]
+
+
+class TestProviders:
+    """Whose tracer provider makes the spans."""
+
+    def test_the_global_one_is_left_alone(self, closed_port: int) -> None:
+        """An application's own tracing is not mast-trace's to set up."""
+        before = trace.get_tracer_provider()
+        mast_trace.instrument(frameworks=[], endpoint=f"http://127.0.0.1:{closed_port}")
+        assert trace.get_tracer_provider() is before
+
+    def test_one_that_is_handed_in_is_used(
+        self, provider: TracerProvider, memory: InMemorySpanExporter
+    ) -> None:
+        """Spans go its way, and `flush` asks it."""
+        report = mast_trace.instrument(frameworks=[], tracer_provider=provider)
+        mast_trace.message("a", "b", "c")
+        assert names(memory) == ["send_message a"]
+        assert mast_trace.flush()
+        assert report.endpoint == ""
+        mast_trace.uninstrument()
+        provider.get_tracer("app").start_span("still alive").end()
+        assert names(memory) == ["send_message a", "still alive"]
+
+    def test_one_that_is_handed_in_has_its_own_endpoint(self, provider: TracerProvider) -> None:
+        """Both at once would be a misunderstanding."""
+        with pytest.raises(ConfigurationError, match="endpoint="):
+            mast_trace.instrument(tracer_provider=provider, endpoint="http://127.0.0.1:1")
+
+    def test_runs_are_children_of_the_applications_span(
+        self, captured_spans: Any, provider: TracerProvider
+    ) -> None:
+        """And are recorded even if the application does not sample that one."""
+        from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+        tracer = TracerProvider(sampler=ALWAYS_OFF).get_tracer("app")
+        with tracer.start_as_current_span("request") as request, mast_trace.run("inside"):
+            pass
+        (run,) = captured_spans.spans
+        assert run.parent.span_id == request.get_span_context().span_id
+
+
+class TestEnvironment:
+    """OpenTelemetry's own variables."""
+
+    def test_the_sdk_can_be_switched_off(
+        self, known: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Then nothing at all is done."""
+        known(Team)
+        monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+        report = mast_trace.instrument()
+        assert "OTEL_SDK_DISABLED" in str(report)
+        assert current_session() is None
+
+    @pytest.mark.parametrize(
+        ("variables", "endpoint"),
+        [
+            ({}, "http://127.0.0.1:4318/v1/traces"),
+            ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:9"}, "http://c:9/v1/traces"),
+            ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:9/otlp/"}, "http://c:9/otlp/v1/traces"),
+            (
+                {
+                    "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:9",
+                    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://d:8/in",
+                },
+                "http://d:8/in",
+            ),
+        ],
+    )
+    def test_the_endpoint_follows_otlp(
+        self, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], endpoint: str
+    ) -> None:
+        """The general address is a base, the one for traces is complete and wins."""
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        assert mast_trace.instrument(frameworks=[]).endpoint == endpoint
+
+    @pytest.mark.parametrize("given", ["http://c:9", "http://c:9/", "http://c:9/v1/traces"])
+    def test_an_argument_wins_and_may_be_complete(
+        self, monkeypatch: pytest.MonkeyPatch, given: str
+    ) -> None:
+        """Both ways of writing it lead to the same place."""
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://d:8/in")
+        report = mast_trace.instrument(frameworks=[], endpoint=given)
+        assert report.endpoint == "http://c:9/v1/traces"
+
+    def test_the_service_is_named_after_the_variable_or_the_program(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """No run appears as unknown_service."""
+        program = mast_trace.instrument(frameworks=[]).service_name
+        assert program
+        assert not program.startswith("unknown_service")
+        mast_trace.uninstrument()
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "desk")
+        assert mast_trace.instrument(frameworks=[]).service_name == "desk"
+
+    @pytest.mark.parametrize(
+        ("variable", "value", "says"),
+        [
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json", "http/protobuf"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "http://127.0.0.1:4318"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:port", "http://127.0.0.1:4318"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon", "seconds"),
+            ("OTEL_EXPORTER_OTLP_COMPRESSION", "rar", "gzip"),
+            ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "nope", "no_content"),
+        ],
+    )
+    def test_a_value_that_cannot_be_used_is_named(
+        self, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, says: str
+    ) -> None:
+        """With its variable, and with what would do."""
+        monkeypatch.setenv(variable, value)
+        with pytest.raises(ConfigurationError, match=says) as raised:
+            mast_trace.instrument(frameworks=[])
+        assert variable in str(raised.value)
+        assert value in str(raised.value)
+
+    def test_grpc_without_its_package_says_what_to_install(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Grpcio comes with an extra."""
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        monkeypatch.setitem(sys.modules, "grpc", None)
+        with pytest.raises(ConfigurationError, match=r"mast-trace\[grpc\]"):
+            mast_trace.instrument(frameworks=[])
+
+    @pytest.mark.parametrize(
+        ("value", "captured"),
+        [
+            ("true", True),
+            ("SPAN_ONLY", True),
+            ("SPAN_AND_EVENT", True),
+            ("full", True),
+            ("false", False),
+            ("NO_CONTENT", False),
+            ("EVENT_ONLY", False),
+        ],
+    )
+    def test_content_follows_the_genai_variable(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        provider: TracerProvider,
+        memory: InMemorySpanExporter,
+        value: str,
+        captured: bool,
+    ) -> None:
+        """Old spelling and new; without content there is still its hash."""
+        monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
+        mast_trace.instrument(frameworks=[], tracer_provider=provider)
+        mast_trace.message("a", "b", "the text")
+        (span,) = memory.get_finished_spans()
+        assert ("the text" in str(dict(span.attributes))) is captured
+        assert span.attributes["mast.message.content_hash"]
+
+
+def test_finding_frameworks_imports_none() -> None:
+    """A program that uses one framework does not pay for the others that are installed."""
+    program = """
+import sys
+import mast_trace
+mast_trace.instrument()
+loaded = {name.split(".")[0] for name in sys.modules}
+print(loaded & {"langgraph", "langchain_core", "ag2", "autogen", "crewai", "pydantic", "openai"})
+"""
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            program,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert found.stdout.strip() == "set()"

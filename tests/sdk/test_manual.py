@@ -1,0 +1,550 @@
+"""`run`, `agent`, `tool`, `message` and `record_outcome` for hand-made agents."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry import trace
+
+import mast_trace
+from mast_trace.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from opentelemetry.sdk.trace import ReadableSpan
+
+    from mast_trace.testing import CapturedSpans
+
+pytestmark = pytest.mark.mast_trace(frameworks=[])
+
+
+def only(spans: list[ReadableSpan]) -> dict[str, Any]:
+    (span,) = spans
+    return dict(span.attributes or {})
+
+
+class TestBlocks:
+    """``with`` and ``async with``."""
+
+    def test_nest_as_they_are_written(self, captured_spans: CapturedSpans) -> None:
+        """A run holds turns, a turn holds messages and tools."""
+        with mast_trace.run("refund", input="Refund order 17"):
+            with mast_trace.agent("planner", input="Refund order 17"):
+                mast_trace.message("planner", "clerk", "Refund it.")
+            with mast_trace.agent("clerk"), mast_trace.tool("refund", {"order": 17}) as call:
+                call.result({"done": True})
+        assert captured_spans.tree().splitlines() == [
+            "invoke_workflow refund",
+            "  invoke_agent planner",
+            "    send_message planner",
+            "  invoke_agent clerk",
+            "    execute_tool refund",
+        ]
+        tool = only(captured_spans.named("execute_tool"))
+        assert tool["gen_ai.agent.name"] == "clerk"
+        assert json.loads(tool["gen_ai.tool.call.arguments"]) == {"order": 17}
+        assert json.loads(tool["gen_ai.tool.call.result"]) == {"done": True}
+
+    async def test_are_the_same_when_asynchronous(self, captured_spans: CapturedSpans) -> None:
+        """Turns that run side by side each keep their own children."""
+
+        async def turn(name: str) -> None:
+            async with mast_trace.agent(name):
+                await asyncio.sleep(0)
+                async with mast_trace.tool(f"tool of {name}"):
+                    await asyncio.sleep(0)
+
+        async with mast_trace.run("both"):
+            await asyncio.gather(turn("a"), turn("b"))
+        assert captured_spans.tree().splitlines() == [
+            "invoke_workflow both",
+            "  invoke_agent a",
+            "    execute_tool tool of a",
+            "  invoke_agent b",
+            "    execute_tool tool of b",
+        ]
+
+    def test_record_an_error_and_let_it_pass(self, captured_spans: CapturedSpans) -> None:
+        """The very exception of the block arrives, with its own traceback."""
+        mine = ValueError("no such order")
+        with pytest.raises(ValueError, match="no such order") as raised, mast_trace.tool("refund"):
+            raise mine
+        assert raised.value is mine
+        (span,) = captured_spans.spans
+        assert span.status.status_code is trace.StatusCode.ERROR
+        assert span.status.description == "no such order"
+        assert (span.attributes or {})["error.type"] == "ValueError"
+
+    @pytest.mark.parametrize(
+        ("error", "said", "reason"),
+        [
+            (ValueError("x"), None, "error"),
+            (asyncio.CancelledError(), None, "cancelled"),
+            (ValueError("x"), "max_turns", "max_turns"),
+            (None, "completed", "completed"),
+            (None, None, ""),
+        ],
+    )
+    def test_say_why_a_run_stopped(
+        self,
+        captured_spans: CapturedSpans,
+        error: BaseException | None,
+        said: str | None,
+        reason: str,
+    ) -> None:
+        """What its author says, else the error that ended it."""
+        with contextlib.suppress(ValueError, asyncio.CancelledError), mast_trace.run("r") as run:
+            if said:
+                run.stopped(said)
+            if error:
+                raise error
+        assert captured_spans.trajectory().termination_reason == reason
+
+    def test_can_fail_without_an_exception(self, captured_spans: CapturedSpans) -> None:
+        """A tool that answers with an error text has failed too."""
+        with mast_trace.tool("refund") as call:
+            call.fail("limit exceeded")
+            call.result("limit exceeded")
+        (span,) = captured_spans.spans
+        assert span.status.description == "limit exceeded"
+
+    def test_leave_the_context_as_they_found_it(self, captured_spans: CapturedSpans) -> None:
+        """After the block nothing of it is current."""
+        before = trace.get_current_span()
+        with mast_trace.run("r"), mast_trace.agent("a"):
+            assert trace.get_current_span() is not before
+        assert trace.get_current_span() is before
+        assert len(captured_spans.spans) == 2
+
+    def test_in_a_generator_that_is_abandoned_end_quietly(
+        self, captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Early exit is no error, and nothing is said about contexts."""
+
+        def stream() -> Iterator[int]:
+            with mast_trace.agent("streaming"):
+                yield 1
+                yield 2
+
+        for _ in stream():
+            break
+        (span,) = captured_spans.spans
+        assert span.status.status_code is trace.StatusCode.UNSET
+        assert caplog.messages == []
+
+    async def test_in_an_asynchronous_generator_that_is_abandoned_too(
+        self, captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Its end comes from the event loop, in another context."""
+
+        async def stream() -> AsyncIterator[int]:
+            async with mast_trace.agent("streaming"):
+                yield 1
+                yield 2
+
+        async def take_one() -> None:
+            async for _ in stream():
+                break
+
+        await asyncio.create_task(take_one())
+        for _ in range(5):  # the loop closes the generator in a task of its own
+            await asyncio.sleep(0)
+        assert [span.name for span in captured_spans.spans] == ["invoke_agent streaming"]
+        assert caplog.messages == []
+
+    def test_in_threads_belong_to_their_own_run(self, captured_spans: CapturedSpans) -> None:
+        """Three runs at once are three traces with their own messages."""
+
+        def one(index: int) -> None:
+            with mast_trace.run(f"run{index}"), mast_trace.agent(f"agent{index}"):
+                mast_trace.message(f"agent{index}", "user", f"text {index}")
+
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(one, range(3)))
+        found = captured_spans.trajectories()
+        assert sorted((each.name, each.agents, each.steps[0].text) for each in found) == [
+            (f"run{index}", (f"agent{index}",), f"text {index}") for index in range(3)
+        ]
+
+
+class TestDecorators:
+    """The same on functions."""
+
+    def test_take_a_tools_arguments_and_result(self, captured_spans: CapturedSpans) -> None:
+        """By name, defaults left out, and the value is the function's own."""
+
+        @mast_trace.tool
+        def add(a: int, b: int = 2, **more: int) -> int:
+            """Add up."""
+            return a + b + sum(more.values())
+
+        assert add(1, c=3) == 6
+        assert (add.__name__, add.__doc__) == ("add", "Add up.")
+        span = only(captured_spans.named("execute_tool"))
+        assert span["gen_ai.tool.name"] == "add"
+        assert json.loads(span["gen_ai.tool.call.arguments"]) == {"a": 1, "more": {"c": 3}}
+        assert span["gen_ai.tool.call.result"] == "6"
+
+    def test_leave_out_self(self, captured_spans: CapturedSpans) -> None:
+        """A method's object is not an argument of the tool."""
+
+        class Desk:
+            @mast_trace.tool("lookup")
+            def find(self, order: int) -> str:
+                return f"order {order}"
+
+        assert Desk().find(7) == "order 7"
+        span = only(captured_spans.named("execute_tool"))
+        assert span["gen_ai.tool.name"] == "lookup"
+        assert json.loads(span["gen_ai.tool.call.arguments"]) == {"order": 7}
+
+    async def test_work_on_coroutine_functions(self, captured_spans: CapturedSpans) -> None:
+        """The span lasts until the coroutine ends, and its reply is recorded."""
+
+        @mast_trace.agent("clerk", description="Refunds orders.")
+        async def clerk(task: str) -> str:
+            await asyncio.sleep(0)
+            with mast_trace.tool("refund"):
+                return f"did: {task}"
+
+        assert asyncio.iscoroutinefunction(clerk)
+        assert await clerk("refund") == "did: refund"
+        assert captured_spans.tree() == "invoke_agent clerk\n  execute_tool refund"
+        turn = only(captured_spans.named("invoke_agent"))
+        assert "did: refund" in turn["gen_ai.output.messages"]
+
+    def test_make_a_span_for_each_call(self, captured_spans: CapturedSpans) -> None:
+        """Also when a function calls itself."""
+
+        @mast_trace.agent
+        def count(down: int) -> str:
+            return count(down - 1) if down else "zero"
+
+        assert count(2) == "zero"
+        assert captured_spans.tree().count("invoke_agent count") == 3
+
+    def test_follow_a_generator_to_its_end(self, captured_spans: CapturedSpans) -> None:
+        """Its work is inside the span, what its consumer does meanwhile is not."""
+
+        @mast_trace.agent("streamer")
+        def stream(words: list[str]) -> Iterator[str]:
+            answer = ""
+            for word in words:
+                with mast_trace.tool("speak"):
+                    answer += (yield word) or ""
+            return answer
+
+        def consume() -> Iterator[str]:
+            return (yield from stream(["a", "b"]))
+
+        assert inspect.isgeneratorfunction(stream)
+        words = consume()
+        heard = [next(words)]
+        with mast_trace.tool("listen"):
+            heard.append(words.send("yes"))
+        with pytest.raises(StopIteration) as stopped:
+            words.send("no")
+        assert (heard, stopped.value.value) == (["a", "b"], "yesno")
+        assert captured_spans.tree().splitlines() == [
+            "invoke_agent streamer",
+            "  execute_tool speak",
+            "  execute_tool speak",
+            "execute_tool listen",
+        ]
+
+    async def test_follow_an_asynchronous_generator(
+        self, captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """To its end, or to where it is abandoned."""
+
+        @mast_trace.agent("streamer")
+        async def stream() -> AsyncIterator[int]:
+            for index in range(3):
+                await asyncio.sleep(0)
+                with mast_trace.tool(f"count {index}"):
+                    yield index
+
+        assert inspect.isasyncgenfunction(stream)
+        assert [index async for index in stream()] == [0, 1, 2]
+        abandoned = stream()
+        assert await anext(abandoned) == 0
+        await abandoned.aclose()
+        assert captured_spans.tree().splitlines() == [
+            "invoke_agent streamer",
+            *(f"  execute_tool count {index}" for index in range(3)),
+            "invoke_agent streamer",
+            "  execute_tool count 0",
+        ]
+        assert all(span.status.is_ok for span in captured_spans.spans)
+        assert caplog.messages == []
+
+    def test_let_a_generator_meet_its_consumers_errors(self, captured_spans: CapturedSpans) -> None:
+        """What is thrown in arrives, what comes out fails the span."""
+
+        @mast_trace.agent
+        def stubborn() -> Iterator[str]:
+            try:
+                yield "first"
+            except KeyError:
+                yield "caught"
+            raise ValueError("enough")
+
+        words = stubborn()
+        assert next(words) == "first"
+        assert words.throw(KeyError("x")) == "caught"  # type: ignore[attr-defined]
+        with pytest.raises(ValueError, match="enough"):
+            next(words)
+        (span,) = captured_spans.spans
+        assert span.status.description == "enough"
+
+    def test_a_wrong_call_fails_as_it_would_without(self, captured_spans: CapturedSpans) -> None:
+        """The caller's mistake raises the caller's TypeError."""
+
+        @mast_trace.tool
+        def add(a: int) -> int:
+            return a
+
+        with pytest.raises(TypeError, match=r"missing 1 required positional argument"):
+            add()  # type: ignore[call-arg]
+        (span,) = captured_spans.spans
+        assert span.status.status_code is trace.StatusCode.ERROR
+
+    def test_may_stand_before_instrument_is_called(self) -> None:
+        """As in a module that is imported first."""
+
+        @mast_trace.run
+        def work() -> str:
+            return "done"
+
+        assert work() == "done"
+        from mast_trace.testing import capture_spans
+
+        with capture_spans(frameworks=[]) as captured:
+            assert work() == "done"
+        assert captured.tree() == "invoke_workflow work"
+
+
+class TestMessages:
+    """What is said."""
+
+    def test_have_sender_recipients_and_an_id_to_answer(
+        self, captured_spans: CapturedSpans
+    ) -> None:
+        """An answer refers to what it answers."""
+        with mast_trace.run("talk"):
+            asked = mast_trace.message("a", ["b", "c"], "Who can?", performative="cfp")
+            mast_trace.message("b", "a", "I can.", in_reply_to=asked)
+        first, second = captured_spans.trajectory().steps
+        assert (first.agent, first.recipients, first.text) == ("a", ("b", "c"), "Who can?")
+        assert second.in_reply_to == first.message_id == asked
+
+    def test_take_a_message_object(self, captured_spans: CapturedSpans) -> None:
+        """With a role and an id of one's own."""
+        mast_trace.message("user", "a", Message("Help!", role="user", id="m-1"))
+        span = only(captured_spans.named("send_message"))
+        assert (span["mast.message.id"], span["mast.message.role"]) == ("m-1", "user")
+
+    def test_are_written_once_and_referred_to_by_those_who_see_them(
+        self, captured_spans: CapturedSpans
+    ) -> None:
+        """The text is on the message's span; the turn that saw it has its id."""
+        with mast_trace.run("talk"):
+            mast_trace.message("a", "b", "a long story")
+            with mast_trace.agent("b", input=["a long story", "a new thing"]):
+                pass
+        turn = only(captured_spans.named("invoke_agent"))
+        assert "a long story" not in turn["gen_ai.input.messages"]
+        trajectory = captured_spans.trajectory()
+        (invocation,) = trajectory.invocations
+        assert [each.content for each in trajectory.seen_by(invocation)] == [
+            "a long story",
+            "a new thing",
+        ]
+
+
+class TestOutcome:
+    """`record_outcome`."""
+
+    def test_goes_on_the_root_of_the_run_around_it(self, captured_spans: CapturedSpans) -> None:
+        """From however deep inside."""
+        with mast_trace.run("r"), mast_trace.agent("a"), mast_trace.tool("t"):
+            mast_trace.record_outcome(False, "wrong total")
+        root = only(captured_spans.named("invoke_workflow"))
+        assert root["mast.run.outcome"] == "failure"
+        assert root["mast.run.outcome_reason"] == "wrong total"
+        assert captured_spans.trajectory().outcome == "failure"
+
+    def test_after_the_run_goes_to_its_trace(self, captured_spans: CapturedSpans) -> None:
+        """The root has ended by then; the trajectory knows all the same."""
+        with mast_trace.run("r"):
+            pass
+        mast_trace.record_outcome(True, "all paid")
+        trajectory = captured_spans.trajectory()
+        assert (trajectory.outcome, trajectory.outcome_reason) == ("success", "all paid")
+        assert trajectory.name == "r"
+
+    def test_the_last_word_counts(self, captured_spans: CapturedSpans) -> None:
+        """A check that comes later may see more."""
+        with mast_trace.run("r"):
+            mast_trace.record_outcome(True, "looks good")
+        mast_trace.record_outcome(False, "the customer complained")
+        trajectory = captured_spans.trajectory()
+        assert (trajectory.outcome, trajectory.outcome_reason) == (
+            "failure",
+            "the customer complained",
+        )
+
+    def test_after_an_event_loop_goes_to_the_run_inside(
+        self, captured_spans: CapturedSpans
+    ) -> None:
+        """``asyncio.run(team())`` and then the check, not to an older run of this thread."""
+
+        async def team() -> None:
+            with mast_trace.run("in the loop"):
+                await asyncio.sleep(0)
+
+        with mast_trace.run("older"):
+            pass
+        asyncio.run(team())
+        mast_trace.record_outcome(True)
+        outcomes = {each.name: each.outcome for each in captured_spans.trajectories()}
+        assert outcomes == {"older": "", "in the loop": "success"}
+
+    async def test_of_runs_side_by_side_each_goes_to_its_own(
+        self, captured_spans: CapturedSpans
+    ) -> None:
+        """A task speaks of the run that ended in it."""
+
+        async def task(index: int) -> None:
+            with mast_trace.run(f"run{index}"):
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.01 * index)
+            mast_trace.record_outcome(index == 1)
+
+        await asyncio.gather(*(asyncio.create_task(task(index)) for index in range(3)))
+        outcomes = {each.name: each.outcome for each in captured_spans.trajectories()}
+        assert outcomes == {"run0": "failure", "run1": "success", "run2": "failure"}
+
+    def test_goes_to_a_run_of_another_thread_if_there_was_but_one(
+        self, captured_spans: CapturedSpans
+    ) -> None:
+        """Frameworks run agents in threads of their own."""
+
+        def work() -> None:
+            with mast_trace.run("elsewhere"):
+                pass
+
+        self._in_threads(work)
+        mast_trace.record_outcome(True)
+        assert captured_spans.trajectory().outcome == "success"
+
+    def test_is_not_guessed_among_several(
+        self, captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A wrong outcome is worse than none: a warning says where to call it."""
+        both = threading.Barrier(2)
+
+        def work() -> None:
+            with mast_trace.run("elsewhere"):
+                both.wait(10)
+
+        def check() -> None:
+            with caplog.at_level(logging.WARNING, "mast_trace"):
+                mast_trace.record_outcome(True)
+
+        self._in_threads(work, work)
+        self._in_threads(check)
+        assert {each.outcome for each in captured_spans.trajectories()} == {""}
+        assert "which run" in caplog.text
+
+    @staticmethod
+    def _in_threads(*works: Any) -> None:
+        threads = [threading.Thread(target=work) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+class TestOff:
+    """Without `instrument()`."""
+
+    async def test_everything_does_nothing(self) -> None:
+        """No span, no error, the same results."""
+
+        @mast_trace.tool
+        def add(a: int, b: int) -> int:
+            return a + b
+
+        with mast_trace.run("r") as run, mast_trace.agent("a") as turn:
+            run.stopped("completed")
+            turn.reply("hello")
+            turn.set({"x": 1})
+            async with mast_trace.tool("t") as call:
+                call.result(object())
+                call.fail("not really")
+            assert add(1, 2) == 3
+        assert mast_trace.message("a", "b", "c") == ""
+        mast_trace.record_outcome(True)
+        assert mast_trace.flush()
+
+
+class TestErrorsOfOurOwn:
+    """A defect of mast-trace, or a value that cannot be recorded."""
+
+    def test_never_reach_the_program(
+        self,
+        captured_spans: CapturedSpans,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        """One line in the log for each kind, and the block's work is done."""
+        from mast_trace import _guard
+        from mast_trace.spans import Telemetry
+
+        monkeypatch.setattr(_guard, "_reported", set())
+
+        def fail(*_: Any, **__: Any) -> None:
+            raise KeyError("a defect")
+
+        monkeypatch.setattr(Telemetry, "_start", fail)
+        monkeypatch.delenv("PYTEST_CURRENT_TEST")
+        done = []
+        with mast_trace.run("r"), mast_trace.agent("a"):
+            for _ in range(3):
+                with mast_trace.tool("t") as call:
+                    call.result("x")
+                    done.append(mast_trace.message("a", "b", "c"))
+        assert done == ["", "", ""]
+        assert len(caplog.messages) == 4
+        assert captured_spans.spans == []
+
+    def test_values_that_cannot_be_shown_are_recorded_by_type(
+        self, captured_spans: CapturedSpans
+    ) -> None:
+        """An argument whose own __str__ raises, lone surrogates, a loop of references."""
+
+        class Secretive:
+            def __str__(self) -> str:
+                raise RuntimeError("not telling")
+
+            __repr__ = __str__
+
+        looped: list[Any] = []
+        looped += [looped, looped]
+        arguments = {"who": Secretive(), "bad": "\ud800", "loop": looped, 3: {1, 2}}
+        with mast_trace.tool("t", arguments) as call:
+            call.result(Secretive())
+        span = only(captured_spans.spans)
+        assert "<Secretive>" in span["gen_ai.tool.call.arguments"]
+        assert span["gen_ai.tool.call.result"] == "<Secretive>"
+        assert span["gen_ai.tool.call.arguments"].encode()

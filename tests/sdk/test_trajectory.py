@@ -1,0 +1,433 @@
+"""`Trajectory.from_spans`: what the SDK records and a store keeps is read back as a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from mast_trace import semconv
+from mast_trace._provider import make_provider
+from mast_trace._records import span_record
+from mast_trace.messages import Message, ToolCall
+from mast_trace.spans import Telemetry
+from mast_trace.trajectory import SpanRecord, StepKind, Trajectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TASK = Message("What do they owe?", role="user", id="task")
+
+
+class Recording:
+    """A telemetry whose spans are read back."""
+
+    def __init__(self, framework: str = "test") -> None:
+        self._exporter = InMemorySpanExporter()
+        provider = make_provider("desk", SimpleSpanProcessor(self._exporter))
+        self.telemetry = Telemetry(provider, framework=framework, version="1.0")
+
+    @property
+    def records(self) -> list[SpanRecord]:
+        return [span_record(span) for span in self._exporter.get_finished_spans()]
+
+    @property
+    def trajectory(self) -> Trajectory:
+        return Trajectory.from_spans(self.records)
+
+
+def team(recording: Recording) -> None:
+    """Two agents, a tool call that a model asks for, an answer that becomes a message."""
+    telemetry = recording.telemetry
+    run = telemetry.run("team", input=[TASK], conversation_id="c-1")
+    turn = telemetry.agent("analyst", parent=run.context, input=[TASK])
+    asked = telemetry.chat("gpt", parent=turn.context, input=[TASK])
+    calls = (ToolCall("lookup", '{"page": 1}', "call-1"),)
+    asked.response(Message("", tool_calls=calls), input_tokens=10, output_tokens=2)
+    asked.end()
+    tool = telemetry.tool("lookup", parent=turn.context, arguments='{"page": 1}', call_id="call-1")
+    tool.result("3,410.50")
+    tool.end()
+    history = [
+        TASK,
+        Message("", tool_calls=calls),
+        Message("3,410.50", role="tool", tool_call_id="call-1"),
+    ]
+    told = telemetry.chat("gpt", parent=turn.context, input=history)
+    answer = Message("They owe 3,410.50.")
+    told.response(answer, input_tokens=30, output_tokens=5, finish_reason="stop")
+    told.end()
+    telemetry.message("analyst", ["reviewer"], answer, parent=turn.context)
+    turn.reply(answer)
+    turn.end()
+    review = telemetry.agent("reviewer", parent=run.context, input=[TASK, answer])
+    telemetry.message("reviewer", ["user"], Message("Approved."), parent=review.context)
+    review.end("the framework lost its patience")
+    run.finish(semconv.Termination.COMPLETED)
+
+
+@pytest.fixture
+def recorded() -> Recording:
+    recording = Recording()
+    team(recording)
+    return recording
+
+
+def as_stored(record: SpanRecord) -> SpanRecord:
+    """As ClickHouse keeps it: every attribute a text, arrays as JSON."""
+
+    def stored(value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+    return dataclasses.replace(
+        record, attributes={name: stored(value) for name, value in record.attributes.items()}
+    )
+
+
+class TestSteps:
+    """What counts as a step."""
+
+    def test_are_numbered_by_time_and_merged(self, recorded: Recording) -> None:
+        """A model's answer that became a message, or tool calls, is that step and no other."""
+        steps = recorded.trajectory.steps
+        assert [(step.index, step.kind, step.agent) for step in steps] == [
+            (0, StepKind.TOOL, "analyst"),
+            (1, StepKind.MESSAGE, "analyst"),
+            (2, StepKind.MESSAGE, "reviewer"),
+        ]
+        tool, told, approved = steps
+        assert (tool.tool, tool.arguments, tool.text) == ("lookup", '{"page": 1}', "3,410.50")
+        assert (told.text, told.recipients) == ("They owe 3,410.50.", ("reviewer",))
+        assert approved.text == recorded.trajectory.final_answer == "Approved."
+
+    def test_a_model_action_of_its_own_is_one(self) -> None:
+        """An answer that nobody sent, or a call of a tool that never ran."""
+        recording = Recording()
+        run = recording.telemetry.run("r")
+        recording.telemetry.message("a", ["b"], Message("hello"), parent=run.context)
+        for answer in (
+            Message("a thought"),
+            Message("", tool_calls=(ToolCall("never", {"x": 1}, "call-9"),)),
+        ):
+            chat = recording.telemetry.chat("gpt", parent=run.context, agent="a")
+            chat.response(answer)
+            chat.end()
+        run.end()
+        _, thought, wish = recording.trajectory.steps
+        assert (thought.kind, thought.text) == (StepKind.MODEL, "a thought")
+        assert json.loads(wish.arguments) == [{"name": "never", "arguments": {"x": 1}}]
+
+    def test_of_equal_time_keep_the_order_of_the_spans(self) -> None:
+        """Clocks are coarse; numbering is the same each time."""
+        spans = [
+            record(str(index), start=5, operation="send_message", **{"mast.message.content": "x"})
+            for index in range(9)
+        ]
+        found = Trajectory.from_spans(spans)
+        assert [step.span_id for step in found.steps] == [str(index) for index in range(9)]
+
+
+class TestRun:
+    """What is known of the run as a whole."""
+
+    def test_is_read_from_the_root(self, recorded: Recording) -> None:
+        """Name, task, why it stopped, tokens."""
+        found = recorded.trajectory
+        assert (found.name, found.framework, found.service) == ("team", "test", "desk")
+        assert (found.task, found.conversation_id) == (TASK.content, "c-1")
+        assert (found.termination_reason, found.outcome, found.finished) == ("completed", "", True)
+        assert (found.input_tokens, found.output_tokens) == (40, 7)
+        assert found.agents == ("analyst", "reviewer")
+
+    def test_inside_an_applications_trace_is_still_its_own(self, recorded: Recording) -> None:
+        """The request around it is not the run, even if its span is there."""
+        around = record("request", start=0, end=10**19, name="GET /debts")
+        inside = [
+            dataclasses.replace(span, parent_span_id=span.parent_span_id or "request")
+            for span in recorded.records
+        ]
+        found = Trajectory.from_spans([around, *inside])
+        assert (found.name, found.task, found.finished) == ("team", TASK.content, True)
+
+    def test_without_a_root_is_not_finished(self, recorded: Recording) -> None:
+        """Its steps are there all the same."""
+        spans = [span for span in recorded.records if span.parent_span_id]
+        found = Trajectory.from_spans(spans)
+        assert not found.finished
+        assert len(found.steps) == 3
+
+    def test_of_no_spans_is_empty(self) -> None:
+        """And nothing more."""
+        found = Trajectory.from_spans([])
+        assert (found.steps, found.agents, found.final_answer) == ((), (), "")
+        assert not found.finished
+
+
+class TestInputs:
+    """What each agent and model saw."""
+
+    def test_are_rebuilt_exactly(self, recorded: Recording) -> None:
+        """From ids alone: each text is written once in the trace."""
+        found = recorded.trajectory
+        seen = [
+            (each.kind, each.agent, [message.content for message in found.seen_by(each)])
+            for each in found.invocations
+        ]
+        assert seen == [
+            ("agent", "analyst", [TASK.content]),
+            ("model", "analyst", [TASK.content]),
+            ("model", "analyst", [TASK.content, "", "3,410.50"]),
+            ("agent", "reviewer", [TASK.content, "They owe 3,410.50."]),
+        ]
+        (request,) = found.seen_by(found.invocations[2])[1].tool_calls
+        assert (request.name, request.arguments) == ("lookup", {"page": 1})
+        everything = json.dumps([dict(span.attributes) for span in recorded.records])
+        assert everything.count(TASK.content) == 1
+
+    def test_keep_the_role_under_which_a_message_was_shown(self) -> None:
+        """One agent's answer is another one's question."""
+        recording = Recording()
+        run = recording.telemetry.run("r")
+        recording.telemetry.message("a", ["b"], Message("mine"), parent=run.context)
+        shown = Message("mine", role="user")
+        recording.telemetry.agent("b", parent=run.context, input=[shown]).end()
+        run.end()
+        found = recording.trajectory
+        assert [message.role for message in found.seen_by(found.invocations[0])] == ["user"]
+
+    def test_under_an_id_that_is_used_twice_stay_apart(self) -> None:
+        """Frameworks overwrite messages in place; both texts are kept."""
+        recording = Recording()
+        run = recording.telemetry.run("r")
+        context = run.context
+        recording.telemetry.message("a", ["b"], Message("draft", id="m1"), parent=context)
+        recording.telemetry.message("a", ["b"], Message("final", id="m1"), parent=context)
+        seen = [Message("draft", id="m1"), Message("final", id="m1")]
+        recording.telemetry.agent("b", parent=context, input=seen).end()
+        run.end()
+        found = recording.trajectory
+        (turn,) = found.invocations
+        assert [message.content for message in found.seen_by(turn)] == ["draft", "final"]
+
+
+class TestErrors:
+    """What failed."""
+
+    def test_are_kept_with_their_text(self) -> None:
+        """Of tools, and of the run."""
+        recording = Recording()
+        run = recording.telemetry.run("r")
+        recording.telemetry.tool("t", parent=run.context, agent="a").end(KeyError("page"))
+        run.end(RuntimeError())
+        found = recording.trajectory
+        assert found.steps[0].error == "'page'"
+        assert found.error == "RuntimeError"
+
+
+class TestStores:
+    """What a store does to spans."""
+
+    def test_text_attributes_read_as_the_same_run(self, recorded: Recording) -> None:
+        """ClickHouse keeps a map of texts."""
+        assert Trajectory.from_spans(map(as_stored, recorded.records)) == recorded.trajectory
+
+    def test_order_does_not_matter(self, recorded: Recording) -> None:
+        """Spans arrive as they end."""
+        backwards = list(reversed(recorded.records))
+        assert Trajectory.from_spans(backwards) == recorded.trajectory
+
+    def test_a_span_that_arrived_twice_counts_once(self, recorded: Recording) -> None:
+        """Delivery is at least once."""
+        assert Trajectory.from_spans(recorded.records * 2) == recorded.trajectory
+
+    def test_spans_without_an_id_are_not_taken_for_one(self) -> None:
+        """Importers may have none."""
+        spans = [
+            record("", start=index, operation="send_message", **{"mast.message.content": "x"})
+            for index in range(3)
+        ]
+        assert len(Trajectory.from_spans(spans).steps) == 3
+
+    def test_negative_durations_and_cycles_of_parents_do_no_harm(self) -> None:
+        """Clocks go wrong and so do ids."""
+        spans = [
+            record("a", start=9, end=1, parent="b", operation="invoke_agent"),
+            record("b", start=8, end=2, parent="a", operation="execute_tool"),
+            record("c", start=7, end=3, parent="c", operation="send_message"),
+        ]
+        found = Trajectory.from_spans(spans)
+        assert len(found.steps) == 2
+        assert not found.finished
+
+    def test_cut_json_loses_its_own_text_only(self, recorded: Recording) -> None:
+        """An attribute that something on the way cut short."""
+        spans = [
+            dataclasses.replace(
+                span,
+                attributes={
+                    name: value[:-9] if name == semconv.OUTPUT_MESSAGES else value
+                    for name, value in span.attributes.items()
+                },
+            )
+            for span in recorded.records
+        ]
+        found = Trajectory.from_spans(spans)
+        assert found.texts["task"].content == TASK.content
+        assert found.final_answer == "Approved."
+
+    def test_a_deep_chain_of_spans_is_read(self) -> None:
+        """Recursion in a graph is no recursion in the reader."""
+        spans = [
+            record(
+                str(index),
+                start=index,
+                parent=str(index - 1) if index else "",
+                operation="execute_tool",
+                **({"gen_ai.agent.name": "a"} if not index else {}),
+            )
+            for index in range(5000)
+        ]
+        assert Trajectory.from_spans(spans).agents == ("a",)
+
+
+def record(
+    span_id: str,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    parent: str = "",
+    name: str = "span",
+    operation: str = "",
+    **attributes: Any,
+) -> SpanRecord:
+    more = {semconv.OPERATION_NAME: operation} if operation else {}
+    return SpanRecord(
+        trace_id="t",
+        span_id=span_id,
+        parent_span_id=parent,
+        name=name,
+        start=start,
+        end=start if end is None else end,
+        attributes={**more, **attributes},
+        scope="mast_trace.test",
+    )
+
+
+NAMES = [value for name, value in vars(semconv).items() if isinstance(value, str) and "." in value]
+OPERATIONS = ["invoke_workflow", "invoke_agent", "send_message", "execute_tool", "chat", "", "x"]
+IDS = st.sampled_from(["a", "b", "c", "d", "", "0000000000000000"])
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+SHAPES = st.recursive(
+    PLAIN,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["role", "parts", "type", "content", "id", "name", "arguments", "x"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+VALUES = (
+    PLAIN
+    | st.lists(st.text(max_size=3), max_size=3).map(tuple)
+    | SHAPES
+    | SHAPES.map(json.dumps)
+    | SHAPES.map(lambda shape: json.dumps([shape])[:-1])
+    | st.sampled_from(["a", "tool_call", "[" * 100_000, '[{"id": {"a": 1}, "parts": [{}]}]'])
+)
+SPANS = st.builds(
+    SpanRecord,
+    trace_id=st.just("t"),
+    span_id=IDS,
+    parent_span_id=IDS,
+    name=st.text(max_size=3),
+    start=st.integers(-(2**63), 2**63),
+    end=st.integers(-(2**63), 2**63),
+    attributes=st.builds(
+        lambda operation, rest: {semconv.OPERATION_NAME: operation, **rest},
+        st.sampled_from(OPERATIONS) | VALUES,
+        st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=3), VALUES, max_size=8),
+    ),
+    status=st.sampled_from(["Unset", "Ok", "Error", ""]),
+    status_message=st.text(max_size=3),
+    scope=st.sampled_from(["mast_trace.x", "", "openinference"]),
+)
+FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class TestAnySpans:
+    """Whatever a collector takes in is read."""
+
+    @FUZZ
+    @given(st.lists(SPANS, max_size=8))
+    def test_never_raise_and_steps_are_numbered(self, spans: Iterable[SpanRecord]) -> None:
+        """Any attribute with any value under any operation."""
+        found = Trajectory.from_spans(spans)
+        assert [step.index for step in found.steps] == list(range(len(found.steps)))
+        assert [step.start for step in found.steps] == sorted(step.start for step in found.steps)
+        for invocation in found.invocations:
+            found.seen_by(invocation)
+        assert isinstance(found.final_answer, str)
+
+    @FUZZ
+    @given(st.lists(SPANS, max_size=6))
+    def test_survive_a_round_trip_through_json(self, spans: Iterable[SpanRecord]) -> None:
+        """What can be read can be written and read again."""
+        found = Trajectory.from_spans(spans)
+        text = json.dumps(found.to_dict())
+        again = Trajectory.from_dict(json.loads(text))
+        assert json.dumps(again.to_dict()) == text
+        assert again.steps == found.steps
+
+
+class TestJson:
+    """`to_dict` and `from_dict`."""
+
+    def test_give_the_same_trajectory(self, recorded: Recording) -> None:
+        """Equal in every field."""
+        shape = json.loads(json.dumps(recorded.trajectory.to_dict()))
+        assert Trajectory.from_dict(shape) == recorded.trajectory
+
+    def test_leave_out_what_is_the_default(self) -> None:
+        """A small run is a small file."""
+        assert Trajectory("t", steps=()).to_dict() == {"trace_id": "t", "steps": [], "texts": {}}
+
+    def test_ignore_fields_of_a_later_version(self, recorded: Recording) -> None:
+        """Unknown fields do not keep a file from being read."""
+        shape = recorded.trajectory.to_dict()
+        shape["new"] = 1
+        shape["steps"][0]["new"] = 1
+        assert Trajectory.from_dict(shape) == recorded.trajectory
+
+    @pytest.mark.parametrize(
+        ("shape", "says"),
+        [
+            ([], "Trajectory"),
+            ({"steps": []}, "trace_id"),
+            ({"trace_id": "t", "steps": {}}, "array"),
+            ({"trace_id": "t", "steps": [{"kind": "dance"}]}, "dance"),
+            ({"trace_id": "t", "steps": [{"kind": "tool"}]}, "index"),
+            (
+                {
+                    "trace_id": "t",
+                    "steps": [{"index": 0, "kind": "tool", "agent": "a", "text": None}],
+                },
+                "text of a Step",
+            ),
+            ({"trace_id": "t", "steps": [], "texts": []}, "texts"),
+        ],
+    )
+    def test_say_what_is_wrong(self, shape: Any, says: str) -> None:
+        """A file that is no trajectory is refused with a reason."""
+        with pytest.raises(ValueError, match=says):
+            Trajectory.from_dict(shape)

@@ -1,0 +1,150 @@
+"""The packages know only those below them, and importing the SDK loads next to nothing."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent.parent
+SDK = "mast_trace"
+INSTRUMENTATIONS = "mast_trace_instrumentations"
+COLLECTOR = "mast_trace_collector"
+JUDGE = "mast_trace_judge"
+DASHBOARDS = "mast_trace_dashboards"
+FOLDERS = {
+    SDK: HERE / "sdk" / SDK,
+    INSTRUMENTATIONS: HERE / "instrumentations" / INSTRUMENTATIONS,
+    COLLECTOR: HERE / "collector" / COLLECTOR,
+    JUDGE: HERE / "judge" / JUDGE,
+    DASHBOARDS: HERE / "dashboards" / DASHBOARDS,
+}
+MAY_IMPORT = {
+    SDK: {SDK},
+    INSTRUMENTATIONS: {SDK, INSTRUMENTATIONS},
+    COLLECTOR: {SDK, COLLECTOR},
+    JUDGE: {SDK, COLLECTOR, JUDGE},
+    DASHBOARDS: {SDK, COLLECTOR, JUDGE, DASHBOARDS},
+}
+# What an environment has that holds nothing but the SDK and its dependencies.
+LIGHT = {"opentelemetry", "requests", "wrapt"}
+# Imported where they are needed, and absent otherwise: the extra `grpc`, pytest for the fixtures.
+OPTIONAL = {"grpc", "google", "pytest"}
+HEAVY = [
+    "chdb",
+    "clickhouse_connect",
+    "google.protobuf",
+    "grpc",
+    "httpx",
+    "openai",
+    "opentelemetry.exporter",
+    "opentelemetry.sdk",
+    "pydantic",
+    "pytest",
+    "requests",
+]
+
+USED_WHILE_OFF = """
+import mast_trace
+with mast_trace.run("r"), mast_trace.agent("a"):
+    mast_trace.message("a", "b", "c")
+"""
+
+
+def sources(package: str) -> Iterator[Path]:
+    yield from sorted(FOLDERS[package].rglob("*.py"))
+
+
+def imports(nodes: Iterator[ast.AST]) -> Iterator[str]:
+    """The top-level names of all modules that are imported."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").split(".")[0]
+
+
+def run_at_import(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements that importing a module executes: not functions, not ``TYPE_CHECKING``."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting.extend(node.orelse)
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_a_package_imports_only_what_is_below_it(package: str) -> None:
+    """Sdk <- instrumentations; sdk <- collector <- judge <- dashboards; nothing else."""
+    wrong = [
+        f"{source.relative_to(HERE)}: {name}"
+        for source in sources(package)
+        for name in imports(ast.walk(ast.parse(source.read_text())))
+        if name.startswith(SDK) and name not in MAY_IMPORT[package]
+    ]
+    assert wrong == []
+
+
+def test_the_sdk_needs_no_other_distribution() -> None:
+    """It lives beside any framework in any version: no pydantic, no server, no framework."""
+    allowed = sys.stdlib_module_names | LIGHT | OPTIONAL | {SDK}
+    wrong = [
+        f"{source.relative_to(HERE)}: {name}"
+        for source in sources(SDK)
+        for name in imports(run_at_import(ast.parse(source.read_text())))
+        if name not in allowed
+    ]
+    assert wrong == []
+
+
+def test_the_walk_sees_imports_wherever_they_stand() -> None:
+    """A test that could not fail would be worth nothing."""
+    tree = ast.parse(
+        "import a.b\n"
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import hidden\nelse:\n    import shown\n"
+        "class C:\n    from c import d\n    def f(self):\n        import later\n"
+        "try:\n    from . import own\nexcept ImportError:\n    from e import f\n"
+    )
+    assert {*imports(ast.walk(tree))} == {"a", "typing", "hidden", "shown", "c", "later", "e"}
+    assert {*imports(run_at_import(tree))} == {"a", "typing", "shown", "c", "e"}
+
+
+def loaded_after(statement: str) -> list[str]:
+    """Those of the heavy modules that a fresh interpreter has after ``statement``."""
+    program = f"import sys\n{statement}\nprint(*[m for m in {HEAVY!r} if m in sys.modules])"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    return ended.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import mast_trace",
+        "from mast_trace import agent, message, record_outcome, run, tool",
+        "from mast_trace import instrument, flush, uninstrument",
+        USED_WHILE_OFF,
+    ],
+)
+def test_importing_the_sdk_loads_nothing_heavy(statement: str) -> None:
+    """Nor does using it while it is off: start-up time is the program's."""
+    assert loaded_after(statement) == []
+
+
+def test_the_pytest_plugin_is_light() -> None:
+    """It is imported in every test run of whoever has installed mast-trace."""
+    assert loaded_after("import mast_trace.testing") == ["pytest"]

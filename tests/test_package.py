@@ -1,0 +1,125 @@
+"""The built wheel works in an empty environment: what users install is what is tested here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+HERE = Path(__file__).parent.parent
+PACKAGES = {
+    "mast_trace",
+    "mast_trace_instrumentations",
+    "mast_trace_collector",
+    "mast_trace_judge",
+    "mast_trace_dashboards",
+}
+PROGRAM = """
+import sys
+import mast_trace
+
+report = mast_trace.instrument(endpoint=sys.argv[1])
+assert report.active == (), report
+with mast_trace.run("refund", input="Refund order 17"):
+    with mast_trace.agent("clerk"):
+        mast_trace.message("clerk", "user", "Done.")
+mast_trace.record_outcome(True)
+print(report)
+"""
+
+
+def run(*command: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    ended = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == expect, ended.stdout + ended.stderr
+    return ended
+
+
+def make_environment(folder: Path, install: Sequence[str | Path]) -> Path:
+    """Make an environment with nothing but ``install``; return its Python."""
+    python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    if uv := shutil.which("uv"):
+        run(uv, "venv", "--python", sys.executable, folder)
+        run(uv, "pip", "install", "--python", python, *install)
+    else:
+        run(sys.executable, "-m", "venv", folder)
+        run(python, "-m", "pip", "install", *install)
+    return python
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's wheel, built from a copy: builders leave traces."""
+    folder = tmp_path_factory.mktemp("build")
+    source = folder / "source"
+    skipped = shutil.ignore_patterns(".*", "__pycache__", "tests", "benchmarks", "dist", "build")
+    shutil.copytree(HERE, source, ignore=skipped)
+    builder = make_environment(folder / "builder", ["hatchling"])
+    run(builder, "-m", "hatchling", "build", "-d", folder / "dist", "-t", "wheel")
+    return next((folder / "dist").glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that holds the wheel and its dependencies only."""
+    return make_environment(tmp_path_factory.mktemp("user") / "env", [wheel])
+
+
+def test_holds_the_five_packages_and_what_they_need_to_run(wheel: Path) -> None:
+    """Types, schema, examples; no tests and nothing else at the top."""
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert tops == PACKAGES
+    for package in PACKAGES:
+        assert f"{package}/py.typed" in names
+    assert any(name.endswith(".sql") for name in names)
+    assert any(name.startswith("mast_trace_dashboards/examples/") for name in names)
+    assert not any("__pycache__" in name for name in names)
+
+
+def test_runs_with_an_unreachable_collector(python: Path, tmp_path: Path) -> None:
+    """Import, instrument, a run: exit code 0 and one line that says what to start."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    program = tmp_path / "agents.py"
+    program.write_text(PROGRAM)
+    ended = run(python, program, endpoint)
+    assert "records agents to" in ended.stdout
+    (line,) = ended.stderr.splitlines()
+    assert "4 span(s) lost" in line
+    assert "mast-trace up" in line
+
+
+def test_brings_no_framework_and_no_server(python: Path) -> None:
+    """The SDK's environment stays small."""
+    program = (
+        "from importlib.metadata import distributions as d;"
+        "print(*sorted({each.metadata['Name'].lower() for each in d()}))"
+    )
+    installed = set(run(python, "-c", program).stdout.split())
+    unwanted = {"pydantic", "grpcio", "openai", "httpx", "clickhouse-connect", "chdb", "rich"}
+    assert not installed & unwanted
+    assert len(installed) < 20
+
+
+def test_has_a_doctor_and_says_what_the_command_line_needs(python: Path) -> None:
+    """`mast-trace doctor` works with the SDK alone; the rest names the extra."""
+    command = python.with_name("mast-trace")
+    ended = run(command, "doctor", "--quick", "--endpoint", "http://127.0.0.1:1", expect=1)
+    assert "mast-trace up" in ended.stdout
+    ended = run(command, "runs", expect=2)
+    assert "mast-trace[all]" in ended.stderr
