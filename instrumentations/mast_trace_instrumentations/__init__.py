@@ -1,0 +1,1 @@
+"""Instrumentations of agent frameworks, each a table of patches."""

@@ -1,0 +1,313 @@
+"""The base of all instrumentations: a table of patches, put in place when its module is imported.
+
+No framework is imported from here. `wrapt` calls back after the program imports a module (at once
+if it has done so already), then the rows of that module are applied; `uninstrument` walks back what
+was applied. A target that a version lacks is reported, and the rest works.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from dataclasses import dataclass, field
+from importlib import metadata
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import wrapt
+
+from mast_trace.content import ContentPolicy
+from mast_trace.exceptions import UnsupportedVersion
+from mast_trace.spans import Telemetry
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+
+logger = logging.getLogger("mast_trace")
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One row of an instrumentation's table.
+
+    Attributes:
+        module: where the target lives, such as ``langgraph.pregel.main``.
+        target: dotted path inside it, such as ``Pregel.stream``.
+        wrapper: name of the method of the instrumentor that wraps it; its signature is wrapt's
+            ``(wrapped, instance, args, kwargs)``.
+        since: why the row may be absent ("1.1"), or empty when every supported version has it:
+            only an absence of those is reported as missing.
+        only_if: name of a method of the instrumentor that says whether the wrapper is needed for
+            a call; where it is not, the target is called without a Python frame in between.
+    """
+
+    module: str
+    target: str
+    wrapper: str
+    since: str = ""
+    only_if: str = ""
+
+    @property
+    def path(self) -> str:
+        """Module and target in one, as reports print it."""
+        return f"{self.module}:{self.target}"
+
+
+@dataclass(frozen=True)
+class ImportHook:
+    """What is to happen, beside patching, once the program has imported a module.
+
+    Attributes:
+        module: where something public is to be registered, such as a callback handler.
+        method: name of the method of the instrumentor that does it; `Instrumentor.stopped` is to
+            walk it back.
+    """
+
+    module: str
+    method: str
+
+
+@dataclass
+class _Applied:
+    owner: Any
+    attribute: str
+    original: Any
+    wrapper: Any
+    own: bool
+    """Whether the owner held the attribute itself, or inherited it."""
+
+    def revert(self) -> None:
+        if vars(self.owner).get(self.attribute) is not self.wrapper:
+            # Somebody has wrapped the wrapper: taking it out would take theirs out too. It stays,
+            # switched off.
+            return
+        if self.own:
+            setattr(self.owner, self.attribute, self.original)
+        else:
+            delattr(self.owner, self.attribute)
+
+
+@dataclass
+class InstrumentationState:
+    """What became of one framework's instrumentation; `mast_trace.instrument()` reports it."""
+
+    framework: str
+    version: str = ""
+    active: bool = False
+    patched: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    """Modules that the program has not imported yet."""
+
+
+class Instrumentor:
+    """Instruments one framework. Sub-classes fill in the class attributes and write the wrappers.
+
+    A wrapper runs the framework's own call outside of `mast_trace._guard.guarded`, so that its
+    exceptions pass through untouched, and everything else inside of it.
+    """
+
+    framework: ClassVar[str]
+    """The name under which `instrument(frameworks=[...])` and the spans know it."""
+    distributions: ClassVar[tuple[str, ...]]
+    """Names on PyPI under which the framework is installed, for its version."""
+    versions: ClassVar[tuple[str, str]]
+    """Supported versions: the first that works, and the first that is not supported any more."""
+    patches: ClassVar[tuple[Patch, ...]]
+    import_hooks: ClassVar[tuple[ImportHook, ...]] = ()
+
+    telemetry: Telemetry
+
+    def __init__(self) -> None:
+        self.state = InstrumentationState(self.framework)
+        self._applied: list[_Applied] = []
+        self._done: set[str] = set()
+        self._hooked: set[str] = set()
+        self._lock = threading.RLock()
+
+    # -- what frameworks may override ---------------------------------------------------------
+
+    def present(self) -> bool:
+        """Whether the framework is installed, without importing it."""
+        return bool(self.installed_version())
+
+    def installed_version(self) -> str:
+        """Return the installed version, or an empty string."""
+        for name in self.distributions:
+            try:
+                return metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue
+        return ""
+
+    def started(self) -> None:
+        """Called once instrumentation is on: for what is neither a patch nor an import hook."""
+
+    def stopped(self) -> None:
+        """Called once instrumentation is off: walks back what `started` and the hooks did."""
+
+    # -- life cycle -----------------------------------------------------------------------------
+
+    def instrument(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        content: ContentPolicy | None = None,
+        **_ignored: Any,
+    ) -> InstrumentationState:
+        """Put the patches in place, now or when their modules are imported. Idempotent.
+
+        Raises:
+            UnsupportedVersion: the installed version is outside `versions`.
+        """
+        with self._lock:
+            if self.state.active:
+                return self.state
+            version = self.installed_version()
+            self._check(version)
+            # `opentelemetry-instrument` makes an instance of its own: two would record all twice.
+            other = _instrumenting.get(type(self))
+            if other is not None and other is not self:
+                other.uninstrument()
+            _instrumenting[type(self)] = self
+            if tracer_provider is None:
+                from opentelemetry import trace
+
+                tracer_provider = trace.get_tracer_provider()
+            self.telemetry = Telemetry(
+                tracer_provider,
+                content or ContentPolicy.from_environment(),
+                framework=self.framework,
+                version=version,
+            )
+            self.state.version = version
+            self.state.active = True
+            rows: tuple[Patch | ImportHook, ...] = (*self.patches, *self.import_hooks)
+            for module in dict.fromkeys(row.module for row in rows):
+                if module in sys.modules:
+                    self._apply(module)
+                elif _is_gone(module):
+                    self._report_module(module)
+                else:
+                    self._wait_for(module)
+            self.started()
+            return self.state
+
+    def uninstrument(self, **_ignored: Any) -> None:
+        """Put every attribute back as it was. Idempotent."""
+        with self._lock:
+            if not self.state.active:
+                return
+            self.state.active = False
+            for applied in reversed(self._applied):
+                applied.revert()
+            self._applied.clear()
+            self._done.clear()
+            self.state.patched.clear()
+            self.state.missing.clear()
+            self.state.waiting.clear()
+            self.stopped()
+
+    # -- patching -------------------------------------------------------------------------------
+
+    def _check(self, version: str) -> None:
+        lowest, beyond = self.versions
+        if version and not _key(lowest) <= _key(version) < _key(beyond):
+            raise UnsupportedVersion(
+                f"{self.framework} {version} is not supported (supported: {lowest} up to, "
+                f"not including, {beyond}). Upgrade mast-trace, or pin {self.distributions[0]}."
+            )
+
+    def _wait_for(self, module: str) -> None:
+        self.state.waiting.append(module)
+        if module not in self._hooked:
+            self._hooked.add(module)
+            wrapt.register_post_import_hook(self._imported, module)
+
+    def _imported(self, module: Any) -> None:
+        with self._lock:
+            if self.state.active:
+                self._apply(module.__name__)
+
+    def _enabled(self) -> bool:
+        return self.state.active
+
+    def _apply(self, module: str) -> None:
+        if module in self._done:
+            return
+        self._done.add(module)
+        if module in self.state.waiting:
+            self.state.waiting.remove(module)
+        for patch in self.patches:
+            if patch.module == module:
+                self._patch(patch)
+        for hook in self.import_hooks:
+            if hook.module == module:
+                getattr(self, hook.method)()
+
+    def _patch(self, patch: Patch) -> None:
+        try:
+            owner, attribute, original = wrapt.resolve_path(sys.modules[patch.module], patch.target)
+        except AttributeError:
+            self._report(patch)
+            return
+        own = attribute in vars(owner)
+        needed = getattr(self, patch.only_if) if patch.only_if else self._enabled
+        wrapper = wrapt.FunctionWrapper(original, getattr(self, patch.wrapper), needed)
+        setattr(owner, attribute, wrapper)
+        self._applied.append(_Applied(owner, attribute, original, wrapper, own))
+        self.state.patched.append(patch.path)
+
+    def _report_module(self, module: str) -> None:
+        for patch in self.patches:
+            if patch.module == module:
+                self._report(patch)
+
+    def _report(self, patch: Patch) -> None:
+        if patch.since:
+            return
+        self.state.missing.append(patch.path)
+        logger.warning(
+            "mast-trace: %s %s has no %s; what it would record is missing from traces, "
+            "the rest is recorded. Look for a newer mast-trace.",
+            self.framework,
+            self.state.version,
+            patch.path,
+        )
+
+
+def _is_gone(module: str) -> bool:
+    """Whether a package is installed without this module of it, found out without importing it.
+
+    A package that the import path does not hold at all (not installed, or put there by an import
+    hook of its own) is not known to lack anything.
+    """
+    names = module.split(".")
+    spec = PathFinder.find_spec(names[0])
+    if spec is None:
+        return False
+    for depth in range(2, len(names) + 1):
+        if spec.submodule_search_locations is None:
+            return True
+        spec = PathFinder.find_spec(".".join(names[:depth]), list(spec.submodule_search_locations))
+        if spec is None:
+            return True
+    return False
+
+
+_instrumenting: dict[type[Instrumentor], Instrumentor] = {}
+"""The instance of each class that was turned on last."""
+
+
+def _key(version: str) -> tuple[int, ...]:
+    """Return the release numbers of a version; what follows them (rc1, .dev0) does not matter."""
+    numbers: list[int] = []
+    for piece in version.split("."):
+        digits = "".join(ch for i, ch in enumerate(piece) if piece[: i + 1].isdigit())
+        if not digits:
+            break
+        numbers.append(int(digits))
+        if digits != piece:
+            break
+    return tuple(numbers)

@@ -1,0 +1,87 @@
+"""What an envelope of AG2's network says: text, sender, receivers, and where the talk goes next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mast_trace import semconv
+from mast_trace.content import as_text
+from mast_trace.messages import Message
+
+TEXT = "ag2.msg.text"
+PACKET = "ag2.packet"
+
+
+def is_message(envelope: Any) -> bool:
+    """Whether agents say something with it: the rest of AG2's own types is protocol."""
+    kind = envelope.event_type
+    return kind in {TEXT, PACKET} or not kind.startswith("ag2.")
+
+
+def read(hub: Any, envelope: Any, *, first: bool) -> Message:
+    """Return what is said.
+
+    Args:
+        hub: where the sender is registered.
+        envelope: the carrier.
+        first: whether it opens the talk; that is the task, and the user's.
+    """
+    human = _kind(hub, envelope.sender_id) == "human"
+    return Message(
+        content=_text(envelope),
+        role="user" if human or first else "assistant",
+        name=name_of(hub, envelope.sender_id),
+    )
+
+
+def _text(envelope: Any) -> str:
+    data = envelope.event_data
+    if envelope.event_type == TEXT:
+        return as_text(data.get("text"))
+    if envelope.event_type != PACKET:
+        return as_text(data)
+    body = as_text(data.get("body"))
+    routing = data.get("routing") or {}
+    if not body and routing.get("kind") == "handoff":
+        # A silent hand-off: the next speaker reads this line.
+        return f"[Handed off via {routing.get('tool', 'handoff')}] {routing.get('reason') or ''}".strip()
+    return body or as_text(routing.get("summary"))
+
+
+def name_of(hub: Any, agent_id: str) -> str:
+    """Return the name under which an agent is registered, its id if it is not."""
+    return str(hub.name_for(agent_id))
+
+
+def recipients(hub: Any, envelope: Any, metadata: Any) -> list[str]:
+    """Return the names of those who receive it: the audience, else everybody else."""
+    audience = envelope.audience
+    ids = [p.agent_id for p in metadata.participants] if audience is None else audience
+    return [name_of(hub, agent_id) for agent_id in ids if agent_id != envelope.sender_id]
+
+
+def routing(hub: Any, envelope: Any) -> dict[str, Any]:
+    """Return who speaks next and who decided it, once the channel has taken the envelope in."""
+    state = hub._adapter_states.get(envelope.channel_id)  # noqa: SLF001  # no public face before 1.1
+    following = getattr(state, "expected_next_speaker", None)
+    decided = envelope.event_data.get("routing") or {} if envelope.event_type == PACKET else {}
+    attributes: dict[str, Any] = {}
+    if following:
+        attributes[semconv.SELECTED_SPEAKER] = name_of(hub, following)
+        attributes[semconv.SELECTED_BY] = "agent" if decided.get("kind") == "handoff" else "code"
+    if decided.get("kind") == "handoff":
+        target = following or decided.get("target")
+        attributes[semconv.HANDOFF_SOURCE] = name_of(hub, envelope.sender_id)
+        attributes[semconv.HANDOFF_TARGET] = name_of(hub, target) if target else None
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def kind_of(hub: Any, channel_id: str) -> str:
+    """Return the channel's type: conversation, consulting, discussion, workflow or the user's."""
+    metadata = hub._channels.get(channel_id)  # noqa: SLF001
+    return str(metadata.manifest.type) if metadata is not None else "channel"
+
+
+def _kind(hub: Any, agent_id: str) -> str:
+    passport = hub._passports.get(agent_id)  # noqa: SLF001
+    return str(getattr(passport, "kind", None) or "agent")

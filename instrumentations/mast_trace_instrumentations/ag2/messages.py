@@ -1,0 +1,110 @@
+"""AG2's events and envelopes, read into the messages of the contract.
+
+What a model is shown is rebuilt as AG2's mappers build it: one system message, one user message per
+request, one tool message per result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.content import as_text
+from mast_trace.messages import Message, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    Encode = Callable[[Any], str]
+
+
+def encoder(serializer: Any) -> Encode:
+    """Return how structured data becomes text: as AG2 encodes it, else as JSON."""
+
+    def encode(data: Any) -> str:
+        try:
+            return str(serializer.encode(data).decode())
+        except Exception:  # noqa: BLE001  # a user's serializer may raise anything
+            return as_text(data)
+
+    return encode
+
+
+def text_of(parts: Iterable[Any], encode: Encode) -> str:
+    """Return the text of a request's or a result's parts, one below the other."""
+    return "\n".join(_part(part, encode) for part in parts)
+
+
+def _part(part: Any, encode: Encode) -> str:
+    kind = type(part).__name__
+    if hasattr(part, "content"):
+        return str(part.content)
+    if kind == "DataInput":
+        return encode(part.data)
+    # Of binary parts only what they are; their bytes are no text.
+    shown = {"type": kind}
+    for name in ("media_type", "url", "file_id", "filename"):
+        if getattr(part, name, None):
+            shown[name] = str(getattr(part, name))
+    return as_text(shown)
+
+
+def answer(response: Any) -> Message:
+    """Read a model's response: its text and the calls that it asks for."""
+    calls = getattr(response.tool_calls, "calls", ()) or ()
+    return Message(
+        content=response.content or "",
+        tool_calls=tuple(ToolCall(call.name, call.arguments, call.id) for call in calls),
+    )
+
+
+def shown_to_model(prompt: Iterable[str], events: Sequence[Any], encode: Encode) -> list[Message]:
+    """Rebuild the messages of a request, in order."""
+    system = "\n".join(prompt)
+    head = [Message(system, role="system")] if system else []
+    return head + seen(events, encode)
+
+
+def seen(events: Iterable[Any], encode: Encode) -> list[Message]:
+    """Read the part of a history that reaches a model."""
+    from ag2.compact import CompactionSummary
+    from ag2.events import ModelRequest, ModelResponse, ToolResultsEvent
+
+    messages: list[Message] = []
+    for event in events:
+        if isinstance(event, ModelRequest):
+            messages.append(Message(text_of(event.parts, encode), role="user"))
+        elif isinstance(event, ModelResponse):
+            messages.append(answer(event))
+        elif isinstance(event, ToolResultsEvent):
+            messages.extend(
+                Message(text_of(r.result.parts, encode), role="tool", tool_call_id=r.parent_id)
+                for r in event.results
+            )
+        elif isinstance(event, CompactionSummary):
+            summary = f"[Summary of earlier conversation]\n{event.summary}"
+            messages.append(Message(summary, role="user"))
+    return messages
+
+
+def heard(messages: Iterable[Message], said: Mapping[str, str]) -> list[Message]:
+    """Return what an agent saw, with channel messages as they were said.
+
+    A channel's view puts ``[name]:`` before the text and adds lines of its own; the message itself
+    is found again below that, so that it is the sender's and not another text.
+
+    Args:
+        messages: as the model is shown them.
+        said: the texts said in the channel, by `Message.key`.
+    """
+    found: list[Message] = []
+    for message in messages:
+        if message.role != "user" or message.key in said or not message.content.startswith("["):
+            found.append(message)
+            continue
+        label, colon, words = message.content.partition("]: ")
+        speech = Message(words, role="user", name=label[1:]) if colon else message
+        if speech.key not in said and "\n" in speech.content:
+            # A hand-off's line stands before what was said with it.
+            speech = Message(speech.content.partition("\n")[2], role="user", name=speech.name)
+        found.append(speech if speech.key in said else message)
+    return found

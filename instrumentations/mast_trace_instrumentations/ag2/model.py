@@ -1,0 +1,118 @@
+"""What happens at an agent's model and at its human, through AG2's public middleware."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from mast_trace import semconv
+from mast_trace._guard import guarded
+from mast_trace.messages import Message
+from mast_trace.run_state import current_agent
+from mast_trace_instrumentations.ag2.messages import answer, encoder, shown_to_model
+from mast_trace_instrumentations.ag2.scope import here, inside, nested
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from mast_trace.spans import ChatSpan
+    from mast_trace_instrumentations.ag2.turns import Turn
+
+HUMAN = "user"
+"""Name of the human whom an agent asks: AG2 has none for them."""
+_CONFIG_KEY = "__ag2_model_config__"
+
+
+class Recorder:
+    """The middleware of one turn, innermost of all."""
+
+    def __init__(self, turn: Turn, event: Any, context: Any) -> None:
+        self.initial_event = event
+        self.context = context
+        self._turn = turn
+
+    async def on_turn(
+        self, call_next: Callable[..., Awaitable[Any]], event: Any, context: Any
+    ) -> Any:
+        """Leave the turn to its scope, which sees the errors around middleware too."""
+        return await call_next(event, context)
+
+    async def on_tool_execution(
+        self, call_next: Callable[..., Awaitable[Any]], event: Any, context: Any
+    ) -> Any:
+        """Leave tools to the executor: unknown ones never come here."""
+        return await call_next(event, context)
+
+    async def on_llm_call(
+        self, call_next: Callable[..., Awaitable[Any]], events: Sequence[Any], context: Any
+    ) -> Any:
+        """Record a model call."""
+        span: ChatSpan | None = None
+        with guarded("beginning a model call"):
+            span = self._begin(call_next, events, context)
+        return await inside(span, partial(call_next, events, context), partial(_answered, span))
+
+    async def on_human_input(
+        self, call_next: Callable[..., Awaitable[Any]], event: Any, context: Any
+    ) -> Any:
+        """Record a question to a human and the answer, as the messages that they are."""
+        telemetry = self._turn.telemetry
+        question: str | None = None
+        with guarded("recording a question to a human"):
+            agent = current_agent(here()) or ""
+            question = telemetry.message(agent, [HUMAN], Message(event.content), parent=here())
+        reply = await call_next(event, context)
+        with guarded("recording a human's answer"):
+            said = Message(reply.content, role="user", name=HUMAN)
+            telemetry.message(HUMAN, [agent], said, parent=here(), in_reply_to=question)
+        return reply
+
+    def _begin(self, call_next: Any, events: Sequence[Any], context: Any) -> ChatSpan:
+        # The innermost call is the client with what it is given besides messages.
+        given = getattr(call_next, "keywords", {})
+        schema_prompt = getattr(given.get("response_schema"), "system_prompt", None)
+        prompt = chain(context.prompt, [schema_prompt] if schema_prompt else ())
+        shown = shown_to_model(prompt, events, encoder(given.get("serializer")))
+        self._turn.saw([message for message in shown if message.role != "system"])
+        config = context.dependencies.get(_CONFIG_KEY)
+        return nested(
+            self._turn.telemetry.chat(
+                _model(config),
+                parent=here(),
+                provider=_provider(config),
+                input=shown,
+            )
+        )
+
+
+def _model(config: Any) -> str:
+    """Return the model's name; configurations of the user's own may have none."""
+    try:
+        return str(config.model or "unknown")
+    except Exception:  # noqa: BLE001  # a property of the user's may raise anything
+        return "unknown"
+
+
+def _provider(config: Any) -> str | None:
+    """Return AG2's name for the provider, known before it answers (ag2.config.openai...)."""
+    module = type(config).__module__.split(".")
+    return module[2] if module[:2] == ["ag2", "config"] and len(module) > 2 else None
+
+
+def _answered(span: ChatSpan, response: Any) -> None:
+    usage = response.usage
+    span.set({semconv.PROVIDER_NAME: response.provider})
+    span.response(
+        answer(response),
+        model=response.model,
+        response_id=getattr(response, "response_id", None),
+        finish_reason=response.finish_reason,
+        input_tokens=_count(usage.prompt_tokens),
+        output_tokens=_count(usage.completion_tokens),
+        cached_tokens=_count(usage.cache_read_input_tokens),
+    )
+
+
+def _count(tokens: float | None) -> int | None:
+    return None if tokens is None else int(tokens)

@@ -1,0 +1,40 @@
+"""Tool calls: one span each, also of unknown tools and of those that raise."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mast_trace._guard import guarded
+from mast_trace_instrumentations.ag2.messages import encoder, text_of
+from mast_trace_instrumentations.ag2.scope import here, inside, nested
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace.spans import Telemetry, ToolSpan
+
+AGENT_KEY = "__ag2_agent__"
+
+
+async def execute(
+    telemetry: Telemetry, wrapped: Callable[..., Any], context: Any, call: Any
+) -> Any:
+    """Execute ``call`` inside its span."""
+    span: ToolSpan | None = None
+    with guarded("beginning a tool call"):
+        span = nested(
+            telemetry.tool(call.name, parent=here(), arguments=call.arguments, call_id=call.id)
+        )
+    return await inside(span, partial(wrapped, context, call), partial(_record, span, context))
+
+
+def _record(span: ToolSpan, context: Any, outcome: Any) -> None:
+    """Record what came of a call; a client's tool runs elsewhere and has no result here."""
+    result = getattr(outcome, "result", None)
+    if result is not None:
+        agent = context.dependencies.get(AGENT_KEY)
+        span.result(text_of(result.parts, encoder(getattr(agent, "_serializer", None))))
+    error = getattr(outcome, "error", None)
+    if error is not None:
+        span.fail(error)

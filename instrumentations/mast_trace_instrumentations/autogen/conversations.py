@@ -1,0 +1,107 @@
+"""Chats: each that the program initiates is a run, each inside of another a part of that one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+
+from mast_trace import semconv
+from mast_trace.run_state import current_run, with_run
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from mast_trace.spans import RunSpan, Telemetry
+
+TERMINATION = "autogen.termination_reason"
+"""AutoGen's own words for why a chat ended, beside the common one."""
+_CONVERSATION = "mast-trace-autogen-conversation"
+
+_REASONS = (
+    ("maximum", semconv.Termination.MAX_TURNS),
+    ("termination message", semconv.Termination.TERMINATE_MESSAGE),
+    ("no next speaker", semconv.Termination.NO_SPEAKER),
+    ("no reply", semconv.Termination.NO_SPEAKER),
+    ("user requested", semconv.Termination.USER_ENDED),
+)
+
+
+@dataclass(eq=False)
+class Conversation:
+    """A chat while it lasts.
+
+    Attributes:
+        span: its run.
+        said: whether somebody has said something.
+        received: id of the last message that each agent got.
+        requested: the agent that asked for a tool call, by the call's id.
+        selection: the next speaker and who chose it, until it speaks.
+        by_model: whether a model was asked who speaks next.
+        handed_over: whether a tool has handed over since the last selection.
+        handoff: source and target of a hand-off that no tool made, until a span shows it.
+        reason: AutoGen's words for the end.
+        error: one that AutoGen swallowed.
+    """
+
+    span: RunSpan
+    said: bool = False
+    received: dict[str, str] = field(default_factory=dict)
+    requested: dict[str, str] = field(default_factory=dict)
+    selection: tuple[str, str] | None = None
+    by_model: bool = False
+    handed_over: bool = False
+    handoff: tuple[str, str] | None = None
+    reason: str = ""
+    error: BaseException | None = None
+
+    @property
+    def context(self) -> Context:
+        """Where what happens in the chat belongs."""
+        return self.span.context
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """End the run, saying why."""
+        error = error or self.error
+        if self.reason:
+            self.span.set({TERMINATION: self.reason})
+        self.span.finish(termination(self.reason, error), error=error)
+
+
+def current_conversation(context: Context | None = None) -> Conversation | None:
+    """Return the chat to which ``context`` (default: the current one) belongs."""
+    value = otel_context.get_value(_CONVERSATION, context)
+    return value if isinstance(value, Conversation) else None
+
+
+def begin(telemetry: Telemetry, name: str) -> Conversation:
+    """Begin a run here."""
+    parent = otel_context.get_current()
+    span = telemetry.run(name, parent=parent)
+    outer = current_run(parent)
+    if outer is not None:
+        # A nested chat is a part of its run: texts are held once for both.
+        span.run = outer
+        span.context = with_run(outer, span.context)
+    conversation = Conversation(span)
+    span.context = otel_context.set_value(_CONVERSATION, conversation, span.context)
+    return conversation
+
+
+def termination(reason: str, error: BaseException | None) -> str:
+    """Map why a chat ended to the common words."""
+    if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+        return semconv.Termination.CANCELLED
+    if error is not None:
+        return semconv.Termination.ERROR
+    lowered = reason.lower()
+    return next(
+        (ours for theirs, ours in _REASONS if theirs in lowered), semconv.Termination.COMPLETED
+    )
+
+
+def chat_name(sender: Any, recipient: Any) -> str:
+    """Return the name of a chat: who talks to whom."""
+    return f"{getattr(sender, 'name', sender)} to {getattr(recipient, 'name', recipient)}"

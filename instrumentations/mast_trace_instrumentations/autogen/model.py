@@ -1,0 +1,61 @@
+"""Model calls: the span `chat`, for every provider at AutoGen's one client."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+
+from mast_trace._guard import guarded
+from mast_trace_instrumentations.autogen.calls import is_quiet, within
+from mast_trace_instrumentations.autogen.messages import name_of, read, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mast_trace.spans import ChatSpan, Telemetry
+
+
+def create(
+    telemetry: Telemetry, client: Any, call: Callable[[], Any], config: Mapping[str, Any]
+) -> Any:
+    """Ask a model inside a span."""
+    span: ChatSpan | None = None
+    with guarded("beginning a model call"):
+        settings = _settings(client, config)
+        # A hidden chat's agents are nobody: the group's manager asks who speaks next.
+        agent = None if is_quiet() else name_of(config.get("agent")) or None
+        span = telemetry.chat(
+            str(settings.get("model") or "unknown"),
+            parent=otel_context.get_current(),
+            provider=str(settings.get("api_type") or "openai"),
+            agent=agent,
+            input=shown(config.get("messages") or ()),
+        )
+    if span is None:
+        return call()
+    return within(span.context, call, partial(_answered, span, client))
+
+
+def _settings(client: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the first client that is asked."""
+    configured = getattr(client, "_config_list", None) or [{}]
+    return {**configured[0], **{k: v for k, v in config.items() if k in {"model", "api_type"}}}
+
+
+def _answered(span: ChatSpan, client: Any, response: Any, error: BaseException | None) -> None:
+    if error is None:
+        choice = next(iter(getattr(response, "choices", None) or ()), None)
+        usage = getattr(response, "usage", None)
+        details = getattr(usage, "prompt_tokens_details", None)
+        span.response(
+            read(next(iter(client.extract_text_or_completion_object(response)), None)),
+            model=getattr(response, "model", None),
+            response_id=getattr(response, "id", None),
+            finish_reason=getattr(choice, "finish_reason", None),
+            input_tokens=getattr(usage, "prompt_tokens", None),
+            output_tokens=getattr(usage, "completion_tokens", None),
+            cached_tokens=getattr(details, "cached_tokens", None),
+        )
+    span.end(error)

@@ -1,0 +1,58 @@
+"""Who speaks next in a group, who decided it, and hand-offs that no tool made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_instrumentations.autogen.conversations import current_conversation
+from mast_trace_instrumentations.autogen.messages import name_of
+
+if TYPE_CHECKING:
+    from mast_trace_instrumentations.autogen.conversations import Conversation
+
+_NOBODY = {"Terminate", "Stay"}
+
+
+def selecting() -> Conversation | None:
+    """Forget the selection before."""
+    conversation = current_conversation()
+    if conversation is not None:
+        conversation.selection = None
+        conversation.by_model = False
+    return conversation
+
+
+def selected(conversation: Conversation, group: Any, speaker: Any) -> None:
+    """Note who was selected, and by whom, for the span of its turn."""
+    by = "code"
+    if conversation.by_model:
+        by = "model"
+    elif conversation.handed_over:
+        by = "agent"
+    elif getattr(group, "speaker_selection_method", None) == "manual":
+        by = "user"
+    conversation.selection = (name_of(speaker), by)
+    conversation.handed_over = False
+
+
+def asked_a_model() -> None:
+    """Note that a model is asked who speaks next."""
+    conversation = current_conversation()
+    if conversation is not None:
+        conversation.by_model = True
+
+
+def note_event(event: Any) -> None:
+    """Take from AutoGen's events what nothing else tells: the end of a chat, hand-offs by rule."""
+    conversation = current_conversation()
+    if conversation is None:
+        return
+    kind = type(event).__name__
+    if kind == "TerminationEvent":
+        conversation.reason = str(event.termination_reason)
+    elif kind == "ErrorEvent" and isinstance(event.error, BaseException):
+        conversation.error = event.error
+    elif kind in {"AfterWorksTransitionEvent", "OnContextConditionTransitionEvent"}:
+        target = event.transition_target.display_name()
+        if target not in _NOBODY:
+            conversation.handoff = (name_of(event.source_agent), target)

@@ -1,0 +1,85 @@
+"""Messages between agents: one span each, however often the framework passes them on."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+
+from mast_trace import semconv
+from mast_trace.messages import Message
+from mast_trace.run_state import current_run
+from mast_trace_instrumentations.autogen.conversations import current_conversation
+from mast_trace_instrumentations.autogen.messages import as_dict, members, name_of, read
+
+if TYPE_CHECKING:
+    from mast_trace.spans import Telemetry
+    from mast_trace_instrumentations.autogen.conversations import Conversation
+
+_ROLES = {"user": "user", "tool": "tool", "function": "tool"}
+
+
+def record_message(telemetry: Telemetry, recipient: Any, message: Any, sender: Any) -> None:
+    """Record that ``recipient`` is handed ``message``, unless that only passes it on."""
+    context = otel_context.get_current()
+    run, conversation = current_run(context), current_conversation(context)
+    if run is None or conversation is None:
+        return
+    said = _read(message, first=not conversation.said)
+    group = members(sender)
+    passed_on = group is not None and recipient in group
+    # Passing calls on, AutoGen may change the empty text beside them.
+    mark = ("autogen-said", tuple(c.id or c.name for c in said.tool_calls) or said.key)
+    if passed_on and not run.once(mark):
+        return
+    receivers = _receivers(recipient, sender, group if passed_on else None, message)
+    if not passed_on and not run.once(mark):
+        said = dataclasses.replace(said, id=f"{said.key}.{run.turn}")
+    identity = telemetry.message(
+        name_of(sender),
+        receivers,
+        said,
+        parent=context,
+        in_reply_to=conversation.received.get(name_of(sender)),
+        attributes=_circumstances(conversation, sender, synthetic=passed_on),
+    )
+    if not passed_on:
+        conversation.received.update(dict.fromkeys(receivers, identity))
+    for call in said.tool_calls:
+        if call.id:
+            conversation.requested[call.id] = name_of(sender)
+    if not conversation.said:
+        conversation.said = True
+        conversation.span.set(telemetry.inputs([Message(said.content, role="user")], context))
+
+
+def _read(message: Any, *, first: bool) -> Message:
+    """Read what is said; what opens a chat is the task, and the user's."""
+    said = read(message)
+    role = "user" if first else _ROLES.get(said.role, "assistant")
+    return dataclasses.replace(said, role=role, name=None)
+
+
+def _receivers(recipient: Any, sender: Any, passed_on_in: Any, message: Any) -> list[str]:
+    """Return who gets it: in a group everybody else, an introduction all members."""
+    group = members(recipient)
+    if group is not None:
+        return [name_of(agent) for agent in group if agent is not sender]
+    if passed_on_in is not None and "name" not in as_dict(message or {}):
+        return [name_of(agent) for agent in passed_on_in]
+    return [name_of(recipient)]
+
+
+def _circumstances(conversation: Conversation, sender: Any, *, synthetic: bool) -> dict[str, Any]:
+    """Return what is to be said about a message beside its words."""
+    attributes: dict[str, Any] = {}
+    if conversation.handoff and conversation.handoff[0] == name_of(sender):
+        # A condition on the group's variables handed over: AutoGen writes a line for the agent.
+        source, target = conversation.handoff
+        conversation.handoff = None
+        attributes = {semconv.HANDOFF_SOURCE: source, semconv.HANDOFF_TARGET: target}
+        synthetic = True
+    if synthetic:
+        attributes[semconv.MESSAGE_SYNTHETIC] = True
+    return attributes

@@ -1,0 +1,121 @@
+"""Tool calls and code that agents run: one span each."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+
+from mast_trace import semconv
+from mast_trace._guard import guarded
+from mast_trace.content import as_text
+from mast_trace_instrumentations.autogen.calls import within
+from mast_trace_instrumentations.autogen.conversations import current_conversation
+from mast_trace_instrumentations.autogen.messages import name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mast_trace.spans import Telemetry, ToolSpan
+
+CODE_TOOL = "execute_code"
+"""The name under which code execution appears among the tools."""
+
+
+def execute_function(
+    telemetry: Telemetry,
+    agent: Any,
+    call: Callable[[], Any],
+    function: Mapping[str, Any],
+    call_id: str | None,
+) -> Any:
+    """Execute a tool inside its span."""
+    span: ToolSpan | None = None
+    with guarded("beginning a tool call"):
+        conversation = current_conversation()
+        requester = conversation.requested.get(call_id or "") if conversation else None
+        span = telemetry.tool(
+            str(function.get("name") or ""),
+            parent=otel_context.get_current(),
+            arguments=function.get("arguments"),
+            call_id=call_id,
+            agent=name_of(agent),
+            requested_by=requester if requester != name_of(agent) else None,
+        )
+    if span is None:
+        return call()
+    return within(span.context, call, partial(_executed, span, requester or name_of(agent)))
+
+
+def execute_code(telemetry: Telemetry, call: Callable[[], Any], blocks: Any) -> Any:
+    """Run blocks of code inside a span."""
+    span: ToolSpan | None = None
+    with guarded("beginning to run code"):
+        span = telemetry.tool(
+            CODE_TOOL,
+            parent=otel_context.get_current(),
+            arguments=[_block(block) for block in blocks],
+        )
+    if span is None:
+        return call()
+    return within(span.context, call, partial(_ran, span))
+
+
+def _executed(span: ToolSpan, requester: str, outcome: Any, error: BaseException | None) -> None:
+    if error is None:
+        succeeded, returned = outcome
+        content = returned.get("content")
+        text = _text(content)
+        span.result(text)
+        _hand_over(span, requester, content)
+        if not succeeded:
+            # AutoGen keeps the text of the exception alone.
+            span.fail(text.removeprefix("Error: "))
+            span.set({semconv.ERROR_TYPE: _kind(text, str(returned.get("name")))})
+    span.end(error)
+
+
+def _text(content: Any) -> str:
+    """Return a result as agents are shown it: objects of AutoGen have a text of their own."""
+    return str(content) if hasattr(content, "model_dump") else as_text(content)
+
+
+def _hand_over(span: ToolSpan, source: str, content: Any) -> None:
+    """Record the hand-off that a tool's result asks for."""
+    target = getattr(content, "target", content)
+    named = getattr(target, "display_name", None)
+    if not callable(named):
+        return
+    span.set({semconv.HANDOFF_SOURCE: source, semconv.HANDOFF_TARGET: named()})
+    conversation = current_conversation(span.context)
+    if conversation is not None:
+        conversation.handed_over = True
+
+
+def _kind(text: str, name: str) -> str | None:
+    if text == f"Error: Function {name} not found.":
+        return "FunctionNotFound"
+    if text.endswith("The argument must be in JSON format."):
+        return "JSONDecodeError"
+    return None
+
+
+def _block(block: Any) -> dict[str, str]:
+    """Return a block of code as language and code, of today's and of the older shape."""
+    if isinstance(block, tuple | list):
+        return {"language": str(block[0]), "code": str(block[1])}
+    return {"language": str(block.language), "code": str(block.code)}
+
+
+def _ran(span: ToolSpan, result: Any, error: BaseException | None) -> None:
+    if error is None:
+        code, output = (
+            (result[0], result[1])
+            if isinstance(result, tuple)
+            else (result.exit_code, result.output)
+        )
+        span.result(str(output))
+        if code:
+            span.fail(f"exit code {code}")
+    span.end(error)

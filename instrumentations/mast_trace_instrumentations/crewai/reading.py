@@ -1,0 +1,97 @@
+"""Reads CrewAI's objects: messages, tool calls, and who answers to whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.content import as_text
+from mast_trace.messages import Message, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+USER = "user"
+"""The name of whoever asked for the run, where messages need a sender or a recipient."""
+
+
+def role_of(agent: Any) -> str:
+    """Return an agent's role, which is its name in CrewAI."""
+    return str(getattr(agent, "role", "") or "").strip()
+
+
+def chat_messages(messages: Any) -> list[Message]:
+    """Read the messages of a model call."""
+    if messages is None:
+        return []
+    if isinstance(messages, str):
+        return [Message(messages, role="user")]
+    return [_message(shape) for shape in messages if isinstance(shape, dict)]
+
+
+def _message(shape: Mapping[str, Any]) -> Message:
+    return Message(
+        content=_content(shape.get("content")),
+        role=str(shape.get("role") or "user"),
+        name=shape.get("name"),
+        tool_calls=tuple(_call(call) for call in shape.get("tool_calls") or ()),
+        tool_call_id=shape.get("tool_call_id"),
+    )
+
+
+def _content(content: Any) -> str:
+    if isinstance(content, list) and all(
+        isinstance(part, dict) and part.get("type") == "text" for part in content
+    ):
+        return "".join(str(part.get("text") or "") for part in content)
+    return as_text(content)
+
+
+def _call(call: Any) -> ToolCall:
+    function = _get(call, "function") or call
+    return ToolCall(
+        name=str(_get(function, "name") or ""),
+        arguments=_get(function, "arguments") or _get(function, "input"),
+        id=_get(call, "id"),
+    )
+
+
+def answer(response: Any) -> Message:
+    """Read a model's response: text, a structured object, or a list of tool calls."""
+    if isinstance(response, list) and response and all(_is_call(item) for item in response):
+        return Message("", tool_calls=tuple(_call(item) for item in response))
+    return Message(as_text(response))
+
+
+def _is_call(item: Any) -> bool:
+    return bool(_get(item, "function") or (_get(item, "name") and _get(item, "type") == "tool_use"))
+
+
+def _get(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+
+
+def task_text(crew: Any) -> str:
+    """Return what a crew was asked to do: the descriptions of its tasks, in order."""
+    tasks: Sequence[Any] = getattr(crew, "tasks", None) or ()
+    return "\n\n".join(str(getattr(task, "description", "") or "") for task in tasks)
+
+
+def readers(task: Any, agent: Any) -> list[str]:
+    """Return the roles of the agents whose tasks take this task's output as their context."""
+    crew = getattr(agent, "crew", None)
+    tasks = list(getattr(crew, "tasks", None) or ())
+    if task not in tasks:
+        return []
+    position = tasks.index(task)
+    found: list[str] = []
+    for later in tasks[position + 1 :]:
+        context = getattr(later, "context", None)
+        # Without an explicit list a task gets the outputs of all tasks before it.
+        if not isinstance(context, list) or task in context:
+            found.append(role_of(getattr(later, "agent", None)))
+    return [role for role in dict.fromkeys(found) if role]
+
+
+def is_agent_loop(flow: Any) -> bool:
+    """Whether a flow is CrewAI's own agent executor, not a user's flow."""
+    return type(flow).__module__.startswith(("crewai.agents", "crewai.experimental"))

@@ -1,0 +1,110 @@
+"""The spans that are open where an event is emitted.
+
+CrewAI's events come in pairs, in the thread and context of the work that they report, so a stack in
+a context variable pairs them. CrewAI's own pairing (`started_event_id`) is not used: it pops the
+wrong scope when a failed model call is reported twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from mast_trace.spans import OpenSpan
+
+
+@dataclass(eq=False)
+class Frame:
+    """An open span and what its end needs.
+
+    Attributes:
+        kind: of work: run, agent, tool, chat, guardrail.
+        key: tells two works of one kind apart, where the framework names one.
+        span: the open span.
+        outside: the context to go back to.
+        notes: what the end of the work needs to know of its start.
+    """
+
+    kind: str
+    key: Any
+    span: OpenSpan
+    outside: Context
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+_frames: ContextVar[tuple[Frame, ...]] = ContextVar("mast_trace_crewai_frames", default=())
+_owners: dict[str, Frame] = {}
+"""Open agent and run spans by the id of their agent, task or crew: the way back for the threads of
+versions before 1.13, which do not carry context variables over."""
+_lock = threading.Lock()
+
+
+def frames() -> tuple[Frame, ...]:
+    """Return the open frames of this context, outermost first."""
+    return _frames.get()
+
+
+def top(*kinds: str) -> Frame | None:
+    """Return the innermost open frame of one of these kinds."""
+    return next((frame for frame in reversed(frames()) if frame.kind in kinds), None)
+
+
+def push(frame: Frame, *owner_ids: str) -> None:
+    """Open a frame and make its span current."""
+    _frames.set((*frames(), frame))
+    otel_context.attach(frame.span.context)
+    with _lock:
+        for owner in owner_ids:
+            _owners[owner] = frame
+
+
+def pop(kind: str, key: Any = None) -> Frame | None:
+    """Close the innermost frame of this kind and key, ending what was left open above it.
+
+    Returns:
+        The frame, whose span the caller ends, or None where its start was never seen.
+    """
+    stack = frames()
+    for depth in range(len(stack) - 1, -1, -1):
+        if stack[depth].kind == kind and key in {None, stack[depth].key}:
+            *left_open, found = unwind(depth)
+            for frame in left_open:
+                frame.span.end()
+            return found
+    return None
+
+
+def unwind(depth: int) -> list[Frame]:
+    """Go back to ``depth`` open frames and their context.
+
+    Returns:
+        The frames that were above, innermost first; their spans are still open.
+    """
+    above = frames()[depth:]
+    if not above:
+        return []
+    _frames.set(frames()[:depth])
+    # Not detach(token): the token may belong to another task's copy of the context.
+    otel_context.attach(above[0].outside)
+    with _lock:
+        for owner in [owner for owner, frame in _owners.items() if frame in above]:
+            del _owners[owner]
+    return list(reversed(above))
+
+
+def adopt(*owner_ids: str | None) -> None:
+    """In a thread without context, continue the frame that one of these ids has open."""
+    if frames():
+        return
+    with _lock:
+        found = next((_owners[owner] for owner in owner_ids if owner and owner in _owners), None)
+    if found is not None:
+        _frames.set((found,))
+        otel_context.attach(found.span.context)

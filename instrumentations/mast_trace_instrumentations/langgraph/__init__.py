@@ -1,0 +1,10 @@
+"""Instrumentation of LangGraph, and of the agents of LangChain that run on it.
+
+Runs, agents, messages, hand-offs and interrupts are read where LangGraph executes graphs and nodes
+(`runs`, `nodes`), tools where LangChain runs them (`tools`), model calls from LangChain's public
+callbacks (`chat`). Who counts as an agent is decided in `graphs`.
+"""
+
+from mast_trace_instrumentations.langgraph.patches import LangGraphInstrumentor
+
+__all__ = ["LangGraphInstrumentor"]

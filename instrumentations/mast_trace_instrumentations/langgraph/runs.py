@@ -1,0 +1,185 @@
+"""Executions of graphs: the root of a run, the turn of an agent, or a part of a node's turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+from opentelemetry.trace import Link
+
+from mast_trace._guard import guarded
+from mast_trace.messages import Message
+from mast_trace.run_state import current_run
+from mast_trace.semconv import Termination
+from mast_trace_instrumentations.langgraph import messages
+from mast_trace_instrumentations.langgraph.graphs import GraphShape, shape_of
+from mast_trace_instrumentations.langgraph.scopes import (
+    GraphScope,
+    Memory,
+    NodeScope,
+    ToolScope,
+    current_scope,
+    is_control_flow,
+    with_scope,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opentelemetry.trace import SpanContext
+
+    from mast_trace.spans import RunSpan, Telemetry
+
+_MOST_INTERRUPTED = 1024
+
+
+class Interrupted:
+    """The runs that wait for a human, by thread id, so that what resumes them can link to them."""
+
+    def __init__(self) -> None:
+        self._roots: OrderedDict[str, SpanContext] = OrderedDict()
+
+    def add(self, thread: str, root: SpanContext) -> None:
+        """Note that the run with this root span waits."""
+        self._roots[thread] = root
+        self._roots.move_to_end(thread)
+        while len(self._roots) > _MOST_INTERRUPTED:
+            self._roots.popitem(last=False)
+
+    def take(self, thread: str) -> list[Link]:
+        """Return the link to the run that waits on this thread, if one does."""
+        root = self._roots.pop(thread, None)
+        return [] if root is None else [Link(root)]
+
+
+class GraphRun:
+    """One call of `Pregel.stream` or `Pregel.astream`: what `_streams.drive` drives."""
+
+    def __init__(
+        self, telemetry: Telemetry, interrupted: Interrupted, graph: Any, given: Any, config: Any
+    ) -> None:
+        self._interrupted = interrupted
+        self._thread = _thread_of(graph, config)
+        self.context = otel_context.get_current()
+        self.scope: GraphScope | None = None
+        with guarded("beginning a graph"):
+            self.scope = self._begin(telemetry, shape_of(graph), given)
+            self.context = self.scope.context
+
+    def _begin(self, telemetry: Telemetry, shape: GraphShape, given: Any) -> GraphScope:
+        context = otel_context.get_current()
+        around = current_scope(context)
+        scope = GraphScope(
+            telemetry, shape, around.memory if around else Memory(), context, agent=shape.agent
+        )
+        if current_run(context) is None:
+            scope.memory = Memory()
+            scope.run = self._begin_run(telemetry, scope, given)
+            scope.context = scope.run.context
+        elif isinstance(around, NodeScope | ToolScope):
+            scope.outer = around
+        if shape.agent:
+            _begin_turn(scope)
+        scope.context = with_scope(scope, scope.context)
+        return scope
+
+    def _begin_run(self, telemetry: Telemetry, scope: GraphScope, given: Any) -> RunSpan:
+        links = self._interrupted.take(self._thread) if self._thread and _resumes(given) else None
+        return telemetry.run(
+            scope.shape.name,
+            parent=scope.context,
+            input=_asked(given, scope.memory),
+            conversation_id=self._thread,
+            links=links,
+        )
+
+    def end(self, error: BaseException | None) -> None:
+        """End what was begun; see `_streams.Streamed`."""
+        scope = self.scope
+        if scope is None:
+            return
+        with guarded("ending a graph"):
+            failure = None if _is_no_failure(error) else error
+            if scope.span is not None:
+                if scope.last is not None:
+                    scope.span.reply(scope.last)
+                scope.span.end(failure)
+            if scope.run is not None:
+                reason = _termination(scope, error)
+                if reason == Termination.INTERRUPTED and self._thread:
+                    root = scope.run.span.get_span_context()
+                    self._interrupted.add(self._thread, root)
+                scope.run.finish(reason, error=failure)
+
+
+def _begin_turn(scope: GraphScope) -> None:
+    """Begin the turn of the agent that the graph is, unless a node's span is that turn already."""
+    outer = scope.outer
+    if isinstance(outer, NodeScope) and outer.span is not None and not outer.stands_for_graph:
+        if not scope.shape.named:
+            scope.agent = outer.agent
+        if scope.agent == outer.agent:
+            outer.stands_for_graph = True
+            return
+    scope.span = scope.telemetry.agent(scope.agent, parent=scope.context)
+    scope.context = scope.span.context
+
+
+def note_exit(loop: Any, error: BaseException | None) -> None:
+    """Note why a graph's loop stopped, from its own state."""
+    scope = current_scope()
+    if isinstance(scope, GraphScope):
+        scope.interrupted |= str(loop.status).startswith("interrupt_")
+        scope.interrupted |= type(error).__name__ == "GraphInterrupt"
+
+
+def _termination(scope: GraphScope, error: BaseException | None) -> str:
+    if error is None or is_control_flow(error):
+        if scope.interrupted:
+            return Termination.INTERRUPTED
+        soft_end = scope.last is not None and scope.last.content == messages.OUT_OF_STEPS
+        return Termination.RECURSION_LIMIT if soft_end else Termination.COMPLETED
+    if type(error).__name__ == "GraphRecursionError":
+        return Termination.RECURSION_LIMIT
+    if type(error).__name__ == "GraphDrained" or _is_cancellation(error):
+        return Termination.CANCELLED
+    return Termination.ERROR
+
+
+def _is_no_failure(error: BaseException | None) -> bool:
+    return error is None or is_control_flow(error) or isinstance(error, GeneratorExit)
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    return isinstance(error, GeneratorExit | asyncio.CancelledError | KeyboardInterrupt)
+
+
+def _resumes(given: Any) -> bool:
+    return given is None or type(given).__name__ == "Command"
+
+
+def _asked(given: Any, memory: Memory) -> list[Message]:
+    """Return what the run was asked to do; the human's answer, where it resumes an interrupt."""
+    if given is None:
+        return []
+    if type(given).__name__ == "Command":
+        resume = given.resume
+        return [] if resume is None else [Message(messages.update_text({"v": resume}), role="user")]
+    found = messages.messages_in(given)
+    if found:
+        return [memory.read(raw) for raw in found]
+    if isinstance(given, dict) and "messages" in given:
+        spelled = messages.shorthand(given["messages"])
+        if spelled:
+            return spelled
+    return messages.leaves(given)
+
+
+def _thread_of(graph: Any, config: Mapping[str, Any] | None) -> str | None:
+    for each in (config, getattr(graph, "config", None)):
+        thread = ((each or {}).get("configurable") or {}).get("thread_id")
+        if thread is not None:
+            return str(thread)
+    return None

@@ -1,0 +1,63 @@
+"""What an agent saw when its turn began."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace import semconv
+from mast_trace_instrumentations.langgraph import messages
+from mast_trace_instrumentations.langgraph.scopes import GraphScope, NodeScope
+
+if TYPE_CHECKING:
+    from mast_trace.messages import Message
+
+
+def snapshot(given: Any) -> Any:
+    """Keep a node's input as it is now: reducers may extend its lists in place."""
+    return messages.messages_in(given) or given
+
+
+def enter_loop(graph: GraphScope, given: Any) -> None:
+    """Record what the agent that ``graph`` is sees: the input of the loop's first node.
+
+    It holds the history from the checkpointer too, which the graph's own input does not.
+    """
+    if graph.shown is not None:
+        return
+    graph.shown = snapshot(given)
+    outer = graph.outer
+    if graph.span is None and isinstance(outer, NodeScope):
+        outer.shown = graph.shown
+        graph.replies_to = record_shown(outer)
+    else:
+        record_shown(graph)
+
+
+def record_shown(scope: GraphScope | NodeScope) -> str | None:
+    """Write what the agent saw on the span of its turn, once; return the id of what it answers."""
+    if scope.replies_to is None and scope.span is not None:
+        shown = _read(scope)
+        if shown:
+            attributes = scope.telemetry.inputs(shown, scope.context)
+            scope.span.set(attributes)
+            scope.replies_to = attributes[semconv.INPUT_MESSAGE_IDS][_answered(scope.shown)]
+    return scope.replies_to
+
+
+def _read(scope: GraphScope | NodeScope) -> list[Message]:
+    if _holds_messages(scope.shown):
+        return [scope.memory.read(raw) for raw in scope.shown]
+    return messages.leaves(scope.shown)
+
+
+def _answered(shown: Any) -> int:
+    """The position of the last message that somebody said: no tool's result, no formality."""
+    if _holds_messages(shown):
+        for position in range(len(shown) - 1, -1, -1):
+            if shown[position].type != "tool" and not messages.is_synthetic(shown[position]):
+                return position
+    return -1
+
+
+def _holds_messages(shown: Any) -> bool:
+    return isinstance(shown, list) and bool(shown) and messages.is_message(shown[0])

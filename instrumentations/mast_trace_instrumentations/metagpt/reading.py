@@ -1,0 +1,91 @@
+"""Reads MetaGPT's objects: names, messages, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mast_trace.content import as_text
+from mast_trace.messages import Message, ToolCall
+
+
+def name_of(role: Any) -> str:
+    """Return a role's profile ("Product Manager"), or its name where it has none."""
+    return str(getattr(role, "profile", "") or getattr(role, "name", "") or type(role).__name__)
+
+
+def message(source: Any) -> Message:
+    """Read a message of the environment."""
+    structured = getattr(source, "instruct_content", None)
+    content = str(getattr(source, "content", "") or "")
+    if not content and structured is not None:
+        content = as_text(structured.model_dump())
+    return Message(content, role=_role(source), id=str(source.id) or None)
+
+
+def _role(source: Any) -> str:
+    return "user" if str(getattr(source, "role", "")).lower() in {"user", "human"} else "assistant"
+
+
+def sender(source: Any) -> str:
+    """Return who a message says it is from, for one that is published outside of a turn."""
+    stated = str(getattr(source, "sent_from", "") or "")
+    return stated.rsplit(".", 1)[-1] or str(getattr(source, "role", "") or "Human")
+
+
+def chat_messages(messages: Any) -> list[Message]:
+    """Read the messages of a model call."""
+    if not isinstance(messages, list):
+        return [Message(as_text(messages), role="user")]
+    return [
+        Message(as_text(shape.get("content")), role=str(shape.get("role") or "user"))
+        for shape in messages
+        if isinstance(shape, dict)
+    ]
+
+
+def answer(result: Any) -> Message:
+    """Read a provider's result: text, or a completion object of OpenAI's shape."""
+    if isinstance(result, str):
+        return Message(result)
+    choices = (
+        result.get("choices") if isinstance(result, dict) else getattr(result, "choices", None)
+    )
+    if not choices:
+        return Message(as_text(result))
+    said = _get(choices[0], "message")
+    calls = tuple(
+        ToolCall(
+            str(_get(_get(call, "function"), "name")),
+            _get(_get(call, "function"), "arguments"),
+            _get(call, "id"),
+        )
+        for call in _get(said, "tool_calls") or ()
+    )
+    return Message(str(_get(said, "content") or ""), tool_calls=calls)
+
+
+def finish_reason(result: Any) -> str | None:
+    """Return why the model stopped, where the result says so."""
+    choices = None if isinstance(result, str) else _get(result, "choices")
+    return _get(choices[0], "finish_reason") if choices else None
+
+
+def _get(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+
+
+def cause(error: BaseException) -> BaseException:
+    """Return the error behind the plain `Exception` with a traceback as text that roles raise."""
+    while type(error) is Exception and error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def open_items(role: Any) -> list[str]:
+    """Return the instructions of the tasks of a role's plan that are not finished."""
+    plan = getattr(getattr(role, "planner", None), "plan", None)
+    return [
+        str(task.instruction)
+        for task in getattr(plan, "tasks", None) or ()
+        if not getattr(task, "is_finished", False)
+    ]

@@ -1,0 +1,102 @@
+"""Turns of roles."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+
+from mast_trace import semconv
+from mast_trace._guard import guarded
+from mast_trace.run_state import current_run
+from mast_trace_instrumentations.metagpt import reading
+from mast_trace_instrumentations.metagpt.answering import answering
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opentelemetry.context import Context
+
+    from mast_trace.spans import AgentSpan, RunSpan, Telemetry
+
+
+@dataclass
+class _Turn:
+    """A call of `Role.run`; it has a span once the role has observed something."""
+
+    role: Any
+    outside: Context
+    root: RunSpan | None = None
+    span: AgentSpan | None = None
+
+
+_turn: ContextVar[_Turn | None] = ContextVar("mast_trace_metagpt_turn", default=None)
+
+
+class RoleWrappers:
+    """Wrappers of `Role`."""
+
+    telemetry: Telemetry
+
+    async def run_role(
+        self, wrapped: Callable[..., Any], role: Any, args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        """Bracket a role's turn. Every role runs in every round, and most have nothing to do."""
+        turn = _Turn(role, otel_context.get_current())
+        token = _turn.set(turn)
+        try:
+            result = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            self._end_turn(turn, None, error)
+            raise
+        else:
+            self._end_turn(turn, result, None)
+            return result
+        finally:
+            _turn.reset(token)
+
+    async def observe(
+        self, wrapped: Callable[..., Any], role: Any, args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        """Begin the turn's span when the role observes something new."""
+        found = await wrapped(*args, **kwargs)
+        turn = _turn.get()
+        if found and turn is not None and turn.role is role and turn.span is None:
+            with guarded("beginning a turn of MetaGPT"):
+                self._begin_turn(turn, role)
+        return found
+
+    def _begin_turn(self, turn: _Turn, role: Any) -> None:
+        seen = [reading.message(message) for message in role.rc.news]
+        name = reading.name_of(role)
+        context = turn.outside
+        if current_run(context) is None:
+            turn.root = self.telemetry.run(name, parent=context, input=seen)
+            context = turn.root.context
+        turn.span = self.telemetry.agent(
+            name,
+            parent=context,
+            agent_id=str(role.name or "") or None,
+            description=str(role.goal or "") or None,
+            input=seen,
+        )
+        # Same task as the rest of the turn; `_end_turn` goes back.
+        otel_context.attach(answering(str(role.rc.news[-1].id), turn.span.context))
+
+    def _end_turn(self, turn: _Turn, result: Any, error: BaseException | None) -> None:
+        if turn.span is None:
+            return
+        with guarded("ending a turn of MetaGPT"):
+            otel_context.attach(turn.outside)
+            items = reading.open_items(turn.role)
+            turn.span.set({semconv.PLAN_OPEN_ITEMS: items or None})
+            if result is not None:
+                turn.span.reply(reading.message(result))
+            failure = reading.cause(error) if error else None
+            turn.span.end(failure)
+            if turn.root is not None:
+                turn.root.set({semconv.PLAN_OPEN_ITEMS: items or None})
+                ended = semconv.Termination
+                turn.root.finish(ended.ERROR if error else ended.COMPLETED, error=failure)

@@ -1,0 +1,138 @@
+"""What the model answers, whole or in pieces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mast_trace.messages import Message, ToolCall
+from mast_trace_instrumentations.openai.requests import text_of, tool_call
+
+_FINISHED = {"max_output_tokens": "length"}
+
+
+@dataclass
+class Answer:
+    """An answer in the words of `ChatSpan.response`."""
+
+    message: Message | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+class Assembly(Protocol):
+    """Puts the events of a stream together."""
+
+    def add(self, event: Any) -> None:
+        """Take the next event."""
+
+    def answer(self) -> Answer:
+        """Return what has come so far."""
+
+
+def chat_answer(completion: Any) -> Answer:
+    """Read a `ChatCompletion`."""
+    choice = completion.choices[0] if completion.choices else None
+    about = {"model": completion.model, "response_id": completion.id, **_usage(completion.usage)}
+    if choice is None:
+        return Answer(None, about)
+    about["finish_reason"] = choice.finish_reason
+    said = choice.message
+    calls = tuple(tool_call(call) for call in said.tool_calls or ())
+    text = text_of(said.content) or getattr(said, "refusal", None) or ""
+    return Answer(Message(text, tool_calls=calls), about)
+
+
+def response_answer(response: Any) -> Answer:
+    """Read a `Response`."""
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    for item in response.output or ():
+        if item.type == "message":
+            texts.append(text_of(item.content))
+        elif item.type == "function_call":
+            calls.append(tool_call(item, item.call_id))
+    reason = getattr(response.incomplete_details, "reason", None)
+    finish = _FINISHED.get(reason, reason) if reason else "tool_calls" if calls else "stop"
+    about = {
+        "model": str(response.model),
+        "response_id": response.id,
+        "finish_reason": finish,
+        **_usage(response.usage),
+    }
+    return Answer(Message("".join(texts), tool_calls=tuple(calls)), about)
+
+
+class ChatAssembly:
+    """Puts chunks of Chat Completions together."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._calls: dict[int, list[str]] = {}
+        self._about: dict[str, Any] = {}
+
+    def add(self, event: Any) -> None:
+        """Take the next chunk; of several choices, the first is told."""
+        self._about.setdefault("model", event.model)
+        self._about.setdefault("response_id", event.id)
+        self._about.update(_usage(getattr(event, "usage", None)))
+        for choice in event.choices or ():
+            if choice.index:
+                continue
+            if choice.finish_reason:
+                self._about["finish_reason"] = choice.finish_reason
+            delta = choice.delta
+            self._texts.append(delta.content or getattr(delta, "refusal", None) or "")
+            for piece in delta.tool_calls or ():
+                self._add_call(piece)
+
+    def _add_call(self, piece: Any) -> None:
+        call = self._calls.setdefault(piece.index, ["", "", ""])
+        function = piece.function
+        call[0] += piece.id or ""
+        call[1] += (function.name if function else None) or ""
+        call[2] += (function.arguments if function else None) or ""
+
+    def answer(self) -> Answer:
+        """Return what has come so far."""
+        calls = tuple(
+            ToolCall(name, arguments, identity or None)
+            for _, (identity, name, arguments) in sorted(self._calls.items())
+        )
+        if not self._about:
+            return Answer()
+        return Answer(Message("".join(self._texts), tool_calls=calls), self._about)
+
+
+class ResponseAssembly:
+    """Waits for the event that holds the whole response; keeps the pieces in case none comes."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._whole: Any = None
+
+    def add(self, event: Any) -> None:
+        """Take the next event."""
+        if event.type == "response.output_text.delta":
+            self._texts.append(event.delta)
+        elif event.type in {"response.completed", "response.incomplete", "response.failed"}:
+            self._whole = event.response
+
+    def answer(self) -> Answer:
+        """Return what has come so far."""
+        if self._whole is not None:
+            return response_answer(self._whole)
+        return Answer(Message("".join(self._texts))) if self._texts else Answer()
+
+
+def _usage(usage: Any) -> dict[str, Any]:
+    """Read token counts; the two interfaces name them differently."""
+    if usage is None:
+        return {}
+    shown = getattr(usage, "prompt_tokens", None)
+    said = getattr(usage, "completion_tokens", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    if shown is None:
+        shown, said = usage.input_tokens, usage.output_tokens
+        details = getattr(usage, "input_tokens_details", None)
+    cached = getattr(details, "cached_tokens", None)
+    return {"input_tokens": shown, "output_tokens": said, "cached_tokens": cached}

@@ -1,0 +1,181 @@
+"""What a model was sent can be rebuilt from the spans of the run, each text being written once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("ag2.network", reason="needs AG2 1.x (`import ag2`)")
+
+import ag2_programs as programs
+from ag2 import Agent
+from recorded_spans import RecordedSpans, record
+from scripted_llm import ScriptedLLM, last_text
+
+from mast_trace import semconv
+from mast_trace.content import ContentPolicy, as_text
+from mast_trace_instrumentations.ag2 import AG2Instrumentor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace.trajectory import Invocation, Trajectory
+
+pytestmark = pytest.mark.framework("ag2")
+
+Shown = list[tuple[str, str, list[tuple[str, Any]]]]
+
+
+def received(request: dict[str, Any]) -> Shown:
+    """The messages of a request as the server got them: role, text, calls."""
+    return [
+        (
+            message["role"],
+            _flat(message.get("content")),
+            [
+                (c["function"]["name"], json.loads(c["function"]["arguments"]))
+                for c in message.get("tool_calls") or ()
+            ],
+        )
+        for message in request["messages"]
+        if message["role"] != "system" or message["content"]
+    ]
+
+
+def _flat(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content)
+    return content or ""
+
+
+def rebuilt(run: Trajectory, call: Invocation) -> Shown:
+    """The same, from the trajectory."""
+    return [
+        (
+            message.role,
+            message.content,
+            [(c.name, json.loads(as_text(c.arguments))) for c in message.tool_calls],
+        )
+        for message in run.seen_by(call)
+    ]
+
+
+PROGRAMS: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
+    ("tools", programs.tools_script),
+    ("two_questions", lambda request: f"reply to {last_text(request)}"),
+    ("human", programs.human_script),
+    ("as_tool", programs.as_tool_script),
+    ("subtasks", programs.subtasks_script),
+    ("conversation", programs.conversation_script),
+    ("discussion", programs.discussion_script),
+    ("workflow", programs.workflow_script),
+    ("round_robin", lambda _request: "Ping"),
+    ("delegate", programs.delegate_script),
+]
+
+
+@pytest.mark.parametrize(("program", "script"), PROGRAMS, ids=[name for name, _ in PROGRAMS])
+async def test_every_model_input_can_be_rebuilt(
+    spans: RecordedSpans, program: str, script: Callable[[dict[str, Any]], Any]
+) -> None:
+    """For each request that the server received the trace holds the same messages."""
+    with ScriptedLLM(script) as server:
+        await getattr(programs, program)(server.url)
+    ours = [
+        rebuilt(run, call)
+        for run in spans.trajectories()
+        for call in run.invocations
+        if call.kind == "model"
+    ]
+    theirs = [received(request) for request in server.requests]
+    assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
+
+
+async def test_a_text_is_written_once(spans: RecordedSpans) -> None:
+    """However often a text is shown to models, one span holds it (and the message that says it)."""
+    with ScriptedLLM(programs.conversation_script) as server:
+        await programs.conversation(server.url)
+    for words in ("Hello Bob.", "Good bye.", "You are alice."):
+        holders = [span for span in spans.all if words in str(dict(span.attributes))]
+        said = [span for span in holders if span.name.startswith("send_message")]
+        written = [span for span in holders if span not in said]
+        assert len(said) + len(written) <= 2, words
+        assert len(written) <= 1, words
+
+
+async def test_an_agent_saw_the_messages_themselves(spans: RecordedSpans) -> None:
+    """A view labels what others said; on the agent's turn it is the message, by its id."""
+    with ScriptedLLM(programs.discussion_script) as server:
+        await programs.discussion(server.url)
+    first, second, third = (m.attributes[semconv.MESSAGE_ID] for m in spans.named("send_message"))
+    turns = {t.attributes[semconv.AGENT_NAME]: t for t in spans.named("invoke_agent")}
+    assert turns["bob"].attributes[semconv.INPUT_MESSAGE_IDS] == (first,)
+    assert turns["carol"].attributes[semconv.INPUT_MESSAGE_IDS] == (first, second)
+    # AG2 does not show an agent its own earlier words (Alice opened the talk).
+    assert turns["alice"].attributes[semconv.INPUT_MESSAGE_IDS] == (second, third)
+
+
+async def test_a_hand_off_is_seen_as_what_was_said_with_it(spans: RecordedSpans) -> None:
+    """AG2 adds a line on the hand-off before the words; the message is found below it."""
+    with ScriptedLLM(programs.workflow_script) as server:
+        await programs.workflow(server.url)
+    ids = {
+        m.attributes[semconv.AGENT_NAME]: m.attributes[semconv.MESSAGE_ID]
+        for m in spans.named("send_message")
+    }
+    coder = next(t for t in spans.named("invoke_agent") if t.name.endswith("coder"))
+    seen = coder.attributes[semconv.INPUT_MESSAGE_IDS]
+    assert (ids["customer"], ids["triage"]) == tuple(seen[:2])
+
+
+async def test_usage_and_model_are_on_each_call(spans: RecordedSpans) -> None:
+    """Tokens as the server counted them, streamed or not."""
+    totals = []
+    for streaming in (False, True):
+        with ScriptedLLM(programs.tools_script) as server:
+            await programs.tools(server.url, streaming=streaming)
+        run = spans.trajectories()[-1]
+        totals.append((run.input_tokens, run.output_tokens))
+        for span in spans.named("chat"):
+            assert span.attributes[semconv.RESPONSE_MODEL] == "scripted"
+            assert span.attributes[semconv.PROVIDER_NAME] == "openai"
+            assert span.attributes[semconv.INPUT_TOKENS] > 0
+        assert spans.named("chat")[-1].attributes[semconv.FINISH_REASONS] == ("stop",)
+        spans.exporter.clear()
+    assert totals[0][1] == totals[1][1] > 0
+
+
+async def test_without_content_no_text_leaves() -> None:
+    """With capture off there are ids, hashes and sizes, and no words."""
+    instrumentor = AG2Instrumentor()
+    spans = RecordedSpans.of(instrumentor, ContentPolicy(capture=False))
+    try:
+        with ScriptedLLM(programs.workflow_script) as server:
+            await programs.workflow(server.url)
+        with ScriptedLLM(programs.discussion_script) as server:
+            await programs.discussion(server.url)
+    finally:
+        instrumentor.uninstrument()
+    everything = repr([record(span) for span in spans.all])
+    for words in (
+        "Print the sum",
+        "Over to the coder",
+        "print(5)",
+        "all good",
+        "needs code",
+        "enough",
+    ):
+        assert words not in everything
+    assert all(semconv.INPUT_MESSAGE_IDS in s.attributes for s in spans.named("chat"))
+
+
+async def test_a_model_without_a_name(spans: RecordedSpans) -> None:
+    """A configuration of the program's own need not know a model's name; its calls are recorded."""
+    from ag2.testing import TestConfig
+
+    reply = await Agent("solver", config=TestConfig("It is 5.")).ask("What is 2 + 3?")
+    assert reply.body == "It is 5."
+    spans.check_shape()
+    assert [span.name for span in spans.named("chat")] == ["chat unknown"]

@@ -1,0 +1,273 @@
+"""CrewAI: every message and every tool call exactly once, in one trace, under the right agent."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from installed import installed
+
+if not installed("crewai.crew"):
+    pytest.skip("needs CrewAI; `nox -s framework` has environments", allow_module_level=True)
+
+import crewai_programs  # noqa: F401  # sets CrewAI's surroundings before it is imported
+from crewai import Agent, Crew
+from crewai.flow.flow import Flow, listen, start
+from crewai_programs import (
+    broken,
+    delegating,
+    delegating_script,
+    final,
+    has_result,
+    llm,
+    lookup,
+    react,
+    solo,
+    team,
+    team_script,
+    use,
+)
+from scripted_llm import Call, Reply, ScriptedLLM, last_text
+
+pytestmark = pytest.mark.framework("crewai")
+
+
+def root(recorded):
+    """The root of the one run that the test has made."""
+    (only,) = [span for span in recorded.all if span.parent is None]
+    return only
+
+
+def agent_around(recorded, span):
+    """The agent in whose turn a span lies."""
+    while (span := recorded.parent(span)) is not None:
+        if span.attributes["gen_ai.operation.name"] == "invoke_agent":
+            return span.attributes["gen_ai.agent.name"]
+    return None
+
+
+def test_a_crew_gives_each_message_model_call_and_tool_call_once(recorded) -> None:
+    with ScriptedLLM(team_script) as server:
+        result = team(server).kickoff()
+    assert result.raw == "Paris: 2.1 million inhabitants."
+    recorded.check_shape()
+    assert root(recorded).name == "invoke_workflow city"
+    assert root(recorded).attributes["mast.run.termination_reason"] == "completed"
+    said = [
+        (s.attributes["mast.message.sender"], s.attributes["mast.message.recipients"])
+        for s in recorded.named("send_message")
+    ]
+    assert said == [
+        ("user", ("Researcher",)),
+        ("Researcher", ("Writer",)),
+        ("user", ("Writer",)),
+        ("Writer", ("user",)),
+    ]
+    assert len(recorded.named("chat")) == len(server.requests)
+    assert all(
+        agent_around(recorded, s) == s.attributes["gen_ai.agent.name"]
+        for s in recorded.named("chat")
+    )
+    tools = {s.attributes["gen_ai.tool.name"]: s for s in recorded.named("execute_tool")}
+    assert tools["lookup"].attributes["gen_ai.tool.call.result"] == "Paris: 2.1 million"
+    assert '"city": "Paris"' in tools["lookup"].attributes["gen_ai.tool.call.arguments"]
+
+
+def test_a_failing_tool_is_an_error_with_its_text(recorded) -> None:
+    def script(request):
+        if has_result(request) or "no data" in str(request):
+            return final(request, "unknown")
+        return use(request, Call("broken", {"city": "Rome"}))
+
+    with ScriptedLLM(script) as server:
+        solo(server, tools=(broken,)).kickoff()
+    tools = recorded.named("execute_tool")
+    assert tools
+    assert {span.status.status_code.name for span in tools} == {"ERROR"}
+    assert all("no data for Rome" in span.status.description for span in tools)
+
+
+def test_a_delegation_is_a_hand_off_with_the_coworkers_turn_inside(recorded) -> None:
+    with ScriptedLLM(delegating_script("Researcher")) as server:
+        delegating(server).kickoff()
+    recorded.check_shape()
+    handed = recorded.named("execute_tool")[0].attributes
+    assert handed["gen_ai.agent.handoff.source.name"] == "Writer"
+    assert handed["gen_ai.agent.handoff.target.name"] == "Researcher"
+    senders = [s.attributes["mast.message.sender"] for s in recorded.named("send_message")]
+    assert senders == ["user", "Writer", "Researcher", "Writer"]
+    assert "Researcher" in [
+        s.attributes["gen_ai.agent.name"] for s in recorded.named("invoke_agent")
+    ]
+
+
+def test_an_unknown_coworker_is_an_error(recorded) -> None:
+    with ScriptedLLM(delegating_script("Nobody")) as server:
+        delegating(server).kickoff()
+    call = recorded.named("execute_tool")[0]
+    assert call.status.status_code.name == "ERROR"
+    assert "unknown coworker: Nobody" in call.status.description
+
+
+def test_every_model_input_can_be_rebuilt_from_the_spans(recorded) -> None:
+    with ScriptedLLM(team_script) as server:
+        team(server).kickoff()
+    trajectory = recorded.trajectory()
+    rebuilt = [
+        [(message.role, message.content) for message in trajectory.seen_by(invocation)]
+        for invocation in trajectory.invocations
+        if invocation.kind == "model"
+    ]
+    received = [
+        [(m["role"], m.get("content") or "") for m in request["messages"]]
+        for request in server.requests
+    ]
+    assert rebuilt == received
+
+
+def test_a_text_is_written_once(recorded) -> None:
+    with ScriptedLLM(team_script) as server:
+        team(server).kickoff()
+    inputs = [s.attributes.get("gen_ai.input.messages", "") for s in recorded.all]
+    assert sum("Find the population of Paris" in text for text in inputs) <= 2
+
+
+@pytest.mark.parametrize("method", ["kickoff_async", "akickoff"])
+async def test_asynchronous_kick_offs_give_the_same_trace(recorded, method: str) -> None:
+    if not hasattr(Crew, method):
+        pytest.skip(f"this version of CrewAI has no {method}")
+    with ScriptedLLM(team_script) as server:
+        await getattr(team(server), method)()
+    recorded.check_shape()
+    assert len(recorded.named("send_message")) == 4
+    assert len(recorded.named("chat")) == len(server.requests)
+
+
+def test_kick_off_for_each_gives_one_trace_each(recorded) -> None:
+    with ScriptedLLM(team_script) as server:
+        team(server).kickoff_for_each([{"n": 1}, {"n": 2}])
+    recorded.check_shape(runs=2)
+
+
+def test_three_runs_in_threads_do_not_mix(recorded) -> None:
+    with ScriptedLLM(team_script) as server:
+        crews = [team(server) for _ in range(3)]
+        threads = [threading.Thread(target=crew.kickoff) for crew in crews]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    recorded.check_shape(runs=3)
+    assert len(recorded.named("send_message")) == 12
+
+
+async def test_three_runs_in_one_event_loop_do_not_mix(recorded) -> None:
+    with ScriptedLLM(team_script) as server:
+        await asyncio.gather(*(team(server).kickoff_async() for _ in range(3)))
+    recorded.check_shape(runs=3)
+    assert len(recorded.named("send_message")) == 12
+
+
+def test_a_guardrail_that_blocks_is_a_failed_check_and_the_turn_is_repeated(recorded) -> None:
+    answers = iter(["no number here", "it is 42"])
+
+    def number_given(output):
+        return ("42" in output.raw, output.raw if "42" in output.raw else "give a number")
+
+    with ScriptedLLM(lambda request: final(request, next(answers))) as server:
+        solo(server, guardrail=number_given).kickoff()
+    checks = [
+        s for s in recorded.named("execute_tool") if s.attributes["gen_ai.tool.type"] == "guardrail"
+    ]
+    assert [span.status.status_code.name for span in checks] == ["ERROR", "UNSET"]
+    assert "give a number" in checks[0].status.description
+    assert len(recorded.named("invoke_agent")) == 2
+    recorded.check_shape()
+
+
+def test_the_iteration_limit_is_the_termination_reason(recorded) -> None:
+    def script(request):
+        if "stop using any tools" not in last_text(request) and (
+            request.get("tools") or react(request)
+        ):
+            return use(request, Call("lookup", {"city": f"city {len(server.requests)}"}))
+        return final(request, "gave up")
+
+    with ScriptedLLM(script) as server:
+        solo(server, tools=(lookup,), max_iter=2).kickoff()
+    assert root(recorded).attributes["mast.run.termination_reason"] == "max_turns"
+
+
+def test_a_model_error_reaches_the_caller_and_closes_every_span(recorded) -> None:
+    with (
+        ScriptedLLM(lambda _: Reply(status=400, text="bad request")) as server,
+        pytest.raises(Exception, match="bad request"),
+    ):
+        solo(server, max_retry_limit=0).kickoff()
+    recorded.check_shape()
+    assert root(recorded).status.status_code.name == "ERROR"
+    assert all(span.status.status_code.name == "ERROR" for span in recorded.named("chat"))
+
+
+def test_a_flow_is_the_root_of_the_crews_inside_it(recorded) -> None:
+    with ScriptedLLM(team_script) as server:
+
+        class Report(Flow):
+            @start()
+            def research(self):
+                return team(server).kickoff().raw
+
+            @listen(research)
+            def shout(self, text):
+                return text.upper()
+
+        assert Report().kickoff() == "PARIS: 2.1 MILLION INHABITANTS."
+    recorded.check_shape()
+    assert root(recorded).name == "invoke_workflow Report"
+
+
+def test_a_failing_flow_closes_its_root_as_failed(recorded) -> None:
+    class Failing(Flow):
+        @start()
+        def fail(self):
+            raise RuntimeError("flow broke")
+
+    with pytest.raises(RuntimeError, match="flow broke"):
+        Failing().kickoff()
+    recorded.check_shape()
+    assert root(recorded).status.status_code.name == "ERROR"
+
+
+def test_an_agent_by_itself_is_a_run(recorded) -> None:
+    with ScriptedLLM(lambda request: final(request, "hello")) as server:
+        Agent(role="Greeter", goal="greet", backstory="x", llm=llm(server)).kickoff("Say hello")
+    recorded.check_shape()
+    assert [s.attributes["mast.message.sender"] for s in recorded.named("send_message")] == [
+        "user",
+        "Greeter",
+    ]
+
+
+def test_uninstrument_restores_every_attribute() -> None:
+    from crewai.events.event_bus import CrewAIEventsBus
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from mast_trace_instrumentations.crewai import CrewAIInstrumentor
+
+    before = (vars(CrewAIEventsBus)["emit"], vars(Crew)["kickoff"])
+    instrumentor = CrewAIInstrumentor()
+    instrumentor.instrument(tracer_provider=TracerProvider())
+    assert vars(CrewAIEventsBus)["emit"] is not before[0]
+    instrumentor.uninstrument()
+    assert (vars(CrewAIEventsBus)["emit"], vars(Crew)["kickoff"]) == before
+
+
+def test_the_program_gets_the_same_result_and_requests_with_and_without_us(recorded) -> None:
+    def outcome():
+        with ScriptedLLM(team_script) as server:
+            return team(server).kickoff().raw, [request["messages"] for request in server.requests]
+
+    traced = outcome()
+    recorded.instrumentor.uninstrument()
+    assert outcome() == traced

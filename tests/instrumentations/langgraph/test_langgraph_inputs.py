@@ -1,0 +1,195 @@
+"""What agents and models saw can be rebuilt exactly, though each text is recorded once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.messages import SystemMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import MessagesState
+from langgraph_programs import (
+    add,
+    arithmetic,
+    ask,
+    calculator,
+    create_agent,
+    linear,
+    supervised,
+    swarm,
+    swarm_script,
+    writers,
+    writers_script,
+)
+from recorded_spans import RecordedSpans
+from scripted_llm import messages_of
+
+from mast_trace.content import ContentPolicy
+from mast_trace_instrumentations.langgraph import LangGraphInstrumentor
+
+pytestmark = pytest.mark.framework("langgraph")
+
+PROGRAMS = {
+    "supervisor": (supervised, arithmetic),
+    "swarm": (swarm, swarm_script),
+    "writers": (writers, writers_script),
+    "agent": (calculator, arithmetic),
+}
+
+
+def on_the_wire(request: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The messages of a request as role, text, tool calls and the call that is answered."""
+    return [
+        (
+            message["role"],
+            message.get("content") or "",
+            [
+                (call["function"]["name"], json.loads(call["function"]["arguments"]))
+                for call in message.get("tool_calls") or ()
+            ],
+            message.get("tool_call_id"),
+        )
+        for message in messages_of(request)
+    ]
+
+
+def rebuilt(recorded: RecordedSpans) -> list[list[tuple[Any, ...]]]:
+    """The same, of every model call of the recorded run, from the spans alone."""
+    run = recorded.trajectory()
+    return [
+        [
+            (m.role, m.content, [(c.name, c.arguments) for c in m.tool_calls], m.tool_call_id)
+            for m in run.seen_by(call)
+        ]
+        for call in run.invocations
+        if call.kind == "model"
+    ]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("capture", [True, "full"])
+def test_every_request_can_be_rebuilt(models, name, capture):
+    """Whatever the server received is in the spans: system prompt, history, tool calls, results."""
+    recorded = RecordedSpans.of(LangGraphInstrumentor(), ContentPolicy(capture=capture))
+    build, script = PROGRAMS[name]
+    try:
+        build(models(script)).invoke(ask())
+    finally:
+        recorded.instrumentor.uninstrument()
+
+    assert rebuilt(recorded) == [on_the_wire(request) for request in models.server.requests]
+
+
+def test_requests_to_responses_can_be_rebuilt(recorded, models):
+    """The same team over the other interface, whose contents are lists of parts."""
+    supervised(models(arithmetic, use_responses_api=True)).invoke(ask())
+
+    texts = [[_text(item) for item in messages_of(request)] for request in models.server.requests]
+    seen = [
+        [text for _, text, calls, _ in request if text or not calls]
+        for request in rebuilt(recorded)
+    ]
+    assert seen == [[text for text in request if text is not None] for request in texts]
+    assert recorded.said()[-1] == ("supervisor", (), "The team says 5.")
+    assert recorded.counts()["execute_tool"] == 2
+
+
+def _text(item: dict[str, Any]) -> str | None:
+    """The text of an item of a request; None for a call of a tool."""
+    if item.get("type") == "function_call":
+        return None
+    content = item.get("content", item.get("output"))
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_text_is_written_into_two_inputs(recorded, models, name):
+    """A text that one span holds is referred to by all others."""
+    build, script = PROGRAMS[name]
+    build(models(script)).invoke(ask())
+
+    written = [
+        message["id"]
+        for span in recorded.all
+        for message in json.loads(span.attributes.get("gen_ai.input.messages", "[]"))
+    ]
+    assert len(written) == len(set(written))
+
+
+def test_without_content_hashes_roles_and_sizes_remain(models):
+    """No text leaves the process, yet who saw what, and how much of it, is known."""
+    policy = ContentPolicy(capture=False)
+    recorded = RecordedSpans.of(LangGraphInstrumentor(), policy)
+    try:
+        supervised(models(arithmetic)).invoke(ask())
+    finally:
+        recorded.instrumentor.uninstrument()
+
+    texts = ("How much is", "boss", "You do math", "2 + 3 is 5", "Mathematician")
+    values = [str(value) for span in recorded.all for value in span.attributes.values()]
+    assert not [value for value in values if any(text in value for text in texts)]
+    run = recorded.trajectory()
+    calls = [call for call in run.invocations if call.kind == "model"]
+    requests = [on_the_wire(request) for request in models.server.requests]
+    assert [list(call.input_roles) for call in calls] == [[m[0] for m in r] for r in requests]
+    assert [call.input_length for call in calls] == [sum(len(m[1]) for m in r) for r in requests]
+    assert all(step.content_hash for step in run.steps if step.kind.value == "message")
+
+
+def test_an_agent_sees_the_history_from_the_checkpointer(recorded, models):
+    """The input of the second run is one message; its agent sees the whole conversation."""
+    agent = create_agent(
+        models(lambda _r: "Hello."), [add], name="greeter", checkpointer=InMemorySaver()
+    )
+    thread = {"configurable": {"thread_id": "1"}}
+    agent.invoke(ask("Hi"), thread)
+    agent.invoke(ask("Hi again"), thread)
+
+    second = recorded.trajectories()[1]
+    (turn,) = [i for i in second.invocations if i.kind == "agent"]
+    assert [m.content for m in second.seen_by(turn)] == ["Hi", "Hello.", "Hi again"]
+    assert second.task == "Hi again"
+
+
+def test_what_each_agent_of_a_team_saw(recorded, models):
+    """The mathematician saw the question and the hand-over; the supervisor everything."""
+    supervised(models(arithmetic)).invoke(ask())
+
+    run = recorded.trajectory()
+    saw = [
+        (turn.agent, [m.content for m in run.seen_by(turn)])
+        for turn in run.invocations
+        if turn.kind == "agent"
+    ]
+    question, asked, handed = (
+        "How much is 2 + 3?",
+        "Mathematician, please.",
+        "Successfully transferred to math",
+    )
+    back = ["Transferring back to supervisor", "Successfully transferred back to supervisor"]
+    assert saw == [
+        ("supervisor", [question]),
+        ("math", [question, asked, handed]),
+        ("supervisor", [question, asked, handed, "2 + 3 is 5", *back]),
+    ]
+
+
+def test_a_content_list_is_read_as_its_text(recorded, models):
+    """Blocks of text are the text that they spell; a picture stays visible as JSON."""
+    model = models(lambda _r: "Seen.")
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+
+    def node(_state: MessagesState) -> dict[str, Any]:
+        blocks = [{"type": "text", "text": "Look: "}, picture]
+        answer = model.invoke([SystemMessage("Be brief."), ("user", blocks)])
+        return {"messages": [answer]}
+
+    linear(MessagesState, node=node).invoke(ask())
+
+    run = recorded.trajectory()
+    (call,) = [i for i in run.invocations if i.kind == "model"]
+    system, user = run.seen_by(call)
+    assert system.content == "Be brief."
+    assert user.content.startswith("Look: ")
+    assert "image/png" in user.content

@@ -1,0 +1,304 @@
+"""The table of patches that all instrumentations are made of."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import wrapt
+from opentelemetry.sdk.trace import TracerProvider
+
+from mast_trace.exceptions import UnsupportedVersion
+from mast_trace_instrumentations._base import ImportHook, Instrumentor, Patch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FRAMEWORK = """
+    class Agent:
+        def run(self, task):
+            return f"done: {task}"
+
+        @staticmethod
+        def count():
+            return 1
+
+    class Lead(Agent):
+        pass
+
+    def start(task):
+        return Agent().run(task)
+"""
+
+
+class Toy(Instrumentor):
+    """Instruments a framework that the test writes into a folder."""
+
+    framework = "toy"
+    distributions = ("toy",)
+    versions = ("1.0", "2.0")
+    patches = (
+        Patch("toyframework.core", "Agent.run", "_run"),
+        Patch("toyframework.core", "start", "_run"),
+    )
+    version = "1.5"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def installed_version(self) -> str:
+        return self.version
+
+    def _run(self, wrapped: Any, _instance: Any, args: Any, kwargs: Any) -> Any:
+        self.calls.append(wrapped.__name__)
+        return wrapped(*args, **kwargs)
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Toy]]:
+    """A framework on the import path that nobody has imported yet."""
+    package = tmp_path / "toyframework"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "core.py").write_text(textwrap.dedent(FRAMEWORK))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield Toy
+    for name in [name for name in sys.modules if name.partition(".")[0] == "toyframework"]:
+        del sys.modules[name]
+
+
+def core() -> Any:
+    return import_module("toyframework.core")
+
+
+class TestInstrument:
+    """Putting patches in."""
+
+    def test_nothing_is_imported(self, toy):
+        """The rows of a module wait for the program to import it."""
+        state = toy().instrument(TracerProvider())
+
+        assert state.waiting == ["toyframework.core"]
+        assert "toyframework" not in sys.modules
+
+    def test_patches_go_in_when_the_program_imports_the_module(self, toy):
+        """Then they are in place before anything of it can be called."""
+        instrumentor = toy()
+        state = instrumentor.instrument(TracerProvider())
+        assert core().start("x") == "done: x"
+
+        assert state.patched == ["toyframework.core:Agent.run", "toyframework.core:start"]
+        assert state.waiting == []
+        assert instrumentor.calls == ["start", "run"]
+
+    def test_patches_go_in_at_once_where_the_module_is_imported(self, toy):
+        """Imported before, instrumented after."""
+        module = core()
+        instrumentor = toy()
+        instrumentor.instrument(TracerProvider())
+        module.start("x")
+
+        assert instrumentor.calls == ["start", "run"]
+
+    def test_a_second_call_changes_nothing(self, toy):
+        """Instrumenting is idempotent."""
+        core()
+        instrumentor = toy()
+        first = instrumentor.instrument(TracerProvider())
+        telemetry = instrumentor.telemetry
+
+        assert instrumentor.instrument(TracerProvider()) is first
+        assert instrumentor.telemetry is telemetry
+        core().start("x")
+        assert instrumentor.calls == ["start", "run"]
+
+    @pytest.mark.parametrize("version", ["0.9", "0.9.12", "2.0", "2.1rc1"])
+    def test_a_version_outside_the_range_is_refused(self, toy, version):
+        """The error names the version, the range and what to do."""
+        instrumentor = toy()
+        instrumentor.version = version
+        with pytest.raises(UnsupportedVersion, match=rf"toy {version} .*1\.0 up to.* 2\.0.*pin"):
+            instrumentor.instrument(TracerProvider())
+        assert not instrumentor.state.active
+
+    @pytest.mark.parametrize("version", ["1.0", "1.0.0", "1.10.3", "1.9.dev0", "1.99"])
+    def test_a_version_inside_the_range_is_taken(self, toy, version):
+        """Versions compare as numbers, not as texts."""
+        instrumentor = toy()
+        instrumentor.version = version
+        assert instrumentor.instrument(TracerProvider()).version == version
+
+
+class TestMissingTargets:
+    """What a version lacks."""
+
+    def warned(self, caplog: Any) -> list[str]:
+        return [record.getMessage() for record in caplog.records]
+
+    def test_a_vanished_attribute_is_reported_once_and_the_rest_works(self, toy, caplog):
+        """One warning that names it."""
+
+        class Newer(toy):
+            patches = (Patch("toyframework.core", "Agent.act", "_run"), *Toy.patches)
+
+        instrumentor = Newer()
+        state = instrumentor.instrument(TracerProvider())
+        core().start("x")
+
+        assert state.missing == ["toyframework.core:Agent.act"]
+        assert instrumentor.calls == ["start", "run"]
+        (warning,) = self.warned(caplog)
+        assert "toy 1.5 has no toyframework.core:Agent.act" in warning
+
+    def test_a_vanished_module_is_reported_at_once(self, toy, caplog):
+        """It would be waited for in vain otherwise; found out without an import."""
+
+        class Newer(toy):
+            patches = (Patch("toyframework.engine", "Engine.run", "_run"), *Toy.patches)
+
+        state = Newer().instrument(TracerProvider())
+
+        assert state.missing == ["toyframework.engine:Engine.run"]
+        assert state.waiting == ["toyframework.core"]
+        assert len(self.warned(caplog)) == 1
+        assert "toyframework" not in sys.modules
+
+    def test_what_only_some_versions_have_is_no_reason_to_warn(self, toy, caplog):
+        """A row that says since when may be absent."""
+
+        class Wider(toy):
+            patches = (
+                Patch("toyframework.core", "Agent.act", "_run", since="1.6"),
+                Patch("toyframework.engine", "Engine.run", "_run", since="1.6"),
+                *Toy.patches,
+            )
+
+        state = Wider().instrument(TracerProvider())
+        core()
+
+        assert state.missing == []
+        assert self.warned(caplog) == []
+
+    def test_a_package_that_is_not_installed_lacks_nothing(self, toy, caplog):
+        """Rows for an optional companion of a framework wait, silently."""
+
+        class Wider(toy):
+            patches = (Patch("toycompanion.extras", "Extra.run", "_run"),)
+
+        state = Wider().instrument(TracerProvider())
+
+        assert state.waiting == ["toycompanion.extras"]
+        assert self.warned(caplog) == []
+
+
+class TestUninstrument:
+    """Taking patches out."""
+
+    def test_every_attribute_is_the_object_that_it_was(self, toy):
+        """Compared as objects."""
+        module = core()
+        before = (vars(module.Agent)["run"], module.start)
+        instrumentor = toy()
+        instrumentor.instrument(TracerProvider())
+        instrumentor.uninstrument()
+
+        assert vars(module.Agent)["run"] is before[0]
+        assert module.start is before[1]
+        assert not instrumentor.state.active
+
+    def test_an_inherited_attribute_is_inherited_again(self, toy):
+        """A patch on a class that only inherits the method leaves nothing behind."""
+
+        class Lead(toy):
+            patches = (Patch("toyframework.core", "Lead.run", "_run"),)
+
+        module = core()
+        instrumentor = Lead()
+        instrumentor.instrument(TracerProvider())
+        assert "run" in vars(module.Lead)
+        module.Agent().run("x")
+        assert instrumentor.calls == []
+        module.Lead().run("x")
+        assert instrumentor.calls == ["run"]
+        instrumentor.uninstrument()
+
+        assert "run" not in vars(module.Lead)
+
+    def test_a_static_method_stays_one(self, toy):
+        """The descriptor itself is put back."""
+
+        class Static(toy):
+            patches = (Patch("toyframework.core", "Agent.count", "_run"),)
+
+        module = core()
+        before = vars(module.Agent)["count"]
+        instrumentor = Static()
+        instrumentor.instrument(TracerProvider())
+        assert module.Agent.count() == module.Agent().count() == 1
+        instrumentor.uninstrument()
+
+        assert vars(module.Agent)["count"] is before
+
+    def test_a_wrapper_that_somebody_put_around_ours_stays(self, toy):
+        """Another tool patched after us: it keeps working, ours is switched off."""
+        module = core()
+        instrumentor = toy()
+        instrumentor.instrument(TracerProvider())
+        theirs: list[str] = []
+
+        def peer(wrapped: Any, _instance: Any, args: Any, kwargs: Any) -> Any:
+            theirs.append("seen")
+            return wrapped(*args, **kwargs)
+
+        wrapt.wrap_function_wrapper(module, "Agent.run", peer)
+        instrumentor.uninstrument()
+
+        assert module.Agent().run("x") == "done: x"
+        assert theirs == ["seen"]
+        assert instrumentor.calls == []
+
+    def test_a_module_imported_afterwards_is_left_alone(self, toy):
+        """The import hook remains, but does nothing."""
+        instrumentor = toy()
+        instrumentor.instrument(TracerProvider())
+        instrumentor.uninstrument()
+        core().start("x")
+
+        assert instrumentor.calls == []
+        assert not hasattr(core().start, "__wrapped__")
+
+    def test_off_and_on_again(self, toy):
+        """Also when the module was imported in between."""
+        instrumentor = toy()
+        instrumentor.instrument(TracerProvider())
+        instrumentor.uninstrument()
+        module = core()
+        instrumentor.instrument(TracerProvider())
+        module.start("x")
+
+        assert instrumentor.calls == ["start", "run"]
+
+
+class TestImportHooks:
+    """What is not a patch."""
+
+    def test_they_run_once_after_the_import(self, toy):
+        """For what is registered, not patched."""
+
+        class Registering(toy):
+            import_hooks = (ImportHook("toyframework.core", "_register"),)
+
+            def _register(self) -> None:
+                self.calls.append("registered")
+
+        instrumentor = Registering()
+        instrumentor.instrument(TracerProvider())
+        assert instrumentor.calls == []
+        core()
+        core()
+        assert instrumentor.calls == ["registered"]
