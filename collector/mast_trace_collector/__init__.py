@@ -1,0 +1,1 @@
+"""The collector: receives OTLP, makes it durable, and stores the spans in ClickHouse."""

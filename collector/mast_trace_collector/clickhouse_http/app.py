@@ -1,0 +1,187 @@
+"""`ClickHouseHTTP`: the ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.clickhouse_http.compression import compress, decompress
+from mast_trace_collector.clickhouse_http.errors import (
+    AUTHENTICATION_FAILED,
+    TOO_LARGE,
+    QueryError,
+)
+from mast_trace_collector.clickhouse_http.runner import Runner
+from mast_trace_collector.clickhouse_http.statement import read_statement
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from starlette.types import Receive, Scope, Send
+
+    from mast_trace_collector.clickhouse_http.engine import Result
+    from mast_trace_collector.clickhouse_http.statement import Statement
+    from mast_trace_collector.storage.store import Store
+
+_MIB = 1024 * 1024
+
+
+class ClickHouseHTTP:
+    """ClickHouse's HTTP interface over an embedded store, for reading.
+
+    Args:
+        store: opened on ``chdb://``.
+        password: what readers show; any user name will do. None lets everybody on this machine
+            read, and nobody else.
+        write_token: shown as the password by a client on this machine, it lets any statement
+            pass; None, the default, lets none. It is meant for tests and for tools of one's own.
+        max_queries: statements that run at once; others wait.
+        max_body: bytes of a request, before and after decompression.
+        timeout: seconds that a reader's statement may run, unless the client sets its own limit.
+        max_result: bytes of a reader's result.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        password: str | None,
+        write_token: str | None = None,
+        max_queries: int = 4,
+        max_body: int = 256 * _MIB,
+        timeout: float = 60.0,
+        max_result: int = 256 * _MIB,
+    ) -> None:
+        if not store.embedded_path:
+            raise ConfigurationError(
+                "only an embedded store needs this endpoint: a server has one of its own"
+            )
+        if password == "" or write_token == "":
+            raise ConfigurationError("the password of the ClickHouse endpoint is empty")
+        self._password = password
+        self._write_token = write_token
+        self._max_body = max_body
+        self._runner = Runner(store, timeout=timeout, max_result=max_result)
+        self._threads = ThreadPoolExecutor(max_queries, thread_name_prefix="clickhouse-http")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            raise ValueError(f"cannot serve {scope['type']}")
+        request = Request(scope, receive)
+        query_id = request.query_params.get("query_id") or str(uuid.uuid4())
+        try:
+            response = await self._answer(request)
+        except QueryError as error:
+            response = PlainTextResponse(error.text, status_code=error.status)
+            response.headers["X-ClickHouse-Exception-Code"] = str(error.code)
+        response.headers["X-ClickHouse-Query-Id"] = query_id
+        response.headers["X-ClickHouse-Timezone"] = "UTC"
+        await response(scope, receive, send)
+
+    def close(self) -> None:
+        """Wait for the statements that run and let go of the engine."""
+        self._threads.shutdown()
+        self._runner.close()
+
+    async def _answer(self, request: Request) -> Response:
+        fields = dict(request.query_params)
+        if request.url.path == "/ping" or (request.method == "GET" and "query" not in fields):
+            return PlainTextResponse("Ok.\n")
+        writes = self._authenticate(request, fields)
+        body = decompress(
+            await self._body(request), request.headers.get("content-encoding", ""), self._max_body
+        )
+        statement = read_statement(fields, request.headers.get("content-type", ""), body)
+        loop = asyncio.get_running_loop()
+        result = await loop.run_in_executor(self._threads, self._runner.run, statement, writes)
+        return _response(request, fields, statement, result)
+
+    def _authenticate(self, request: Request, fields: MutableMapping[str, str]) -> bool:
+        """Say whether the client may write; raise if it may not even read."""
+        shown = _password(request, fields).encode()
+        local = _is_local(request)
+        token = self._write_token
+        if token is not None and local and hmac.compare_digest(shown, token.encode()):
+            return True
+        if self._password is None:
+            allowed = local
+        else:
+            allowed = hmac.compare_digest(shown, self._password.encode())
+        if not allowed:
+            raise QueryError(
+                AUTHENTICATION_FAILED,
+                "Authentication failed: password is incorrect",
+                "AUTHENTICATION_FAILED",
+            )
+        return False
+
+    async def _body(self, request: Request) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        async for part in request.stream():
+            size += len(part)
+            if size > self._max_body:
+                raise QueryError(
+                    TOO_LARGE,
+                    f"the request is larger than {self._max_body} bytes",
+                    "TOO_MANY_BYTES",
+                )
+            parts.append(part)
+        return b"".join(parts)
+
+
+def _response(
+    request: Request, fields: dict[str, str], statement: Statement, result: Result
+) -> Response:
+    headers = {
+        "X-ClickHouse-Summary": json.dumps(
+            {
+                "read_rows": str(result.rows),
+                "read_bytes": str(result.read_bytes),
+                "written_rows": str(result.rows if statement.data is not None else 0),
+                "elapsed_ns": str(int(result.seconds * 1e9)),
+            }
+        )
+    }
+    if statement.has_result:
+        headers["X-ClickHouse-Format"] = statement.format
+    body = result.body
+    if fields.get("enable_http_compression") in {"1", "true"}:
+        body, encoding = compress(body, request.headers.get("accept-encoding", ""))
+        if encoding:
+            headers["Content-Encoding"] = encoding
+    media = "application/json" if statement.format.startswith("JSON") else "text/plain"
+    return Response(body, headers=headers, media_type=media)
+
+
+def _password(request: Request, fields: MutableMapping[str, str]) -> str:
+    key = request.headers.get("x-clickhouse-key")
+    if key is not None:
+        return key
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            decoded = base64.b64decode(credentials, validate=True).decode("utf-8")
+        except ValueError:
+            return ""
+        return decoded.partition(":")[2]
+    return fields.get("password", "")
+
+
+def _is_local(request: Request) -> bool:
+    client: Any = request.client
+    try:
+        return bool(client) and ip_address(client.host).is_loopback
+    except ValueError:
+        return False

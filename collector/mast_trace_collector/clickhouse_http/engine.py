@@ -1,0 +1,184 @@
+"""Connections to the embedded engine that answer in any output format."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_collector.clickhouse_http.errors import BAD_ARGUMENTS, EngineError, QueryError
+from mast_trace_collector.storage.expressions import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SETTING = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a statement gave, and what it cost."""
+
+    body: bytes
+    rows: int = 0
+    read_bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What a statement would do, by the engine's parser."""
+
+    reads: bool
+    statements: int
+
+
+class Handle:
+    """One connection; used by one thread at a time.
+
+    Args:
+        path: the engine's folder.
+        settings: of this connection; those of a request come on top.
+    """
+
+    def __init__(self, path: str, settings: Mapping[str, str]) -> None:
+        import chdb
+
+        self._connection = chdb.connect(path)
+        self._database = ""
+        self._settings = settings
+        for name, value in settings.items():
+            self._set(name, value)
+
+    def use(self, database: str) -> None:
+        """Make ``database`` the one that unqualified names mean."""
+        if database != self._database:
+            self.run(f"USE `{database.replace('`', '``')}`", "TabSeparated")
+            self._database = database
+
+    def run(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> Result:
+        """Run a statement to its end."""
+        with _engine_errors():
+            result = self._connection.query(sql, fmt, params=dict(params or {}))
+            return Result(
+                result.bytes() or b"", result.rows_read(), result.bytes_read(), result.elapsed()
+            )
+
+    def blocks(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> list[bytes]:
+        """Run a SELECT and return its blocks one by one."""
+        with (
+            _engine_errors(),
+            self._connection.send_query(sql, fmt, params=dict(params or {})) as s,
+        ):
+            return [block.bytes() for block in s]
+
+    def insert(self, sql: str, fmt: str, data: bytes) -> Result:
+        """Run an INSERT whose rows are ``data``."""
+        # The engine's streaming insert reports success even where a constraint or the disk
+        # refused the rows; a file does not.
+        with tempfile.NamedTemporaryFile(prefix="mast-trace-insert-") as file:
+            file.write(data)
+            file.flush()
+            return self.run(f"{sql} FROM INFILE {literal(file.name)} FORMAT {fmt}", "TabSeparated")
+
+    def classify(self, sql: str) -> Classification:
+        """Say what a statement would do, without running it."""
+        with _engine_errors():
+            found: Any = self._connection._conn.classify_query(sql, "")  # noqa: SLF001  # no public name
+        return Classification(
+            reads=found["query_class"].name == "READ_ONLY", statements=found["statement_count"]
+        )
+
+    def canonical(self, sql: str) -> str:
+        """Return a statement as the engine renders it after parsing, on one line."""
+        result = self.run(f"SELECT formatQuerySingleLine({literal(sql)})", "RawBLOB")
+        return result.body.decode("utf-8", "replace")
+
+    @contextlib.contextmanager
+    def settings(self, values: Mapping[str, str]) -> Iterator[None]:
+        """Apply settings to the statements inside only."""
+        applied = []
+        try:
+            for name, value in values.items():
+                if not _SETTING.fullmatch(name):
+                    raise QueryError(
+                        BAD_ARGUMENTS, f"{name!r} is no name of a setting", "BAD_ARGUMENTS"
+                    )
+                self._set(name, value)
+                applied.append(name)
+            yield
+        finally:
+            for name in applied:
+                self._set(name, self._settings.get(name))
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        self._connection.close()
+
+    def _set(self, name: str, value: str | None) -> None:
+        self.run(f"SET {name} = {'DEFAULT' if value is None else literal(value)}", "TabSeparated")
+
+
+class Handles:
+    """Idle handles of one kind.
+
+    Args:
+        path: the engine's folder.
+        settings: of each handle.
+    """
+
+    def __init__(self, path: str, settings: Mapping[str, str]) -> None:
+        self._path = path
+        self._settings = settings
+        self._idle: list[Handle] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextlib.contextmanager
+    def borrow(self) -> Iterator[Handle]:
+        """Lend a handle; one whose statement failed half-way is thrown away."""
+        handle = self._take()
+        try:
+            yield handle
+        except BaseException as error:
+            if not isinstance(error, QueryError):
+                handle.close()
+                raise
+            self._give_back(handle)
+            raise
+        self._give_back(handle)
+
+    def close(self) -> None:
+        """Close all of them; lent ones when they come back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for handle in idle:
+            handle.close()
+
+    def _take(self) -> Handle:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return Handle(self._path, self._settings)
+
+    def _give_back(self, handle: Handle) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(handle)
+                return
+        handle.close()
+
+
+@contextlib.contextmanager
+def _engine_errors() -> Iterator[None]:
+    """Turn what the engine raises (plain RuntimeErrors among them) into `EngineError`."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, QueryError):
+            raise
+        raise EngineError(str(error)) from error

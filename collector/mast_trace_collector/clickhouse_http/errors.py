@@ -1,0 +1,66 @@
+"""Errors as a ClickHouse server answers them."""
+
+from __future__ import annotations
+
+import re
+
+_CODE = re.compile(r"Code:\s*(\d+)")
+
+AUTHENTICATION_FAILED = 516
+ACCESS_DENIED = 497
+BAD_ARGUMENTS = 36
+TOO_LARGE = 307
+UNSUPPORTED = 48
+
+_STATUSES = {
+    AUTHENTICATION_FAILED: 403,
+    ACCESS_DENIED: 403,
+    164: 403,  # READONLY
+    60: 404,  # UNKNOWN_TABLE
+    81: 404,  # UNKNOWN_DATABASE
+    46: 404,  # UNKNOWN_FUNCTION
+    47: 404,  # UNKNOWN_IDENTIFIER
+    115: 404,  # UNKNOWN_SETTING
+    62: 400,  # SYNTAX_ERROR
+    BAD_ARGUMENTS: 400,
+    6: 400,  # CANNOT_PARSE_TEXT
+    27: 400,
+    456: 400,  # UNKNOWN_QUERY_PARAMETER
+    457: 400,  # BAD_QUERY_PARAMETER
+    TOO_LARGE: 413,
+    UNSUPPORTED: 501,
+    159: 408,  # TIMEOUT_EXCEEDED
+}
+
+
+class QueryError(Exception):
+    """A statement failed or was refused.
+
+    Attributes:
+        code: ClickHouse's number of the error.
+        text: as a server words it.
+    """
+
+    def __init__(self, code: int, message: str, name: str) -> None:
+        self.code = code
+        self.text = f"Code: {code}. DB::Exception: {message} ({name})"
+        super().__init__(self.text)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status that a server gives it."""
+        return _STATUSES.get(self.code, 500)
+
+
+class EngineError(QueryError):
+    """What the engine said, word for word."""
+
+    def __init__(self, text: str) -> None:
+        found = _CODE.search(text)
+        super().__init__(int(found[1]) if found else 1, "", "")
+        self.text = text[found.start() :] if found else text
+
+
+def denied(why: str) -> QueryError:
+    """Refuse a statement that a reader must not run."""
+    return QueryError(ACCESS_DENIED, f"this endpoint only reads: {why}", "ACCESS_DENIED")

@@ -1,0 +1,49 @@
+"""What clickhouse-go wants of the Native format beyond what the engine writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BLOCK_INFO = bytes([1, 0, 2, 0xFF, 0xFF, 0xFF, 0xFF, 0])
+"""Precedes every block for a client that names a protocol version: no overflow, bucket -1."""
+PROTOCOL_WITH_BLOCK_INFO = 54454
+"""Clients that name this version or a later one read `BLOCK_INFO`; older ones only probe."""
+OUR_REVISION = 54453
+"""The last revision whose blocks differ from the engine's only by `BLOCK_INFO`."""
+HELLO = "SELECT displayName(), version(), revision(), timezone()"
+"""What clickhouse-go asks first, and reads by the revision of its own."""
+
+
+def header(columns: Sequence[tuple[str, str]]) -> bytes:
+    """Return the block without rows that tells names and types of columns."""
+    return _varint(len(columns)) + _varint(0) + b"".join(_text(n) + _text(t) for n, t in columns)
+
+
+def hello(version: str) -> bytes:
+    """Answer `HELLO`: one row, each column with the byte that says "no special serialisation"."""
+    revision = OUR_REVISION.to_bytes(4, "little")
+    columns = [
+        ("displayName()", "String", _text("mast-trace")),
+        ("version()", "String", _text(version)),
+        ("revision()", "UInt32", revision),
+        ("timezone()", "String", _text("UTC")),
+    ]
+    rows = b"".join(_text(name) + _text(kind) + b"\0" + value for name, kind, value in columns)
+    return BLOCK_INFO + _varint(len(columns)) + _varint(1) + rows
+
+
+def _text(text: str) -> bytes:
+    data = text.encode("utf-8")
+    return _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,186 @@
+"""`Collector`: receivers, spool and pipeline as one thing that starts and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_collector.dead_letters import DeadLetters
+from mast_trace_collector.pipeline import Pipeline
+from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.receivers.intake import Intake
+from mast_trace_collector.receivers.operations import Operations
+from mast_trace_collector.receivers.otlp_grpc import OTLPGRPCReceiver
+from mast_trace_collector.receivers.otlp_http import OTLPHTTPReceiver
+from mast_trace_collector.receivers.signals import TRACES
+from mast_trace_collector.security import ProjectKeys, check_bind
+from mast_trace_collector.spool import Refused, Spool, SpoolLimits
+from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.telemetry import CollectorMetrics
+
+if TYPE_CHECKING:
+    from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.pipeline import Writer
+    from mast_trace_collector.receivers.otlp_http import ASGIApp
+    from mast_trace_collector.storage import Store
+
+logger = logging.getLogger(__name__)
+
+# Python lets a thread compute for 5 ms before another gets its turn. A receiver needs many turns
+# for one request while a batch is being transformed, so with shorter ones it answers several
+# times sooner; the batch takes hardly longer.
+_SWITCH_INTERVAL = 0.0005
+
+
+class Collector:
+    """Receives OTLP, acknowledges what is durable, and stores it.
+
+    Args:
+        config: the settings.
+        store: the database, already migrated; it stays the caller's to close.
+        app: an ASGI application that serves all HTTP paths that are not the collector's.
+        writer: stores the spans; by default a `SpanWriter` on the store.
+
+    Raises:
+        ConfigurationError: the settings cannot be used together, or the keys cannot be read.
+    """
+
+    def __init__(
+        self,
+        config: CollectorConfig,
+        store: Store | None = None,
+        *,
+        app: ASGIApp | None = None,
+        writer: Writer | None = None,
+    ) -> None:
+        check_bind(config)
+        if writer is None:
+            if store is None:
+                raise TypeError("a collector needs a store or a writer")
+            writer = SpanWriter(store)
+        self._config = config
+        self._keys = ProjectKeys(config.keys_file) if config.keys_file else None
+        self.metrics = CollectorMetrics()
+        self.dead_letters = DeadLetters(config.dead_letter_dir)
+        self._spool = Spool(
+            config.spool_dir,
+            SpoolLimits(
+                max_bytes=config.spool_max_bytes,
+                min_free_bytes=config.spool_min_free_bytes,
+                segment_bytes=config.batch_max_bytes,
+                segment_age=config.batch_max_age_seconds,
+                duplicate_window=config.duplicate_window,
+            ),
+        )
+        self._pipeline = Pipeline(self._spool, writer, self.dead_letters, config, self.metrics)
+        self._intake = Intake({TRACES: self._spool}, config, self._keys, self.metrics)
+        self._http = self._http_server(app)
+        self._grpc = OTLPGRPCReceiver(self._intake, config, self.metrics)
+        self._running = False
+        self._usual_switch_interval = sys.getswitchinterval()
+        self._watch()
+
+    def _http_server(self, app: ASGIApp | None) -> HTTPServer:
+        config = self._config
+        operations = Operations(self.metrics, self._intake, self.readiness, app)
+        tls = None
+        if config.tls_cert_file is not None and config.tls_key_file is not None:
+            tls = (config.tls_cert_file, config.tls_key_file)
+        return HTTPServer(
+            OTLPHTTPReceiver(self._intake, config, self.metrics, operations),
+            config.host,
+            config.http_port,
+            header_timeout=config.header_timeout_seconds,
+            keep_alive=config.keep_alive_seconds,
+            max_connections=config.max_connections,
+            tls=tls,
+        )
+
+    def _watch(self) -> None:
+        watch, spool = self.metrics.watch, self._spool
+        watch("waiting_bytes", "Bytes that wait for the database.", lambda: spool.waiting_bytes)
+        watch("waiting_spans", "Spans that wait for the database.", lambda: spool.waiting_items)
+        watch("waiting_age_seconds", "Age of the oldest span that waits.", spool.oldest_age)
+        watch("dead_letters", "Requests set aside now.", lambda: len(self.dead_letters))
+        watch("up", "1 while spans are taken.", lambda: float(bool(self.readiness()["ready"])))
+
+    @property
+    def http_address(self) -> str:
+        """URL of OTLP over HTTP, such as ``http://127.0.0.1:4318``; empty before the start."""
+        return self._http.address
+
+    @property
+    def grpc_address(self) -> str:
+        """Host and port of OTLP over gRPC; empty before the start or when switched off."""
+        return self._grpc.address
+
+    def readiness(self) -> dict[str, Any]:
+        """Whether spans are taken now, why not, and how the database does."""
+        reason = "" if self._running else "the collector is not running"
+        try:
+            self._spool.check()
+        except Refused as error:
+            reason = str(error)
+        return {
+            "ready": not reason,
+            "reason": reason,
+            "database": self._pipeline.trouble or "ok",
+            "waiting_bytes": self._spool.waiting_bytes,
+        }
+
+    async def start(self) -> None:
+        """Take up the spool and begin to receive.
+
+        Raises:
+            ConfigurationError: an address cannot be listened on.
+            CollectorError: the spool's folder is in use or unusable.
+        """
+        damages = await asyncio.to_thread(self._spool.open)
+        for damage in damages:
+            self.dead_letters.add(
+                f"{damage.segment}.at-{damage.offset}",
+                damage.data,
+                0,
+                "these bytes of the spool were damaged on disk",
+            )
+        self.metrics.recovered_spans.inc(self._spool.waiting_items)
+        sys.setswitchinterval(_SWITCH_INTERVAL)
+        self._running = True
+        self._pipeline.start()
+        try:
+            await self._http.start()
+            if self._config.grpc_enabled:
+                await self._grpc.start()
+        except BaseException:
+            await self.stop(drain=False)
+            raise
+
+    async def stop(self, *, drain: bool = True) -> None:
+        """Take no more, answer what is in flight, and store what waits.
+
+        Safe to call before `start` and more than once.
+
+        Args:
+            drain: store what waits, for at most the configured time; what is left, or all of it
+                without draining, is stored after the next start.
+        """
+        if not self._running:
+            return
+        self._running = False
+        await asyncio.gather(self._http.stop(), self._grpc.stop())
+        await asyncio.to_thread(self._finish, drain=drain)
+        sys.setswitchinterval(self._usual_switch_interval)
+
+    def _finish(self, *, drain: bool) -> None:
+        self._intake.close()
+        timeout = self._config.drain_timeout_seconds
+        if not drain:
+            self._pipeline.stop(timeout, drain=False)
+        self._spool.close()
+        if drain:
+            self._pipeline.stop(timeout)
+        self._spool.release()
+        if self._spool.waiting_items:
+            logger.info("%d spans stay in the spool for the next start", self._spool.waiting_items)

@@ -1,0 +1,221 @@
+"""From the spool to the database: one thread, one insert per segment, until it is stored."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.writer import PoisonError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.dead_letters import DeadLetters
+    from mast_trace_collector.spool import Record, Segment, Spool
+    from mast_trace_collector.telemetry import CollectorMetrics
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.5
+_RETRY_LETTERS_SECONDS = 1.0
+_PATIENCE = 5
+
+
+class Writer(Protocol):
+    """What stores requests; `SpanWriter` is the real one."""
+
+    def write(self, requests: Sequence[bytes], *, token: str) -> int:
+        """Store requests durably, once for each token.
+
+        Raises:
+            PoisonError: one of them can never be stored; none has been.
+            StorageError: the database does not take them now.
+        """
+
+
+class Pipeline:
+    """Stores segments, oldest first.
+
+    A segment is one insert whose token is the segment's name, so storing it again after a crash
+    adds nothing. While the database is away a segment is tried again with growing pauses; one
+    that keeps failing lets the others pass.
+
+    Args:
+        spool: where segments come from.
+        writer: where they go.
+        dead_letters: takes the requests that can never be stored.
+        config: pauses.
+        metrics: counters.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        writer: Writer,
+        dead_letters: DeadLetters,
+        config: CollectorConfig,
+        metrics: CollectorMetrics,
+    ) -> None:
+        self._spool = spool
+        self._writer = writer
+        self._dead_letters = dead_letters
+        self._config = config
+        self._metrics = metrics
+        self._stopping = threading.Event()
+        self._draining = False
+        self._abandoned = False
+        self._letters_seen = 0.0
+        self._segment: Segment | None = None
+        self._failures = 0
+        self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
+        self.trouble = ""
+        """What the database said when it last did not take a segment; empty once it does."""
+
+    def start(self) -> None:
+        """Begin to store."""
+        self._thread.start()
+
+    def stop(self, timeout: float, *, drain: bool = True) -> None:
+        """End, within a time; what is not stored stays in the spool.
+
+        An insert that has begun is waited for as long again, since the database must not be
+        closed under it.
+
+        Args:
+            timeout: seconds to store what waits.
+            drain: store what waits before, unless the database is away.
+        """
+        self._draining = drain
+        self._stopping.set()
+        if not self._thread.is_alive():
+            return
+        if drain:
+            self._thread.join(timeout)
+            self._draining = False
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            logger.error("the database has not answered an insert for %g s", timeout)
+            self._abandoned = True
+
+    def _run(self) -> None:
+        while not self._stopping.is_set() or self._draining:
+            try:
+                finished = self._step()
+            except Exception as error:
+                # Nothing may end this thread: what is acknowledged must still be stored.
+                logger.exception("storing is interrupted")
+                self.trouble = repr(error)
+                finished = self._stopping.wait(self._config.retry_max_seconds)
+            if finished:
+                return
+
+    def _step(self) -> bool:
+        """Try to store one segment; says whether there is nothing more to do."""
+        segment = self._segment = self._segment or self._next()
+        if segment is None:
+            if self._stopping.is_set():
+                return True
+        elif self._store(segment):
+            self._failures, self._segment, self.trouble = 0, None, ""
+        else:
+            self._failures += 1
+            if self._failures % _PATIENCE == 0:
+                self._spool.give_back(segment)
+                self._segment = None
+            if self._stopping.wait(self._pause(self._failures)):
+                return True
+        self._retry_letters()
+        return False
+
+    def _next(self) -> Segment | None:
+        return self._spool.next_segment(0.0 if self._stopping.is_set() else _POLL_SECONDS)
+
+    def _pause(self, failures: int) -> float:
+        longest = self._config.retry_max_seconds
+        pause = min(longest, self._config.retry_initial_seconds * 2.0 ** min(failures - 1, 30))
+        # Several collectors must not come back to a recovering database at the same moment.
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311
+
+    def _store(self, segment: Segment) -> bool:
+        """Store a segment and forget it; says whether that worked."""
+        try:
+            records = dict(enumerate(segment.read()))
+            stored = self._write(segment, records)
+            if not self._abandoned:
+                self._spool.commit(segment)
+        except (StorageError, OSError) as error:
+            self._metrics.insert_failures.inc()
+            self.trouble = str(error)
+            logger.warning("segment %s is not stored yet: %s", segment.name, error)
+            return False
+        self._metrics.stored_spans.inc(stored)
+        return True
+
+    def _write(self, segment: Segment, records: dict[int, Record]) -> int:
+        """Write all records but those that cannot be stored; the number of spans written."""
+        while records:
+            payloads = [record.payload for record in records.values()]
+            began = time.perf_counter()
+            try:
+                self._writer.write(payloads, token=segment.name)
+            except PoisonError as error:
+                index = list(records)[error.index]
+                self._set_aside(segment, index, records.pop(index), error.reason)
+            except StorageError:
+                raise
+            except Exception:
+                # A defect of ours, set off by something in the segment: find it, keep the rest.
+                logger.exception("segment %s cannot be written as a whole", segment.name)
+                return self._write_one_by_one(segment, records)
+            else:
+                self._metrics.insert.observe(time.perf_counter() - began)
+                break
+        return sum(record.items for record in records.values())
+
+    def _write_one_by_one(self, segment: Segment, records: dict[int, Record]) -> int:
+        stored = 0
+        for index, record in records.items():
+            try:
+                self._writer.write([record.payload], token=f"{segment.name}.{index}")
+            except PoisonError as error:
+                self._set_aside(segment, index, record, error.reason)
+            except StorageError:
+                raise
+            except Exception as error:
+                logger.exception("request %d of segment %s", index, segment.name)
+                self._set_aside(segment, index, record, repr(error))
+            else:
+                stored += record.items
+        return stored
+
+    def _set_aside(self, segment: Segment, index: int, record: Record, reason: str) -> None:
+        logger.error("request %d of segment %s is set aside: %s", index, segment.name, reason)
+        self._dead_letters.add(f"{segment.name}.{index}", record.payload, record.items, reason)
+        self._metrics.dead_lettered_spans.inc(record.items)
+
+    def _retry_letters(self) -> None:
+        now = time.monotonic()
+        if now - self._letters_seen < _RETRY_LETTERS_SECONDS:
+            return
+        self._letters_seen = now
+        try:
+            for letter, payload in self._dead_letters.due():
+                try:
+                    self._writer.write([payload], token=f"dead-letter.{letter.id}")
+                except PoisonError as error:
+                    self._dead_letters.failed_again(letter, payload, error.reason)
+                except StorageError:
+                    raise
+                except Exception as error:
+                    logger.exception("dead letter %s", letter.id)
+                    self._dead_letters.failed_again(letter, payload, repr(error))
+                else:
+                    self._dead_letters.drop([letter.id])
+                    self._metrics.stored_spans.inc(letter.items)
+        except (StorageError, OSError) as error:
+            logger.warning("dead letters cannot be retried yet: %s", error)

@@ -1,0 +1,1 @@
+"""OTLP receivers: HTTP (protobuf and JSON) and gRPC."""

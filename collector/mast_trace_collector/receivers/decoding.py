@@ -1,0 +1,126 @@
+"""Turns a request body into what the spool keeps: checked, counted, of one project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError
+
+from mast_trace import semconv
+from mast_trace_collector.receivers.otlp_json import parse_json
+from mast_trace_collector.receivers.request_error import RequestError
+
+if TYPE_CHECKING:
+    from mast_trace_collector.receivers.signals import Signal
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of what a request may hold.
+
+    Attributes:
+        max_nesting: depth of attribute values in JSON.
+        max_attributes: attributes of one span, scope or resource.
+    """
+
+    max_nesting: int
+    max_attributes: int
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A request that can be stored.
+
+    Attributes:
+        payload: the request in protobuf; the sender's own bytes wherever nothing had to change.
+        items: spans (or log records) in it.
+        rejected: how many were left out, and why in `message`.
+    """
+
+    payload: bytes
+    items: int
+    rejected: int = 0
+    message: str = ""
+
+
+def decode(
+    body: bytes, signal: Signal, limits: Limits, *, json: bool = False, project: str | None = None
+) -> Decoded:
+    """Check a request.
+
+    Args:
+        body: the decompressed body.
+        signal: what it is a request of.
+        limits: bounds of its content.
+        json: the body is OTLP/JSON, not protobuf.
+        project: written over whatever project the sender names; None leaves that alone.
+
+    Raises:
+        RequestError: it is no such request, or nothing in it is within the limits.
+    """
+    request = parse_json(body, signal, limits.max_nesting) if json else _parse(body, signal)
+    items, excessive = _count(request, signal, limits.max_attributes)
+    message = ""
+    if excessive:
+        message = f"more than {limits.max_attributes} attributes"
+        items -= _leave_out(request, signal, limits.max_attributes)
+        if not items:
+            raise RequestError(f"everything in the request has {message}")
+    if project is not None:
+        _set_project(request, signal, project)
+    # An unchanged request keeps its bytes: that costs nothing, and one that is sent again has
+    # the same identity.
+    changed = json or excessive or project is not None
+    payload: bytes = request.SerializeToString() if changed else body
+    return Decoded(payload, items, excessive, message)
+
+
+def _parse(body: bytes, signal: Signal) -> Any:
+    try:
+        return signal.request.FromString(body)
+    except DecodeError as error:
+        raise RequestError(f"the body is no OTLP {signal.name} request: {error}") from error
+
+
+def _count(request: Any, signal: Signal, most: int) -> tuple[int, int]:
+    """How many items there are, and how many of them have too many attributes."""
+    items = excessive = 0
+    for resource in getattr(request, signal.resources):
+        resource_excessive = len(resource.resource.attributes) > most
+        for scope in getattr(resource, signal.scopes):
+            found = getattr(scope, signal.items)
+            items += len(found)
+            if resource_excessive or len(scope.scope.attributes) > most:
+                excessive += len(found)
+            else:
+                excessive += sum(len(item.attributes) > most for item in found)
+    return items, excessive
+
+
+def _leave_out(request: Any, signal: Signal, most: int) -> int:
+    """Remove the items with too many attributes."""
+    removed = 0
+    for resource in getattr(request, signal.resources):
+        resource_excessive = len(resource.resource.attributes) > most
+        for scope in getattr(resource, signal.scopes):
+            found = getattr(scope, signal.items)
+            all_excessive = resource_excessive or len(scope.scope.attributes) > most
+            for index in reversed(range(len(found))):
+                if all_excessive or len(found[index].attributes) > most:
+                    del found[index]
+                    removed += 1
+            if all_excessive:
+                scope.ClearField("scope")
+        if resource_excessive:
+            resource.ClearField("resource")
+    return removed
+
+
+def _set_project(request: Any, signal: Signal, project: str) -> None:
+    for resource in getattr(request, signal.resources):
+        attributes = resource.resource.attributes
+        for index in reversed(range(len(attributes))):
+            if attributes[index].key == semconv.PROJECT:
+                del attributes[index]
+        attributes.add(key=semconv.PROJECT).value.string_value = project

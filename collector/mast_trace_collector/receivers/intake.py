@@ -1,0 +1,192 @@
+"""The way of a request from a receiver to the disk, the same for HTTP and gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_collector.receivers.decoding import Decoded, Limits, decode
+from mast_trace_collector.receivers.decompression import decompress
+from mast_trace_collector.receivers.request_error import Unauthenticated
+from mast_trace_collector.spool import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+
+    from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.receivers.signals import Signal
+    from mast_trace_collector.security import ProjectKeys
+    from mast_trace_collector.spool import Spool
+    from mast_trace_collector.telemetry import CollectorMetrics
+
+# Larger bodies are decoded beside the event loop, so that small ones need not wait for them.
+_INLINE_BYTES = 256 * 1024
+_USUAL_RATIO = 16  # of compression
+_DECODERS = 2
+
+
+class Intake:
+    """Checks requests, makes them durable and counts them.
+
+    Args:
+        spools: where the requests of each accepted signal go.
+        config: limits.
+        keys: who may write; None lets everybody.
+        metrics: counters.
+    """
+
+    def __init__(
+        self,
+        spools: dict[Signal, Spool],
+        config: CollectorConfig,
+        keys: ProjectKeys | None,
+        metrics: CollectorMetrics,
+    ) -> None:
+        self._spools = spools
+        self._config = config
+        self._keys = keys
+        self._metrics = metrics
+        self._limits = Limits(config.max_nesting, config.max_attributes)
+        self._held = 0
+        self._decoders = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
+
+    @property
+    def signals(self) -> list[Signal]:
+        """What is accepted."""
+        return list(self._spools)
+
+    def authenticate(self, authorization: str) -> str | None:
+        """The project that the sender writes to; None where there are no keys.
+
+        Raises:
+            Unauthenticated: the key is missing or not known.
+        """
+        if self._keys is None:
+            return None
+        project = self._keys.project_of(authorization)
+        if project is None:
+            raise Unauthenticated("a known bearer key is needed")
+        return project
+
+    def check_room(self, signal: Signal) -> None:
+        """Refuse early, before a body is read, what could not be kept anyway.
+
+        Raises:
+            Refused: the spool takes nothing now.
+        """
+        self._spools[signal].check()
+
+    @contextlib.contextmanager
+    def holding(self) -> Iterator[Memory]:
+        """Account for the memory of one request until it is answered."""
+        memory = Memory(self)
+        try:
+            yield memory
+        finally:
+            memory.release()
+
+    async def take(
+        self,
+        body: bytes,
+        signal: Signal,
+        memory: Memory,
+        *,
+        transport: str,
+        encoding: str = "",
+        json: bool = False,
+        project: str | None = None,
+    ) -> Any:
+        """Make a request durable.
+
+        Returns:
+            The protocol's answer.
+
+        Raises:
+            RequestError: the request cannot be taken.
+            Refused: it cannot be taken now.
+        """
+        began = time.perf_counter()
+
+        def decoded_body() -> Decoded:
+            data = decompress(body, encoding, self._config.max_decompressed_bytes)
+            return decode(data, signal, self._limits, json=json, project=project)
+
+        if len(body) * (_USUAL_RATIO if encoding else 1) > _INLINE_BYTES:
+            loop = asyncio.get_running_loop()
+            decoded = await loop.run_in_executor(self._decoders, decoded_body)
+        else:
+            decoded = decoded_body()
+        if len(decoded.payload) > len(body):
+            memory.grow(len(decoded.payload) - len(body))
+        await self._keep(decoded, signal, transport)
+        self._metrics.acknowledgement.observe(time.perf_counter() - began)
+        return signal.answer(decoded.rejected, decoded.message)
+
+    async def _keep(self, decoded: Decoded, signal: Signal, transport: str) -> None:
+        """Wait until the request is durable, and count it."""
+        if not decoded.items:
+            self._count(decoded, transport, duplicate=False)
+            return
+        ticket = self._spools[signal].append(decoded.payload, decoded.items)
+
+        def count(durable: Future[None]) -> None:
+            if durable.exception() is None:
+                self._count(decoded, transport, duplicate=ticket.duplicate)
+
+        try:
+            await asyncio.wrap_future(ticket.durable)
+        except asyncio.CancelledError:
+            # The sender has hung up, but the request is being kept all the same.
+            ticket.durable.add_done_callback(count)
+            raise
+        count(ticket.durable)
+
+    def _count(self, decoded: Decoded, transport: str, *, duplicate: bool) -> None:
+        if decoded.rejected:
+            self._metrics.rejected_spans.inc(decoded.rejected)
+        if duplicate:
+            self._metrics.duplicates.labels(transport).inc()
+            return
+        self._metrics.accepted.labels(transport).inc()
+        self._metrics.accepted_spans.inc(decoded.items)
+        self._metrics.accepted_bytes.labels(transport).inc(len(decoded.payload))
+
+    def close(self) -> None:
+        """Let the decoders go."""
+        self._decoders.shutdown()
+
+    def hold(self, size: int) -> None:
+        """Count bytes as held in memory; use `holding`."""
+        if self._held + size > self._config.max_inflight_bytes:
+            raise Refused("memory_full", "too many requests are in flight", retry_after=1.0)
+        self._held += size
+
+    def let_go(self, size: int) -> None:
+        """Count bytes as no longer held; use `holding`."""
+        self._held -= size
+
+
+class Memory:
+    """The memory that one request holds."""
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._size = 0
+
+    def grow(self, size: int) -> None:
+        """Hold more.
+
+        Raises:
+            Refused: all requests together would hold too much.
+        """
+        self._intake.hold(size)
+        self._size += size
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+        self._intake.let_go(self._size)
+        self._size = 0

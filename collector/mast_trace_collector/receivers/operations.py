@@ -1,0 +1,83 @@
+"""What operators ask of a collector over HTTP: is it alive, does it take spans, its metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from mast_trace_collector import telemetry
+from mast_trace_collector.receivers.otlp_http import JSON, respond
+from mast_trace_collector.receivers.request_error import Unauthenticated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace_collector.receivers.intake import Intake
+    from mast_trace_collector.receivers.otlp_http import ASGIApp, Message, Receive, Send
+
+_TEXT = "text/plain; charset=utf-8"
+_NOT_RECEIVED = {
+    "/v1/logs": "this collector does not receive logs",
+    "/v1/metrics": "this collector does not receive metrics; switch the metrics exporter off "
+    "(OTEL_METRICS_EXPORTER=none)",
+}
+
+
+class Operations:
+    """``/healthz``, ``/readyz`` and ``/metrics``; hands every other path on.
+
+    Args:
+        metrics: what ``/metrics`` shows.
+        intake: where keys are checked; with keys, ``/metrics`` needs one too.
+        readiness: the answer of ``/readyz``; its "ready" decides the status.
+        other: the application for all other paths, if there is one.
+    """
+
+    def __init__(
+        self,
+        metrics: telemetry.CollectorMetrics,
+        intake: Intake,
+        readiness: Callable[[], dict[str, Any]],
+        other: ASGIApp | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._intake = intake
+        self._readiness = readiness
+        self._other = other
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        path = scope["path"]
+        if path == "/healthz":
+            await respond(send, 200, _TEXT, b"ok\n")
+        elif path == "/readyz":
+            state = self._readiness()
+            await respond(send, 200 if state["ready"] else 503, JSON, orjson.dumps(state))
+        elif path == "/metrics":
+            await self._show_metrics(scope, send)
+        elif path in _NOT_RECEIVED:
+            await _not_found(send, _NOT_RECEIVED[path])
+        elif self._other is not None:
+            await self._other(scope, receive, send)
+        else:
+            await _not_found(send, "OTLP is received at /v1/traces")
+
+    async def _show_metrics(self, scope: Message, send: Send) -> None:
+        headers = dict(scope["headers"])
+        try:
+            self._intake.authenticate(headers.get(b"authorization", b"").decode("latin-1"))
+        except Unauthenticated as error:
+            content = orjson.dumps({"message": str(error)})
+            await respond(send, 401, JSON, content, (b"www-authenticate", b"Bearer"))
+            return
+        # In a thread: what others have registered there may ask the database.
+        text = await asyncio.to_thread(self._metrics.exposition)
+        await respond(send, 200, telemetry.CONTENT_TYPE, text)
+
+
+async def _not_found(send: Send, message: str) -> None:
+    await respond(send, 404, JSON, orjson.dumps({"message": message}))

@@ -1,0 +1,179 @@
+"""OTLP over gRPC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.receivers.request_error import RequestError, TooLarge, Unauthenticated
+from mast_trace_collector.receivers.signals import LOGS, METRICS_SERVICE, TRACES
+from mast_trace_collector.spool import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.receivers.intake import Intake
+    from mast_trace_collector.receivers.signals import Signal
+    from mast_trace_collector.telemetry import CollectorMetrics
+
+_TRANSPORT = "grpc"
+_STOP_SECONDS = 10
+_MAX_CONCURRENT = 128
+_DETAILS = "grpc-status-details-bin"
+
+
+class OTLPGRPCReceiver:
+    """Serves the export services of the accepted signals; the others are unimplemented.
+
+    Args:
+        intake: takes the requests.
+        config: address and limits.
+        metrics: counters.
+    """
+
+    def __init__(self, intake: Intake, config: CollectorConfig, metrics: CollectorMetrics) -> None:
+        self._intake = intake
+        self._config = config
+        self._metrics = metrics
+        self._server: grpc.aio.Server | None = None
+        self.address = ""
+
+    async def start(self) -> None:
+        """Listen; `address` then holds host and port.
+
+        Raises:
+            ConfigurationError: the address cannot be listened on.
+        """
+        config = self._config
+        server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", config.max_body_bytes),
+                # Otherwise a second collector would silently share the port.
+                ("grpc.so_reuseport", 0),
+                ("grpc.http2.max_ping_strikes", 0),
+                ("grpc.keepalive_permit_without_calls", 1),
+            ],
+            maximum_concurrent_rpcs=_MAX_CONCURRENT,
+        )
+        server.add_generic_rpc_handlers(tuple(self._services()))
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        try:
+            port = self._bind(server, f"{host}:{config.grpc_port}")
+        except RuntimeError as error:
+            raise ConfigurationError(
+                f"cannot listen on {host}:{config.grpc_port}: {error}"
+            ) from error
+        await server.start()
+        self._server = server
+        self.address = f"{host}:{port}"
+
+    def _bind(self, server: grpc.aio.Server, address: str) -> int:
+        cert, key = self._config.tls_cert_file, self._config.tls_key_file
+        if cert is None or key is None:
+            return int(server.add_insecure_port(address))
+        return int(server.add_secure_port(address, _credentials(cert, key)))
+
+    def _services(self) -> list[grpc.GenericRpcHandler[Any, Any]]:
+        accepted = self._intake.signals
+        handlers = [
+            _service(signal.service, self._exporter(signal))
+            for signal in (TRACES, LOGS)
+            if signal in accepted
+        ]
+        handlers += [
+            _service(signal.service, _unimplemented(signal.name))
+            for signal in (TRACES, LOGS)
+            if signal not in accepted
+        ]
+        return [*handlers, _service(METRICS_SERVICE, _unimplemented("metrics"))]
+
+    def _exporter(self, signal: Signal) -> Callable[[bytes, Any], Awaitable[bytes]]:
+        async def export(body: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+            self._metrics.received.labels(_TRANSPORT).inc()
+            try:
+                answer: bytes = await self._take(body, context, signal)
+            except RequestError as error:
+                self._refused(error.reason)
+                await context.abort(_code(error), str(error))
+            except Refused as error:
+                self._refused(error.reason)
+                await _refuse(context, error)
+            return answer
+
+        return export
+
+    async def _take(
+        self, body: bytes, context: grpc.aio.ServicerContext[Any, Any], signal: Signal
+    ) -> Any:
+        metadata = dict(context.invocation_metadata() or ())
+        authorization = metadata.get("authorization", "")
+        project = self._intake.authenticate(
+            authorization if isinstance(authorization, str) else authorization.decode("latin-1")
+        )
+        with self._intake.holding() as memory:
+            memory.grow(len(body))
+            answer = await self._intake.take(
+                body, signal, memory, transport=_TRANSPORT, project=project
+            )
+        return answer.SerializeToString()
+
+    def _refused(self, reason: str) -> None:
+        self._metrics.refused.labels(_TRANSPORT, reason).inc()
+
+    async def stop(self) -> None:
+        """Take no more calls, finish those in flight; safe to call twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(_STOP_SECONDS)
+
+
+def _credentials(cert: Path, key: Path) -> grpc.ServerCredentials:
+    try:
+        return grpc.ssl_server_credentials([(key.read_bytes(), cert.read_bytes())])
+    except OSError as error:
+        raise ConfigurationError(f"cannot use the TLS certificate: {error}") from error
+
+
+def _service(
+    name: str, export: Callable[[bytes, Any], Awaitable[bytes]]
+) -> grpc.GenericRpcHandler[Any, Any]:
+    # No serializers: the sender's own bytes go to the spool.
+    handler = grpc.unary_unary_rpc_method_handler(export)
+    return grpc.method_handlers_generic_handler(name, {"Export": handler})
+
+
+def _unimplemented(signal: str) -> Callable[[bytes, Any], Awaitable[bytes]]:
+    async def refuse(_: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+        await context.abort(
+            grpc.StatusCode.UNIMPLEMENTED, f"this collector does not receive {signal}"
+        )
+        return b""
+
+    return refuse
+
+
+def _code(error: RequestError) -> grpc.StatusCode:
+    if isinstance(error, Unauthenticated):
+        return grpc.StatusCode.UNAUTHENTICATED
+    if isinstance(error, TooLarge):
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+    return grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def _refuse(context: grpc.aio.ServicerContext[Any, Any], error: Refused) -> None:
+    """Tell the sender to come again, and when."""
+    when = RetryInfo()
+    when.retry_delay.FromMilliseconds(int(error.retry_after * 1000))
+    detail = AnyMessage()
+    detail.Pack(when)
+    code = grpc.StatusCode.UNAVAILABLE
+    status = Status(code=code.value[0], message=str(error), details=[detail])
+    await context.abort(code, str(error), ((_DETAILS, status.SerializeToString()),))

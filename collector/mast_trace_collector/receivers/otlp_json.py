@@ -1,0 +1,157 @@
+"""OTLP/JSON -> protobuf messages.
+
+OTLP's JSON is that of protobuf with exceptions (ids in hexadecimal), and senders take liberties
+with it (ids in base64, enums by name, snake_case names), all of which are understood here. The
+conversion is driven by the message descriptors and hands whole dictionaries to the protobuf
+library, which is several times faster than `google.protobuf.json_format`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from google.protobuf.descriptor import FieldDescriptor
+
+from mast_trace_collector.receivers.request_error import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.protobuf.descriptor import Descriptor, EnumDescriptor
+
+    from mast_trace_collector.receivers.signals import Signal
+
+_ID_LENGTHS = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
+_FLOATS = {FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT}
+_INTEGERS = {
+    FieldDescriptor.CPPTYPE_INT32,
+    FieldDescriptor.CPPTYPE_INT64,
+    FieldDescriptor.CPPTYPE_UINT32,
+    FieldDescriptor.CPPTYPE_UINT64,
+}
+
+
+def parse_json(body: bytes, signal: Signal, max_nesting: int) -> Any:
+    """Read an export request.
+
+    Unknown fields are ignored, as OTLP asks; unknown attributes are attributes and are kept.
+
+    Raises:
+        RequestError: the body is no JSON, or not of the request's shape.
+    """
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RequestError(f"the body is no JSON: {error}") from error
+    try:
+        fields = _Reader(max_nesting).message(document, _descriptor(signal), 0)
+        return signal.request(**fields)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RequestError(f"the body is no OTLP {signal.name} request: {error}") from error
+
+
+def _descriptor(signal: Signal) -> Descriptor:
+    descriptor: Any = signal.request.DESCRIPTOR
+    return descriptor  # type: ignore[no-any-return]
+
+
+class _Reader:
+    """Converts one document; carries the bound of its depth."""
+
+    def __init__(self, max_nesting: int) -> None:
+        self._max_nesting = max_nesting
+
+    def message(self, value: Any, descriptor: Descriptor, depth: int) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise TypeError(f"{descriptor.name} must be an object")
+        if descriptor.name == "AnyValue":
+            depth += 1
+            if depth > self._max_nesting:
+                raise ValueError(f"values are nested deeper than {self._max_nesting}")
+        known = _fields(descriptor)
+        out: dict[str, Any] = {}
+        for key, given in value.items():
+            field = known.get(key)
+            if field is None or given is None:
+                continue
+            name, convert, inner, repeated = field
+            if not repeated:
+                out[name] = convert(self, given, inner, depth)
+            elif isinstance(given, list):
+                out[name] = [convert(self, element, inner, depth) for element in given]
+            else:
+                raise TypeError(f"{key} must be an array")
+        return out
+
+    def plain(self, value: Any, kind: type, _: int) -> Any:
+        if type(value) is not kind:
+            raise TypeError(f"a {kind.__name__} is expected, not a {type(value).__name__}")
+        return value
+
+    def integer(self, value: Any, _: Any, __: int) -> int:
+        if isinstance(value, bool):
+            raise TypeError("a boolean is no integer")
+        if isinstance(value, float) and not value.is_integer():
+            raise ValueError(f"{value} is no integer")
+        return int(value)
+
+    def number(self, value: Any, _: Any, __: int) -> float:
+        if isinstance(value, bool):
+            raise TypeError("a boolean is no number")
+        return float(value)
+
+    def enumeration(self, value: Any, descriptor: EnumDescriptor, _: int) -> int:
+        if isinstance(value, str) and value in descriptor.values_by_name:
+            return int(descriptor.values_by_name[value].number)
+        return self.integer(value, None, 0)
+
+    def binary(self, value: Any, _: Any, __: int) -> bytes:
+        if not isinstance(value, str):
+            raise TypeError("bytes must be a base64 string")
+        # Both alphabets, with or without padding.
+        text = value.replace("-", "+").replace("_", "/").rstrip("=")
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+
+    def identity(self, value: Any, length: int, _: int) -> bytes:
+        if not isinstance(value, str):
+            raise TypeError("an id must be a hexadecimal string")
+        try:
+            return binascii.unhexlify(value)
+        except (binascii.Error, ValueError):
+            data = self.binary(value, None, 0)
+        if len(data) != length:
+            raise ValueError("an id is neither hexadecimal nor base64")
+        return data
+
+
+# Name of the field, how to convert its value, what the conversion needs to know, repeated.
+_Field = tuple[str, "Callable[[_Reader, Any, Any, int], Any]", Any, bool]
+
+
+@cache  # one entry for each message type of OTLP
+def _fields(descriptor: Descriptor) -> dict[str, _Field]:
+    fields: dict[str, _Field] = {}
+    for field in descriptor.fields:
+        entry: _Field
+        repeated = field.default_value == []
+        if field.message_type is not None:
+            entry = (field.name, _Reader.message, field.message_type, repeated)
+        elif field.enum_type is not None:
+            entry = (field.name, _Reader.enumeration, field.enum_type, repeated)
+        elif field.name in _ID_LENGTHS:
+            entry = (field.name, _Reader.identity, _ID_LENGTHS[field.name], repeated)
+        elif field.type == FieldDescriptor.TYPE_BYTES:
+            entry = (field.name, _Reader.binary, None, repeated)
+        elif field.cpp_type in _INTEGERS:
+            entry = (field.name, _Reader.integer, None, repeated)
+        elif field.cpp_type in _FLOATS:
+            entry = (field.name, _Reader.number, None, repeated)
+        else:
+            kind = bool if field.type == FieldDescriptor.TYPE_BOOL else str
+            entry = (field.name, _Reader.plain, kind, repeated)
+        fields[field.name] = fields[field.json_name] = entry
+    return fields

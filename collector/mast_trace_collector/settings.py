@@ -1,0 +1,147 @@
+"""Settings that say where each of their values came from."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import PrivateAttr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from mast_trace.exceptions import ConfigurationError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_PASSWORD_IN_URL = re.compile(r"(?<=//)([^/@:]*):[^/@]*(?=@)")
+_PREFIX = "MAST_TRACE_"
+
+
+@dataclass(frozen=True)
+class EffectiveSetting:
+    """One setting as it is in force.
+
+    Attributes:
+        name: the key in the configuration file.
+        value: what is in force, with passwords masked.
+        origin: "default", "argument", the environment variable or the file it came from.
+        variable: the environment variable that would set it.
+        meaning: what it does.
+    """
+
+    name: str
+    value: str
+    origin: str
+    variable: str
+    meaning: str
+
+
+class Settings(BaseSettings):
+    """Base of each process's settings: arguments, then environment, then file, then defaults.
+
+    A sub-class names its table in the configuration file and declares its fields; each field's
+    description is its only documentation.
+    """
+
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", env_ignore_empty=True)
+
+    table: ClassVar[str]
+
+    # Annotations of private attributes are read by pydantic when the class is made.
+    _file: Path | None = PrivateAttr(default=None)
+    _from_file: frozenset[str] = PrivateAttr(default=frozenset())
+    _arguments: frozenset[str] = PrivateAttr(default=frozenset())
+
+    @classmethod
+    def load(cls, file: Path | None = None, **arguments: Any) -> Self:
+        """Read the settings.
+
+        Args:
+            file: a TOML file whose table of this name holds settings; other tables are left alone.
+            **arguments: settings given on the command line; None means not given.
+
+        Raises:
+            ConfigurationError: the file cannot be read, or a setting is unknown or unusable.
+        """
+        given = {name: value for name, value in arguments.items() if value is not None}
+        written = {} if file is None else cls._read(file)
+        filed = {
+            name: value
+            for name, value in written.items()
+            if name not in given and not os.environ.get(variable_of(name))
+        }
+        try:
+            settings = cls(**filed, **given)
+        except ValidationError as error:
+            raise ConfigurationError(_explain(error, file, frozenset(filed))) from None
+        settings._file = file
+        settings._from_file = frozenset(filed)
+        settings._arguments = frozenset(given)
+        return settings
+
+    @classmethod
+    def _read(cls, file: Path) -> dict[str, Any]:
+        try:
+            table = tomllib.loads(file.read_text(encoding="utf-8")).get(cls.table, {})
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"{file}: cannot be read as TOML: {error}") from error
+        if not isinstance(table, dict):
+            raise ConfigurationError(f"{file}: [{cls.table}] is no table")
+        for name in table:
+            if name not in cls.model_fields:
+                close = difflib.get_close_matches(name, cls.model_fields, n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise ConfigurationError(f"{file}: [{cls.table}] has no setting {name}{hint}")
+        return table
+
+    def effective(self) -> list[EffectiveSetting]:
+        """Every setting, in the order of declaration, with its value and its origin."""
+        return [
+            EffectiveSetting(
+                name=name,
+                value=masked(str(getattr(self, name))),
+                origin=self._origin(name),
+                variable=variable_of(name),
+                meaning=field.description or "",
+            )
+            for name, field in type(self).model_fields.items()
+        ]
+
+    def _origin(self, name: str) -> str:
+        if name in self._arguments:
+            return "argument"
+        if name in self._from_file:
+            return str(self._file)
+        if os.environ.get(variable_of(name)):
+            return variable_of(name)
+        return "argument" if name in self.model_fields_set else "default"
+
+
+def variable_of(name: str) -> str:
+    """The environment variable that sets the setting of this name."""
+    return _PREFIX + name.upper()
+
+
+def masked(text: str) -> str:
+    """Take the password out of a URL."""
+    return _PASSWORD_IN_URL.sub(r"\1:***", text)
+
+
+def _explain(error: ValidationError, file: Path | None, filed: frozenset[str]) -> str:
+    """Say which setting is wrong and where it was set, without repeating its value."""
+    lines = []
+    for problem in error.errors(include_input=False, include_url=False):
+        name = str(problem["loc"][0]) if problem["loc"] else ""
+        where = f"{file}: {name}" if name in filed else f"{name} ({variable_of(name)})"
+        lines.append(f"{where if name else 'settings'}: {problem['msg']}")
+    return "\n".join(lines)

@@ -1,0 +1,92 @@
+"""The spool's place on disk: who may use the folder, and how much still fits."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import CollectorError
+from mast_trace_collector.spool.refusal import Refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CHECK_SECONDS = 0.2
+
+
+class FolderLock:
+    """Holds a folder for this process; the kernel lets go when the process dies."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._file: int | None = None
+
+    def acquire(self) -> None:
+        """Create the folder and take it.
+
+        Raises:
+            CollectorError: another process has it, or it cannot be used.
+        """
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise CollectorError(f"cannot use the folder {self._directory}: {error}") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(file)
+            raise CollectorError(
+                f"another collector is using the folder {self._directory}"
+            ) from error
+        self._file = file
+
+    def release(self) -> None:
+        """Let others have the folder; safe to call twice."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+class Room:
+    """What the spool takes on disk, against its bounds. Not thread-safe by itself."""
+
+    def __init__(self, directory: Path, max_bytes: int, min_free_bytes: int) -> None:
+        self._directory = directory
+        self._max_bytes = max_bytes
+        self._min_free_bytes = min_free_bytes
+        self._free = 0
+        self._checked = float("-inf")
+        self.used = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes as used."""
+        self.used += size
+        self._free -= size
+
+    def give_back(self, size: int) -> None:
+        """Count bytes as no longer used."""
+        self.used -= size
+
+    def ran_out(self) -> None:
+        """Take the disk for full until it is looked at again: a write has just failed."""
+        self._free = 0
+        self._checked = time.monotonic()
+
+    def check(self, size: int) -> None:
+        """Make sure that so many bytes still fit.
+
+        Raises:
+            Refused: they do not.
+        """
+        if self.used + size > self._max_bytes:
+            raise Refused("spool_full", "too much is waiting for the database")
+        now = time.monotonic()
+        if now - self._checked > _CHECK_SECONDS:
+            self._free = shutil.disk_usage(self._directory).free
+            self._checked = now
+        if self._free - size < self._min_free_bytes:
+            raise Refused("disk_full", "the collector's disk is nearly full")

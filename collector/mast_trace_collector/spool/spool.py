@@ -1,0 +1,344 @@
+"""The spool: takes requests to disk, hands closed segments on, forgets them once stored."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import CollectorError
+from mast_trace_collector.spool.recent import RecentRequests, StoredMarks
+from mast_trace_collector.spool.record import Record
+from mast_trace_collector.spool.refusal import Refused
+from mast_trace_collector.spool.room import FolderLock, Room
+from mast_trace_collector.spool.segment import LOG, Damage, Segment, SegmentWriter, recover
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SpoolLimits:
+    """Bounds of a spool.
+
+    Attributes:
+        max_bytes: on disk and on the way there.
+        min_free_bytes: disk space left to others.
+        segment_bytes: size at which a segment is closed.
+        segment_age: seconds after which an open segment is closed once it is asked for.
+        duplicate_window: recently accepted requests that are remembered.
+    """
+
+    max_bytes: int
+    min_free_bytes: int
+    segment_bytes: int
+    segment_age: float
+    duplicate_window: int
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A request's place in the spool.
+
+    Attributes:
+        durable: done when the request is on disk, or failed with `Refused`.
+        duplicate: the same request was taken before; nothing was written for this one.
+    """
+
+    durable: Future[None]
+    duplicate: bool
+
+
+class Spool:
+    """A durable queue of requests in segments on disk.
+
+    Requests are appended from any thread; one thread of the spool writes all that have gathered
+    and syncs once for all of them. One consumer takes closed segments, oldest first, and commits
+    each when its rows are stored.
+
+    Args:
+        directory: holds the segments; one process at a time may use it.
+        limits: bounds.
+    """
+
+    def __init__(self, directory: Path, limits: SpoolLimits) -> None:
+        self._directory = directory
+        self._limits = limits
+        self._folder_lock = FolderLock(directory)
+        self._marks = StoredMarks(directory, limits.duplicate_window)
+        self._settled: Future[None] = Future()
+        self._settled.set_result(None)
+
+        # The state lock guards this block and is never held during a write.
+        self._lock = threading.Lock()
+        self._arrived = threading.Condition(self._lock)
+        self._ready = threading.Condition(self._lock)
+        self._recent: RecentRequests[Future[None]] = RecentRequests(limits.duplicate_window)
+        self._room = Room(directory, limits.max_bytes, limits.min_free_bytes)
+        self._pending: deque[tuple[Record, Future[None]]] = deque()
+        self._closed: deque[Segment] = deque()
+        self._taken: dict[str, Segment] = {}
+        self._items = 0
+        self._due: float | None = None
+        self._running = False
+
+        # The write lock guards the open segment.
+        self._writing = threading.Lock()
+        self._writer: SegmentWriter | None = None
+        self._opened = 0.0
+        self._sequence = 0
+        self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
+
+    def open(self) -> list[Damage]:
+        """Take up what an earlier process left, and begin to accept requests.
+
+        Returns:
+            Bytes of old segments that can no longer be read, torn tails aside.
+
+        Raises:
+            CollectorError: another process uses the folder, or it cannot be written.
+        """
+        self._folder_lock.acquire()
+        try:
+            damages = self._recover()
+        except OSError as error:
+            self._folder_lock.release()
+            raise CollectorError(f"cannot take up the spool {self._directory}: {error}") from error
+        self._running = True
+        self._thread.start()
+        return damages
+
+    def _recover(self) -> list[Damage]:
+        damages: list[Damage] = []
+        for digest in self._marks.load():
+            self._recent.remember(digest, self._settled)
+        for path in sorted(self._directory.glob(f"*{LOG}")):
+            segment, found = recover(path)
+            self._sequence = max(self._sequence, int(path.stem.partition("-")[0]))
+            for digest in segment.digests:
+                self._recent.remember(digest, self._settled)
+            for damage in found:
+                logger.log(
+                    logging.INFO if damage.torn else logging.ERROR,
+                    "%d bytes at %d of segment %s are no request%s",
+                    *(len(damage.data), damage.offset, damage.segment),
+                    ": an unfinished write, cut off" if damage.torn else "; set aside",
+                )
+            damages += [damage for damage in found if not damage.torn]
+            if segment.name in self._marks or not segment.digests:
+                self._remove(segment)
+            else:
+                self._closed.append(segment)
+                self._room.take(segment.size)
+                self._items += segment.items
+        return damages
+
+    def append(self, payload: bytes, items: int) -> Ticket:
+        """Take a request.
+
+        Raises:
+            Refused: a bound is reached, or the spool is closed.
+        """
+        record = Record.of(payload, items)
+        with self._lock:
+            if not self._running:
+                raise Refused("shutting_down", "the collector is stopping", retry_after=1.0)
+            known = self._recent.get(record.digest)
+            if known is not None:
+                return Ticket(known, duplicate=True)
+            self._room.check(record.size)
+            durable: Future[None] = Future()
+            # From here on no waiter that gives up can cancel it for the others.
+            durable.set_running_or_notify_cancel()
+            self._recent.remember(record.digest, durable)
+            self._pending.append((record, durable))
+            self._room.take(record.size)
+            self._arrived.notify()
+        return Ticket(durable, duplicate=False)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                while not self._pending and self._running:
+                    self._arrived.wait()
+                group, self._pending = self._pending, deque()
+            if not group:
+                return
+            with self._writing:
+                self._commit_group(group)
+
+    def _commit_group(self, group: deque[tuple[Record, Future[None]]]) -> None:
+        while group:
+            try:
+                writer = self._writer or self._open_segment()
+                batch = self._take_batch(group, writer.size)
+                try:
+                    writer.append([record for record, _ in batch])
+                except BaseException:
+                    group.extendleft(reversed(batch))
+                    raise
+            except Exception as error:
+                # After a failed sync the kernel may have dropped what it held for this file, so
+                # what comes next goes into another.
+                logger.error(  # noqa: TRY400
+                    "cannot write to the spool: %r", error, exc_info=not isinstance(error, OSError)
+                )
+                self._close_segment()
+                self._fail(group, error)
+                return
+            self._acknowledge(batch)
+            if writer.size >= self._limits.segment_bytes:
+                self._close_segment()
+
+    def _take_batch(
+        self, group: deque[tuple[Record, Future[None]]], size: int
+    ) -> list[tuple[Record, Future[None]]]:
+        batch = [group.popleft()]
+        size += batch[0][0].size
+        while group and size < self._limits.segment_bytes:
+            batch.append(group.popleft())
+            size += batch[-1][0].size
+        return batch
+
+    def _acknowledge(self, batch: list[tuple[Record, Future[None]]]) -> None:
+        with self._lock:
+            for record, _ in batch:
+                self._items += record.items
+                self._recent.remember(record.digest, self._settled)
+            if self._due is None:
+                self._due = time.monotonic() + self._limits.segment_age
+                self._ready.notify()
+        for _, durable in batch:
+            durable.set_result(None)
+
+    def _fail(self, group: deque[tuple[Record, Future[None]]], error: Exception) -> None:
+        with self._lock:
+            self._room.ran_out()
+            for record, _ in group:
+                self._recent.forget(record.digest)
+                self._room.give_back(record.size)
+        refused = Refused("disk_error", f"the collector cannot write to its disk: {error}")
+        for _, durable in group:
+            durable.set_exception(refused)
+
+    def _open_segment(self) -> SegmentWriter:
+        # The random half makes the name, the rows' deduplication token, unique for ever.
+        name = f"{self._sequence + 1:012d}-{uuid.uuid4().hex[:16]}"
+        self._writer = SegmentWriter(self._directory / f"{name}{LOG}")
+        self._sequence += 1
+        self._opened = time.time()
+        return self._writer
+
+    def _close_segment(self) -> None:
+        if self._writer is None:
+            return
+        segment = self._writer.close(self._opened)
+        self._writer = None
+        if not segment.digests:
+            segment.path.unlink(missing_ok=True)
+            return
+        with self._lock:
+            self._due = None
+            self._closed.append(segment)
+            self._ready.notify()
+
+    def next_segment(self, timeout: float) -> Segment | None:
+        """Wait for the oldest closed segment and take it.
+
+        An open segment is closed for the purpose once it is old enough, so segments grow while
+        the consumer is busy and stay small while it waits.
+
+        Args:
+            timeout: seconds to wait at most.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            with self._lock:
+                if self._closed:
+                    segment = self._closed.popleft()
+                    self._taken[segment.name] = segment
+                    return segment
+                now = time.monotonic()
+                due = self._due
+                if due is None or due > now:
+                    if now >= deadline or not self._running:
+                        return None
+                    self._ready.wait(min(deadline, due or deadline) - now)
+                    continue
+            self.seal()
+
+    def seal(self) -> None:
+        """Close the open segment, whatever its age."""
+        with self._writing:
+            self._close_segment()
+
+    def give_back(self, segment: Segment) -> None:
+        """Put a segment that cannot be stored now behind all others, the open one included."""
+        self.seal()
+        with self._lock:
+            del self._taken[segment.name]
+            self._closed.append(segment)
+
+    def commit(self, segment: Segment) -> None:
+        """Remove a segment whose rows are durable in the database."""
+        self._remove(segment)
+        with self._lock:
+            del self._taken[segment.name]
+            self._room.give_back(segment.size)
+            self._items -= segment.items
+
+    def _remove(self, segment: Segment) -> None:
+        if segment.digests:
+            self._marks.write(segment.name, segment.digests)
+        segment.path.unlink(missing_ok=True)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes that are not stored yet."""
+        return self._room.used
+
+    @property
+    def waiting_items(self) -> int:
+        """Durable spans that are not stored yet."""
+        return self._items
+
+    def oldest_age(self) -> float:
+        """Seconds since the oldest request that waits arrived; 0 when none does."""
+        with self._lock:
+            created = [segment.created for segment in (*self._taken.values(), *self._closed)]
+            if self._due is not None:
+                created.append(self._opened)
+        return max(0.0, time.time() - min(created)) if created else 0.0
+
+    def check(self) -> None:
+        """Make sure that a small request would be taken now.
+
+        Raises:
+            Refused: it would not, and why.
+        """
+        with self._lock:
+            if not self._running:
+                raise Refused("shutting_down", "the collector is not running", retry_after=1.0)
+            self._room.check(0)
+
+    def close(self) -> None:
+        """Finish what is being written and take no more; segments can still be taken."""
+        with self._lock:
+            if not self._running:
+                return
+            self._running = False
+            self._arrived.notify()
+            self._ready.notify()
+        self._thread.join()
+        self.seal()
+
+    def release(self) -> None:
+        """Let another process use the folder; safe to call twice."""
+        self._folder_lock.release()

@@ -1,0 +1,149 @@
+"""Connections to ClickHouse, lent to one caller at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace_collector.storage.embedded import holder, write_engine_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clickhouse_connect.driver.client import Client
+
+    from mast_trace_collector.storage.address import Address
+
+_ADVICE = {
+    60: "the table is missing: run `mast-trace migrate`",
+    81: "the database is missing: run `mast-trace migrate`",
+    241: "the query needs more memory than the limit allows: narrow its time range, or raise the limit",
+    252: "too many parts wait for a merge: inserts are too small or the disk is too slow",
+    243: "the disk is full: free space or lower the retention",
+    516: "user or password is wrong",
+    497: "the user lacks a right that this needs",
+}
+
+
+class Clients:
+    """Clients that are open and idle; a thread that finds none opens one."""
+
+    def __init__(self, address: Address, *, memory_limit: int, **options: Any) -> None:
+        self._address = address
+        self._options = options
+        self._memory_limit = memory_limit
+        self._config: Path | None = None
+        self._idle: list[Client] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextlib.contextmanager
+    def borrow(self) -> Iterator[Client]:
+        """Lend a client; what it raises becomes a `StorageError` that says what to do."""
+        from clickhouse_connect.driver.exceptions import ClickHouseError
+
+        client = self._take()
+        try:
+            yield client
+        except ClickHouseError as error:
+            raise StorageError(self._explain(error)) from error
+        finally:
+            self._give_back(client)
+
+    def close(self) -> None:
+        """Close the idle clients now and lent ones when they come back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for client in idle:
+            client.close()
+        if self._config is not None:
+            self._config.unlink(missing_ok=True)
+
+    def _take(self) -> Client:
+        with self._lock:
+            if self._closed:
+                raise StorageError(f"the store {self._address.label} has been closed")
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _give_back(self, client: Client) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(client)
+                return
+        client.close()
+
+    def _connect(self) -> Client:
+        from clickhouse_connect.driver.exceptions import ClickHouseError
+
+        try:
+            client = self._connect_embedded() if self._address.path else self._connect_server()
+        except ClickHouseError as error:
+            raise StorageError(self._explain(error)) from error
+        client.database = self._address.database
+        return client
+
+    def _connect_embedded(self) -> Client:
+        import clickhouse_connect
+
+        with self._lock:
+            if self._config is None:
+                Path(self._address.path).mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._config = write_engine_config(self._memory_limit)
+        try:
+            return clickhouse_connect.get_client(
+                interface="chdb",
+                path=self._address.path,
+                chdb_options={"config-file": str(self._config)},
+                settings=self._options["settings"],
+                tz_mode="aware",
+            )
+        except ImportError as error:
+            raise ConfigurationError(
+                "the embedded engine is not installed: pip install 'mast-trace[embedded]', "
+                "or name a ClickHouse server by http://host:8123"
+            ) from error
+
+    def _connect_server(self) -> Client:
+        import clickhouse_connect
+
+        return clickhouse_connect.get_client(
+            dsn=self._address.dsn,
+            settings=self._options["settings"],
+            connect_timeout=max(1, round(self._options["connect_timeout"])),
+            send_receive_timeout=max(1, round(self._options["timeout"])),
+            # A session would serialise the threads that share it.
+            autogenerate_session_id=False,
+            client_name="mast-trace",
+            tz_mode="aware",
+        )
+
+    def _explain(self, error: Exception) -> str:
+        text = str(error)
+        label = self._address.label
+        if "Unable to open the chdb engine" in text:
+            if "different path" in text:
+                return (
+                    f"cannot open {label}: this process has another folder open already, and the "
+                    "embedded engine serves one folder per process; close the other store first"
+                )
+            if taken := holder(self._address.path):
+                return (
+                    f"cannot open {label}: {taken} is using this folder; it is another `mast-trace "
+                    "up`: stop it, or reach its data through the ClickHouse address that it printed"
+                )
+        advice = _ADVICE.get(getattr(error, "code", None) or 0, "")
+        if not advice and not self._address.path and _unreachable(error):
+            advice = "the server does not answer: is it running, and is this its HTTP address?"
+        return f"{label}: {text.strip()}" + (f" ({advice})" if advice else "")
+
+
+def _unreachable(error: Exception) -> bool:
+    from clickhouse_connect.driver.exceptions import OperationalError
+
+    return isinstance(error, OperationalError) and getattr(error, "code", None) is None

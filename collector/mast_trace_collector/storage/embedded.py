@@ -1,0 +1,65 @@
+"""Opens the embedded engine: its limits, and what to say when its folder is taken."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import tempfile
+from pathlib import Path
+
+MIB = 1024 * 1024
+DEFAULT_MEMORY_LIMIT = 1024 * MIB
+
+_CONFIG = """<clickhouse>
+    <timezone>UTC</timezone>
+    <max_server_memory_usage>{memory}</max_server_memory_usage>
+    <mark_cache_size>{mark_cache}</mark_cache_size>
+    <uncompressed_cache_size>0</uncompressed_cache_size>
+    <query_condition_cache_size>{small_cache}</query_condition_cache_size>
+    <primary_index_cache_size>{small_cache}</primary_index_cache_size>
+    <mmap_cache_size>64</mmap_cache_size>
+    <background_pool_size>2</background_pool_size>
+    <background_merges_mutations_concurrency_ratio>1</background_merges_mutations_concurrency_ratio>
+    <background_schedule_pool_size>4</background_schedule_pool_size>
+    <background_move_pool_size>1</background_move_pool_size>
+    <background_fetches_pool_size>1</background_fetches_pool_size>
+    <background_common_pool_size>2</background_common_pool_size>
+    <merge_tree>
+        <max_bytes_to_merge_at_max_space_in_pool>{largest_merge}</max_bytes_to_merge_at_max_space_in_pool>
+        <number_of_free_entries_in_pool_to_lower_max_size_of_merge>1</number_of_free_entries_in_pool_to_lower_max_size_of_merge>
+        <number_of_free_entries_in_pool_to_execute_mutation>1</number_of_free_entries_in_pool_to_execute_mutation>
+        <number_of_free_entries_in_pool_to_execute_optimize_entire_partition>1</number_of_free_entries_in_pool_to_execute_optimize_entire_partition>
+        <merge_max_block_size_bytes>{merge_block}</merge_max_block_size_bytes>
+    </merge_tree>
+</clickhouse>
+"""
+
+
+def write_engine_config(memory_limit: int) -> Path:
+    """Write the engine's start-up file: its own defaults are those of a large server."""
+    text = _CONFIG.format(
+        memory=memory_limit,
+        mark_cache=max(memory_limit // 16, 8 * MIB),
+        small_cache=max(memory_limit // 64, 4 * MIB),
+        merge_block=4 * MIB,
+        largest_merge=10 * 1024 * MIB,
+    )
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="mast-trace-", suffix=".xml", delete=False
+    ) as file:
+        file.write(text)
+    return Path(file.name)
+
+
+def holder(path: str) -> str | None:
+    """Say which process holds the engine's folder; None if none does."""
+    status = Path(path, "status")
+    try:
+        with status.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        found = re.search(r"PID: (\d+)", status.read_text(errors="replace"))
+        return f"process {found[1]}" if found else "another process"
+    except OSError:
+        return None
+    return None

@@ -1,0 +1,41 @@
+"""SQL for what a span says in any of the supported vocabularies.
+
+Generated from `mast_trace.vocabulary`, so that the typed columns and `Trajectory` read alike.
+"""
+
+from __future__ import annotations
+
+from mast_trace import vocabulary
+
+
+def literal(text: str) -> str:
+    """Quote ``text`` for SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def field(name: str) -> str:
+    """Return the first attribute that spells ``name`` and is not empty; else the empty string."""
+    values = [f"SpanAttributes[{literal(key)}]" for key in vocabulary.SPELLINGS[name]]
+    if len(values) == 1:
+        return values[0]
+    *first, last = values
+    tests = ", ".join(f"{value} != '', {value}" for value in first)
+    return f"multiIf({tests}, {last})"
+
+
+def operation() -> str:
+    """Return the span's operation in our words."""
+    foreign = ", ".join(literal(word) for word in vocabulary.OPERATIONS)
+    ours = ", ".join(literal(word) for word in vocabulary.OPERATIONS.values())
+    value = field("operation")
+    return f"transform({value}, [{foreign}], [{ours}], {value})"
+
+
+def strings(name: str) -> str:
+    """Return a string array that is kept as JSON text; text that is no JSON array is its one item."""
+    value = field(name)
+    return (
+        f"multiIf({value} = '', [], JSONType({value}) = 'Array', "
+        f"JSONExtract({value}, 'Array(String)'), [{value}])"
+    )

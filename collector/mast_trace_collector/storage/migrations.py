@@ -1,0 +1,142 @@
+"""Versioned, forward-only changes of the schema.
+
+Each file under ``schema/`` is one version. Its statements may be run again without harm, so any
+number of processes may migrate one database at once; a version is written down when it is through.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
+from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.store import error_code
+from mast_trace_collector.storage.templates import SchemaOptions, fill
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage.store import Store
+
+_UNKNOWN_TABLE = 60
+_UNKNOWN_DATABASE = 81
+_RECORD = "INSERT INTO {database}.mast_schema_migrations (Version, Name) VALUES ({version}, {name})"
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One version of the schema; version 0 is the table that the versions are written in."""
+
+    version: int
+    name: str
+    template: str
+
+    def statements(self, options: SchemaOptions) -> list[str]:
+        """Return its SQL under ``options``."""
+        text = "\n".join(
+            line for line in self.template.splitlines() if not line.lstrip().startswith("--")
+        )
+        filled = [fill(part, options) for part in re.split(r";[ \t]*(?:\n|$)", text)]
+        return [statement for statement in filled if statement]
+
+    def record(self, options: SchemaOptions) -> str:
+        """Return the SQL that writes the version down."""
+        return fill(_RECORD, options, version=str(self.version), name=literal(self.name))
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Return all versions, the oldest first."""
+    found = []
+    for file in (resources.files("mast_trace_collector.storage") / "schema").iterdir():
+        number, _, rest = file.name.partition("_")
+        if file.name.endswith(".sql"):
+            found.append(Migration(int(number), rest.removesuffix(".sql"), file.read_text("utf-8")))
+    return tuple(sorted(found, key=lambda migration: migration.version))
+
+
+def render(options: SchemaOptions) -> list[str]:
+    """Return every statement that `migrate` runs on an empty database."""
+    foundation, *versions = migrations()
+    statements = foundation.statements(options)
+    for migration in versions:
+        statements += [*migration.statements(options), migration.record(options)]
+    return statements
+
+
+def migrate(store: Store, options: SchemaOptions | None = None) -> list[int]:
+    """Bring the database up to this version of mast-trace; return the versions that were new.
+
+    Raises:
+        ConfigurationError: ``options`` are for another database than the store's.
+        SchemaMismatch: the database was made by a newer mast-trace.
+        StorageError: the database refused a statement.
+    """
+    options = options or SchemaOptions(database=store.database)
+    if options.database != store.database:
+        raise ConfigurationError(
+            f"the store is opened on database {store.database!r}, not {options.database!r}"
+        )
+    foundation, *versions = migrations()
+    for statement in foundation.statements(options):
+        store.command(statement, use_database=False)
+    applied = _applied(store, options)
+    _refuse_newer(applied)
+    new = [migration for migration in versions if migration.version not in applied]
+    for migration in new:
+        for statement in [*migration.statements(options), migration.record(options)]:
+            store.command(statement)
+    return [migration.version for migration in new]
+
+
+def backfill_runs(store: Store) -> None:
+    """Make the runs of spans that were stored before there was a table of runs.
+
+    For a database that a stock collector filled; in a cluster, on a node of each shard. Runs that
+    are known already stay as they are.
+    """
+    (view,) = store.query(
+        "SELECT as_select FROM system.tables "
+        "WHERE database = {database:String} AND name = 'mast_run_states_mv'",
+        {"database": store.database},
+    )
+    columns = ", ".join(name for name, _ in store.describe(view["as_select"]))
+    store.command(f"INSERT INTO mast_run_states ({columns}) {view['as_select']}")
+
+
+def check_schema(store: Store) -> None:
+    """Check that the database has exactly the tables that this version of mast-trace expects.
+
+    Raises:
+        SchemaMismatch: it has older or newer ones, or none.
+    """
+    applied = _applied(store, SchemaOptions(database=store.database))
+    _refuse_newer(applied)
+    newest = migrations()[-1].version
+    if max(applied, default=0) < newest:
+        raise SchemaMismatch(
+            f"{store.url}: the schema is at version {max(applied, default=0)}, this mast-trace "
+            f"needs version {newest}: run `mast-trace migrate`"
+        )
+
+
+def _refuse_newer(applied: set[int]) -> None:
+    newest = migrations()[-1].version
+    if max(applied, default=0) > newest:
+        raise SchemaMismatch(
+            f"the database's schema is at version {max(applied)}, newer than the {newest} of this "
+            "mast-trace: upgrade mast-trace (schemas are never taken back)"
+        )
+
+
+def _applied(store: Store, options: SchemaOptions) -> set[int]:
+    sql = fill("SELECT DISTINCT Version FROM {database}.mast_schema_migrations", options)
+    try:
+        rows = store.query(sql)
+    except StorageError as error:
+        if error_code(error) in {_UNKNOWN_TABLE, _UNKNOWN_DATABASE}:
+            return set()
+        raise
+    return {int(row["Version"]) for row in rows}

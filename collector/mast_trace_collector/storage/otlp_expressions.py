@@ -1,0 +1,74 @@
+"""SQL over OTLP messages that ClickHouse has parsed: the same rules as `otlp_values`, in SQL."""
+
+from __future__ import annotations
+
+_KIND = (
+    "Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, "
+    "'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7)"
+)
+# The column named after the oneof tells which member was sent.
+_SCALARS = (
+    f"value {_KIND}, string_value String, bool_value Bool, int_value Int64, "
+    "double_value Float64, bytes_value String, kvlist_value String"
+)
+
+KEY_VALUES = (
+    f"Array(Tuple(key String, value Tuple({_SCALARS}, "
+    f"array_value Tuple(values Array(Tuple({_SCALARS}, array_value String))))))"
+)
+"""The type of a list of attributes."""
+
+
+def attributes_map(attributes: str) -> str:
+    """Return attributes as Map(String, String)."""
+    return f"mapFromArrays(({attributes}).key, arrayMap(v -> {_TEXT}, ({attributes}).value))"
+
+
+def is_nested(attributes: str) -> str:
+    """Tell whether one of the attributes is a value that `attributes_map` cannot render.
+
+    Those are maps, lists in lists, bytes in lists, and what JSON writers write differently in
+    lists: very large and very small numbers, and rare control characters.
+    """
+    return (
+        "arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> "
+        "i.value IN ('array_value', 'kvlist_value', 'bytes_value') "
+        r"OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') "
+        "OR (i.value = 'double_value' AND i.double_value != 0 "
+        "AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), "
+        f"({attributes}).value)"
+    )
+
+
+def hex_id(data: str) -> str:
+    """Return an id in hexadecimal; the all-zero id is no id."""
+    return f"if(replaceAll({data}, '\\0', '') = '', '', lower(hex({data})))"
+
+
+def time(nanoseconds: str) -> str:
+    """Return nanoseconds as the integer that DateTime64(9) can hold."""
+    return f"toInt64(least({nanoseconds}, 9223372036854775807))"
+
+
+_BOOL = "if({0}.bool_value, 'true', 'false')"
+_DOUBLE = (
+    "multiIf(isNaN(v.double_value), 'json: unsupported value: NaN', isInfinite(v.double_value), "
+    "concat('json: unsupported value: ', if(v.double_value > 0, '+', '-'), 'Inf'), "
+    r"replaceRegexpOne(toString(v.double_value), 'e(\\d)', 'e+\\1'))"
+)
+_ITEM = (
+    "multiIf(i.value = 'string_value', toJSONString(i.string_value), "
+    "i.value = 'int_value', toString(i.int_value), "
+    f"i.value = 'bool_value', {_BOOL.format('i')}, "
+    # Adding 0 takes the sign from -0, which is no number of JSON to some writers.
+    "i.value = 'double_value', toString(i.double_value + 0), 'null')"
+)
+_LIST = f"concat('[', arrayStringConcat(arrayMap(i -> {_ITEM}, v.array_value.values), ','), ']')"
+_TEXT = (
+    "multiIf(v.value = 'string_value', v.string_value, "
+    "v.value = 'int_value', toString(v.int_value), "
+    f"v.value = 'array_value', {_LIST}, "
+    f"v.value = 'bool_value', {_BOOL.format('v')}, "
+    f"v.value = 'double_value', {_DOUBLE}, "
+    "v.value = 'bytes_value', base64Encode(v.bytes_value), '')"
+)

@@ -1,0 +1,101 @@
+"""Hands OTLP requests to ClickHouse unparsed; see ``schema/004_mast_otlp_inlet.sql``."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.store import (
+    PERMANENT,
+    WRITE_SETTINGS,
+    deduplication,
+    error_code,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_collector.storage.store import Store
+
+_TABLE = "mast_otlp_inlet"
+_PROJECT_TAG = bytes([0xC2, 0x3E])
+"""Field 1000, length-delimited: ``mast_project`` of ``schema/otlp.proto``."""
+_UNABLE = frozenset({48, 60, 73, 115})
+"""Not supported, no such table, format or setting: this database cannot parse OTLP at all."""
+
+
+class Inlet:
+    """Writes requests of which ClickHouse does the parsing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._able = True
+
+    def write(self, requests: Sequence[bytes], projects: Sequence[str | None], token: str) -> bool:
+        """Store every span of ``requests``; return False if ClickHouse cannot read them.
+
+        Then nothing has been stored. A batch is one block, so a value that cannot be rendered
+        stops it as a whole.
+
+        Raises:
+            StorageError: the database refused for now.
+        """
+        if not self._able:
+            return False
+        data = b"".join(
+            _delimited(request + _project(project))
+            for request, project in zip(requests, projects, strict=True)
+        )
+        try:
+            settings = _settings(embedded=bool(self._store.embedded_path))
+            self._store.raw_insert(
+                _TABLE, data, "Protobuf", settings={**settings, **deduplication(token)}
+            )
+        except StorageError as error:
+            code = error_code(error)
+            if code in _UNABLE:
+                self._able = False
+            elif code not in PERMANENT:
+                raise
+            return False
+        return True
+
+
+@cache
+def _settings(*, embedded: bool) -> dict[str, str | int]:
+    schema = resources.files("mast_trace_collector.storage") / "schema" / "otlp.proto"
+    one_block = 10**9
+    settings: dict[str, str | int] = {
+        **WRITE_SETTINGS,
+        "input_format_protobuf_oneof_presence": 1,
+        "output_format_json_escape_forward_slashes": 0,
+        "max_insert_block_size": one_block,
+        "max_block_size": one_block,
+    }
+    if embedded:
+        # Given as a text, the embedded engine would keep it in a file of the working directory.
+        return {**settings, "format_schema": f"{schema}:Request"}
+    return {
+        **settings,
+        "format_schema_source": "string",
+        "format_schema": schema.read_text("utf-8"),
+        "format_schema_message_name": "Request",
+    }
+
+
+def _project(project: str | None) -> bytes:
+    """The field that tells the project; always there, so that a sender's own never is the last."""
+    value = b"\0" if project is None else project.encode("utf-8", "replace")
+    return _PROJECT_TAG + _delimited(value)
+
+
+def _delimited(data: bytes) -> bytes:
+    prefix = bytearray()
+    size = len(data)
+    while size > 0x7F:
+        prefix.append(size & 0x7F | 0x80)
+        size >>= 7
+    prefix.append(size)
+    return bytes(prefix) + data

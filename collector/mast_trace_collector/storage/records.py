@@ -1,0 +1,34 @@
+"""Rows of ``otel_traces`` as `SpanRecord`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.trajectory import SpanRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RECORD_COLUMNS = """
+    TraceId, SpanId, ParentSpanId, toString(SpanName) AS Name,
+    toUnixTimestamp64Nano(Timestamp) AS StartNano, Duration, SpanAttributes,
+    toString(StatusCode) AS Status, StatusMessage, toString(ServiceName) AS Service, ScopeName
+"""
+"""What a query selects for `record`; times as integers, because datetimes lose nanoseconds."""
+
+
+def record(row: Mapping[str, Any]) -> SpanRecord:
+    """Read one row."""
+    return SpanRecord(
+        trace_id=row["TraceId"],
+        span_id=row["SpanId"],
+        parent_span_id=row["ParentSpanId"],
+        name=row["Name"],
+        start=row["StartNano"],
+        end=row["StartNano"] + row["Duration"],
+        attributes=row["SpanAttributes"],
+        status=row["Status"],
+        status_message=row["StatusMessage"],
+        service=row["Service"],
+        scope=row["ScopeName"],
+    )

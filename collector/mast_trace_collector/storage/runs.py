@@ -1,0 +1,241 @@
+"""Reads runs: which are finished and not judged yet, one run's spans, one run by its id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from mast_trace_collector.storage.records import RECORD_COLUMNS, record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from mast_trace.trajectory import SpanRecord
+    from mast_trace_collector.storage.store import Store
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run as ``mast_runs`` has it; see there.
+
+    Attributes:
+        fingerprint: changes when a span or the outcome changes.
+        last_seen: when the newest span arrived.
+        has_root: whether the root span has ended.
+        outcome: ``success``, ``failure`` or empty when nobody said.
+    """
+
+    project: str
+    trace_id: str
+    fingerprint: str
+    name: str
+    service: str
+    framework: str
+    conversation_id: str
+    start: datetime
+    end: datetime
+    last_seen: datetime
+    has_root: bool
+    spans: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    agents: tuple[str, ...]
+    models: tuple[str, ...]
+    outcome: str
+    outcome_reason: str
+    termination_reason: str
+
+
+FinishedRun = RunSummary
+"""A run to which nothing is expected to come; if something does, it is finished anew."""
+
+_CANDIDATES = """
+    SELECT Project, TraceId, Seen, Judged
+    FROM
+    (
+        SELECT Project, TraceId, max(Root) AS Root, max(LastSeen) AS Seen
+        FROM mast_run_states
+        WHERE Day >= today() - {lookback_days:UInt32}
+          AND cityHash64(TraceId) % {shards:UInt32} = {shard:UInt32}
+        GROUP BY Project, TraceId
+    ) AS runs
+    LEFT JOIN
+    (
+        SELECT Project, TraceId, max(JudgedAt) AS Judged
+        FROM mast_verdicts
+        WHERE JudgeVersion = {judge_version:String}
+        GROUP BY Project, TraceId
+    ) AS verdicts USING (Project, TraceId)
+    WHERE Seen <= now64(3) - toIntervalMillisecond(
+        multiIf(Root = 2, {quiet_ms:UInt64}, Root = 1, {nested_quiet_ms:UInt64}, {idle_ms:UInt64}))
+"""
+
+# Fingerprints are computed only for runs that the first two branches name: a run without a verdict
+# needs none to be chosen, and one with a verdict only if something may have come since. That is so
+# when it was seen after the verdict, or a short while ago: a span may come while the judge thinks.
+_FINISHED = f"""
+WITH candidates AS ({_CANDIDATES})
+SELECT * FROM mast_runs
+WHERE (Project, TraceId) IN
+(
+    SELECT Project, TraceId FROM
+    (
+        SELECT Project, TraceId FROM candidates WHERE Judged = 0
+        ORDER BY Seen LIMIT {{limit:UInt64}}
+        UNION ALL
+        SELECT Project, TraceId FROM candidates
+        WHERE Judged != 0 AND (Seen >= Judged OR Seen >= now64(3) - toIntervalMinute(15))
+    )
+)
+AND (Project, TraceId, Fingerprint) NOT IN
+(
+    SELECT Project, TraceId, Fingerprint FROM mast_verdicts
+    WHERE JudgeVersion = {{judge_version:String}}
+)
+ORDER BY LastSeen
+LIMIT {{limit:UInt64}}
+"""  # noqa: S608  # made of constants
+
+_NESTED_QUIET = 30.0
+"""A run inside an application's trace: its end shows only by the lack of further spans."""
+
+
+def finished_runs(
+    store: Store,
+    *,
+    judge_version: str,
+    quiet: float = 5.0,
+    idle: float = 600.0,
+    shard: tuple[int, int] = (0, 1),
+    limit: int = 100,
+    lookback_days: int = 7,
+) -> list[FinishedRun]:
+    """Return runs that are finished and not judged with their present content, oldest first.
+
+    Args:
+        store: where the runs are.
+        judge_version: verdicts of other versions do not count.
+        quiet: seconds without a new span after the root's end.
+        idle: seconds without a new span where no root has been seen.
+        shard: (i, n): only every n-th run, by the hash of its id.
+        limit: at most so many.
+        lookback_days: runs to which nothing has come for so long are left alone.
+    """
+    index, shards = shard
+    if not 0 <= index < shards:
+        raise ValueError(f"shard {index}/{shards}: the first number counts from 0")
+    rows = store.query(
+        _FINISHED,
+        {
+            "judge_version": judge_version,
+            "quiet_ms": round(quiet * 1000),
+            "nested_quiet_ms": round(max(quiet, min(idle, _NESTED_QUIET)) * 1000),
+            "idle_ms": round(idle * 1000),
+            "shard": index,
+            "shards": shards,
+            "limit": limit,
+            "lookback_days": lookback_days,
+        },
+    )
+    return [summary_of(row) for row in rows]
+
+
+def run_summary(store: Store, trace_id: str, *, project: str | None = None) -> RunSummary | None:
+    """Return one run; None if there is none with this id."""
+    rows = store.query(
+        f"SELECT * FROM mast_runs WHERE {_OF_RUN} ORDER BY LastSeen DESC LIMIT 1",  # noqa: S608
+        _of_run(trace_id, project),
+    )
+    return summary_of(rows[0]) if rows else None
+
+
+def spans_of(store: Store, trace_id: str, *, project: str | None = None) -> list[SpanRecord]:
+    """Return a run's spans by start time; of a span that came more than once, the latest."""
+    sql = f"""
+        SELECT * FROM
+        (
+            SELECT {RECORD_COLUMNS} FROM otel_traces WHERE {_OF_RUN}
+            ORDER BY ReceivedAt DESC LIMIT 1 BY SpanId
+        )
+        ORDER BY StartNano, Duration DESC
+    """  # noqa: S608  # made of constants
+    return [record(row) for row in store.query(sql, _of_run(trace_id, project))]
+
+
+def find_run(
+    store: Store, prefix: str, *, project: str | None = None, limit: int = 10
+) -> list[str]:
+    """Return the ids of runs that begin with ``prefix``, newest first."""
+    sql = f"""
+        SELECT TraceId FROM mast_run_states
+        WHERE startsWith(TraceId, {{prefix:String}}) AND {_OF_PROJECT}
+        GROUP BY TraceId ORDER BY max(LastSeen) DESC LIMIT {{limit:UInt64}}
+    """  # noqa: S608  # made of constants
+    params = {"prefix": prefix.strip().lower(), "project": project, "limit": limit}
+    return [row["TraceId"] for row in store.query(sql, params)]
+
+
+def record_outcome(
+    store: Store,
+    trace_id: str,
+    outcome: Literal["success", "failure"],
+    reason: str = "",
+    *,
+    project: str | None = None,
+) -> bool:
+    """Say how a run ended; counts more than what the run said of itself.
+
+    The run's fingerprint changes, so it is judged again.
+
+    Returns:
+        False if there is no such run.
+    """
+    if outcome not in {"success", "failure"}:
+        raise ValueError(f"an outcome is success or failure, not {outcome!r}")
+    params = _of_run(trace_id, project)
+    sql = f"SELECT DISTINCT Project FROM mast_run_states WHERE {_OF_RUN}"  # noqa: S608
+    projects = [row["Project"] for row in store.query(sql, params)]
+    for found in projects:
+        store.command(
+            "INSERT INTO mast_run_states (Project, TraceId, Said) "
+            "SELECT {project:String}, {trace_id:String}, concat('1', leftPad(toString("
+            "toUnixTimestamp64Nano(now64(9))), 19, '0'), {outcome:String}, '\\n', {reason:String})",
+            {"project": found, "trace_id": trace_id, "outcome": outcome, "reason": reason},
+        )
+    return bool(projects)
+
+
+_OF_PROJECT = "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
+_OF_RUN = f"TraceId = {{trace_id:String}} AND {_OF_PROJECT}"
+
+
+def _of_run(trace_id: str, project: str | None) -> dict[str, Any]:
+    return {"trace_id": trace_id, "project": project}
+
+
+def summary_of(row: Mapping[str, Any]) -> RunSummary:
+    """Read one row of ``mast_runs``."""
+    return RunSummary(
+        project=row["Project"],
+        trace_id=row["TraceId"],
+        fingerprint=row["Fingerprint"],
+        name=row["Name"],
+        service=row["ServiceName"],
+        framework=row["Framework"],
+        conversation_id=row["ConversationId"],
+        start=row["Start"],
+        end=row["End"],
+        last_seen=row["LastSeen"],
+        has_root=bool(row["RootSeen"]),
+        spans=row["Spans"],
+        errors=row["Errors"],
+        input_tokens=row["InputTokens"],
+        output_tokens=row["OutputTokens"],
+        agents=tuple(row["Agents"]),
+        models=tuple(row["Models"]),
+        outcome=row["Outcome"],
+        outcome_reason=row["OutcomeReason"],
+        termination_reason=row["TerminationReason"],
+    )

@@ -1,0 +1,133 @@
+"""`SpanWriter`: stores received requests, each batch once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.otlp_inlet import Inlet
+from mast_trace_collector.storage.store import PERMANENT, WRITE_SETTINGS, error_code
+from mast_trace_collector.storage.transform import SPAN_COLUMNS, SpanColumns, columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mast_trace_collector.storage.store import Store
+
+_TABLE = "otel_traces"
+_PROBE_TABLE = "mast_probe"
+DEFAULT_PARSE_FROM = 2 * 1024 * 1024
+"""Below this, planning the statement that parses costs more than it saves."""
+
+
+class PoisonError(StorageError):
+    """A request can never be stored; nothing of its batch has been.
+
+    Attributes:
+        index: of the request in the batch.
+        reason: why.
+    """
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(f"request {index} cannot be stored: {reason}")
+        self.index = index
+        self.reason = reason
+
+
+class SpanWriter:
+    """Writes OTLP trace requests into ``otel_traces``. Safe to use from any number of threads.
+
+    Large batches are parsed by ClickHouse itself, which is faster and leaves Python free; small
+    ones and those with nested values are laid out in columns here. The rows are the same. A batch
+    always takes the same way, because a token is known only to the way on which it came.
+
+    Args:
+        store: where the spans go.
+        parse_from: bytes from which on a batch is given to ClickHouse unparsed.
+    """
+
+    def __init__(self, store: Store, *, parse_from: int = DEFAULT_PARSE_FROM) -> None:
+        self._store = store
+        self._parse_from = parse_from
+        self._inlet = Inlet(store)
+
+    def write(
+        self,
+        requests: Sequence[bytes],
+        *,
+        token: str,
+        project_of: Callable[[int], str] | None = None,
+    ) -> int:
+        """Store every span of ``requests`` and return their number.
+
+        Args:
+            requests: serialized ``ExportTraceServiceRequest`` messages.
+            token: names this batch; written again under the same token, nothing is stored twice.
+            project_of: tells the project of the request with an index; None leaves what the
+                senders say.
+
+        Raises:
+            PoisonError: one request can never be stored; write the others without it.
+            StorageError: the database refused for now; write the same batch again later.
+        """
+        projects = [project_of(index) if project_of else None for index in range(len(requests))]
+        count = sum(_spans_in(_parse(index, data)) for index, data in enumerate(requests))
+        if not count:
+            return 0
+        large = sum(map(len, requests)) >= self._parse_from
+        if not (large and self._inlet.write(requests, projects, token)):
+            self._write_columns(requests, projects, token)
+        return count
+
+    def _write_columns(
+        self, requests: Sequence[bytes], projects: Sequence[str | None], token: str
+    ) -> None:
+        parsed = [_parse(index, data) for index, data in enumerate(requests)]
+        try:
+            self._insert(_TABLE, columns_of(parsed, projects), token)
+        except StorageError as error:
+            if error_code(error) in PERMANENT:
+                self._find_poison(requests)
+            raise
+
+    def _insert(self, table: str, columns: SpanColumns, token: str | None) -> None:
+        self._store.insert_columns(
+            table, SPAN_COLUMNS, columns.columns, token=token, settings=WRITE_SETTINGS
+        )
+
+    def _find_poison(self, requests: Sequence[bytes]) -> None:
+        """Raise for the first request that a table that keeps nothing refuses, too."""
+        self._store.command(f"CREATE TABLE IF NOT EXISTS {_PROBE_TABLE} AS {_TABLE} ENGINE = Null")
+        try:
+            for index, data in enumerate(requests):
+                self._probe(index, data)
+        finally:
+            self._store.command(f"DROP TABLE IF EXISTS {_PROBE_TABLE}")
+
+    def _probe(self, index: int, data: bytes) -> None:
+        columns = columns_of([_parse(index, data)], [None])
+        try:
+            if columns:
+                self._insert(_PROBE_TABLE, columns, None)
+        except StorageError as error:
+            if error_code(error) in PERMANENT:
+                raise PoisonError(index, str(error)) from error
+            raise
+
+
+def _parse(index: int, data: bytes) -> ExportTraceServiceRequest:
+    try:
+        return ExportTraceServiceRequest.FromString(data)
+    except DecodeError as error:
+        raise PoisonError(index, f"it is no OTLP trace request: {error}") from error
+
+
+def _spans_in(request: ExportTraceServiceRequest) -> int:
+    return sum(
+        len(scope_spans.spans)
+        for resource_spans in request.resource_spans
+        for scope_spans in resource_spans.scope_spans
+    )

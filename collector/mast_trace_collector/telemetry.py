@@ -1,0 +1,78 @@
+"""The collector's own metrics, in Prometheus' text form.
+
+Requests add up as received = refused + duplicate + accepted, and spans as accepted + recovered =
+stored + dead-lettered + waiting, where recovered is what an earlier process left in the spool.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+_PREFIX = "mast_trace_collector"
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class CollectorMetrics:
+    """Counters of one collector; two collectors in one process do not share them."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.received = self._counter(
+            "received_requests", "Export requests that arrived.", "transport"
+        )
+        self.accepted_bytes = self._counter(
+            "accepted_bytes", "Bytes of accepted requests, decompressed.", "transport"
+        )
+        self.refused = self._counter(
+            "refused_requests", "Export requests that were not taken.", "transport", "reason"
+        )
+        self.duplicates = self._counter(
+            "duplicate_requests", "Requests sent again after they had been accepted.", "transport"
+        )
+        self.accepted = self._counter(
+            "accepted_requests", "Requests acknowledged as durable.", "transport"
+        )
+        self.accepted_spans = self._counter("accepted_spans", "Spans acknowledged as durable.")
+        self.rejected_spans = self._counter(
+            "rejected_spans", "Spans left out of a partially accepted request."
+        )
+        self.recovered_spans = self._counter(
+            "recovered_spans", "Spans found in the spool at the start."
+        )
+        self.stored_spans = self._counter("stored_spans", "Spans written to the database.")
+        self.dead_lettered_spans = self._counter(
+            "dead_lettered_spans", "Spans set aside because they cannot be stored."
+        )
+        self.insert_failures = self._counter(
+            "insert_failures", "Inserts that the database did not take; each is tried again."
+        )
+        self.acknowledgement = self._histogram(
+            "acknowledgement_seconds", "From the whole request to its acknowledgement."
+        )
+        self.insert = self._histogram("insert_seconds", "Duration of one successful insert.")
+
+    def watch(self, name: str, meaning: str, read: Callable[[], float]) -> None:
+        """Show a value that is read when it is asked for."""
+        gauge = Gauge(f"{_PREFIX}_{name}", meaning, registry=self.registry)
+        gauge.set_function(read)
+
+    def exposition(self) -> bytes:
+        """All metrics as Prometheus reads them."""
+        return generate_latest(self.registry)
+
+    def value(self, name: str, **labels: str) -> float:
+        """The present value of a metric; 0 when nothing was counted yet."""
+        return self.registry.get_sample_value(f"{_PREFIX}_{name}", labels) or 0.0
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"{_PREFIX}_{name}", meaning, labels, registry=self.registry)
+
+    def _histogram(self, name: str, meaning: str) -> Histogram:
+        return Histogram(f"{_PREFIX}_{name}", meaning, registry=self.registry, buckets=_SECONDS)

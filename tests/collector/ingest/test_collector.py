@@ -1,0 +1,190 @@
+"""One collector as a whole: it starts, stops, and its counters add up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from google.protobuf import json_format
+from ingest_support import JSON, PROTOBUF, body_of, request_of, until
+
+from mast_trace.exceptions import CollectorError, ConfigurationError
+from mast_trace_collector.collector import Collector
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.security import new_key
+from mast_trace_collector.storage.writer import PoisonError, SpanWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ingest_support import StartCollector
+
+    from mast_trace_collector.storage import Store
+
+
+async def send(collector: Collector, *bodies: bytes, **headers: str) -> list[int]:
+    async with httpx.AsyncClient(base_url=collector.http_address, timeout=30) as client:
+        return [
+            (await client.post("/v1/traces", content=body, headers=PROTOBUF | headers)).status_code
+            for body in bodies
+        ]
+
+
+class TestLifecycle:
+    """Starting and stopping, in any order and number."""
+
+    async def test_stopping_before_starting_and_twice_is_safe(
+        self, tmp_path: Path, store: Store
+    ) -> None:
+        collector = Collector(CollectorConfig(data_dir=tmp_path, http_port=0, grpc_port=0), store)
+        await collector.stop()
+        await collector.start()
+        await collector.stop()
+        await collector.stop()
+
+    async def test_stopping_stores_what_was_acknowledged(
+        self, start_collector: StartCollector, store: Store
+    ) -> None:
+        collector = await start_collector(batch_max_age_seconds=3600.0)
+        assert await send(collector, body_of("a"), body_of("b")) == [200, 200]
+        await collector.stop()
+        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+
+    async def test_what_was_not_stored_is_stored_after_the_next_start(
+        self, start_collector: StartCollector, store: Store
+    ) -> None:
+        collector = await start_collector(batch_max_age_seconds=3600.0)
+        await send(collector, body_of("a"))
+        await collector.stop(drain=False)
+        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+        again = await start_collector()
+        await until(lambda: store.query("SELECT 1 FROM otel_traces"))
+        assert again.metrics.value("recovered_spans_total") == 1
+
+    async def test_a_port_in_use_leaves_nothing_behind(
+        self, start_collector: StartCollector, tmp_path: Path
+    ) -> None:
+        first = await start_collector()
+        taken = int(first.http_address.rpartition(":")[2])
+        with pytest.raises(ConfigurationError, match="cannot listen"):
+            await start_collector(data_dir=tmp_path / "other", http_port=taken)
+        await start_collector(data_dir=tmp_path / "other")
+
+    async def test_two_collectors_do_not_share_a_folder(
+        self, start_collector: StartCollector
+    ) -> None:
+        await start_collector()
+        with pytest.raises(CollectorError, match="another collector"):
+            await start_collector()
+
+    async def test_a_stranger_s_address_needs_keys(self, tmp_path: Path, store: Store) -> None:
+        with pytest.raises(ConfigurationError, match="refusing to listen"):
+            Collector(CollectorConfig(data_dir=tmp_path, host="0.0.0.0"), store)
+
+    async def test_grpc_can_be_switched_off(self, start_collector: StartCollector) -> None:
+        collector = await start_collector(grpc_enabled=False)
+        assert collector.grpc_address == ""
+        assert await send(collector, body_of("a")) == [200]
+
+    async def test_other_paths_are_served_by_the_application_that_is_given(
+        self, tmp_path: Path, store: Store
+    ) -> None:
+        async def app(scope, receive, send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": scope["path"].encode()})
+
+        config = CollectorConfig(data_dir=tmp_path, http_port=0, grpc_enabled=False)
+        collector = Collector(config, store, app=app)
+        await collector.start()
+        async with httpx.AsyncClient(base_url=collector.http_address) as client:
+            assert (await client.get("/runs/7")).text == "/runs/7"
+            assert (await client.get("/healthz")).text == "ok\n"
+        await collector.stop()
+
+
+class PoisonedWriter(SpanWriter):
+    """Finds that spans of one name can never be stored."""
+
+    def write(self, requests: Sequence[bytes], **options: str) -> int:
+        for index, request in enumerate(requests):
+            if b"poison" in request:
+                raise PoisonError(index, "it does not fit")
+        return super().write(requests, **options)
+
+
+class TestCounters:
+    """Everything that arrived is accounted for."""
+
+    async def test_they_add_up(self, start_collector: StartCollector, store: Store) -> None:
+        collector = await start_collector(
+            PoisonedWriter(store), max_attributes=3, max_body_bytes=2000
+        )
+        as_json = json_format.MessageToJson(request_of("by json")).encode()
+        assert await send(
+            collector,
+            body_of("a", "b"),
+            body_of("c"),
+            body_of("c"),
+            body_of("d") + body_of("left out", attributes=4),
+            body_of("poison", "with it"),
+            b"\xff",
+            b"x" * 3000,
+        ) == [200, 200, 200, 200, 200, 400, 413]
+        assert await send(collector, as_json, **JSON) == [200]
+        assert await send(collector, b"", **{"content-type": "text/plain"}) == [415]
+        await until(lambda: collector._spool.waiting_items == 0)
+
+        value = collector.metrics.value
+        refused = {
+            reason: value("refused_requests_total", transport="http", reason=reason)
+            for reason in ("malformed", "too_large", "unsupported_media_type")
+        }
+        assert refused == {"malformed": 1, "too_large": 1, "unsupported_media_type": 1}
+        assert value("received_requests_total", transport="http") == 9
+        assert value("accepted_requests_total", transport="http") == 5
+        assert value("duplicate_requests_total", transport="http") == 1
+        assert value("accepted_spans_total") == 7
+        assert value("rejected_spans_total") == 1
+        assert value("stored_spans_total") == 5
+        assert value("dead_lettered_spans_total") == 2
+        assert value("dead_letters") == 1
+        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 5}]
+
+    async def test_they_add_up_under_a_flood_beyond_the_limits(
+        self, start_collector: StartCollector, store: Store
+    ) -> None:
+        """Many senders at once against a small spool: refused and stored are all there is."""
+        collector = await start_collector(spool_max_bytes=20_000, batch_max_bytes=5_000)
+        statuses: list[int] = []
+
+        async def sender(number: int) -> None:
+            bodies = [body_of(f"{number}.{index}", attributes=20) for index in range(40)]
+            statuses.extend(await send(collector, *bodies))
+
+        await asyncio.gather(*(sender(number) for number in range(8)))
+        await until(lambda: collector._spool.waiting_items == 0)
+        accepted = statuses.count(200)
+        assert statuses.count(503) == len(statuses) - accepted > 0
+        value = collector.metrics.value
+        assert value("accepted_requests_total", transport="http") == accepted
+        assert value("stored_spans_total") == accepted
+        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": accepted}]
+
+
+async def test_no_key_appears_in_the_log(
+    start_collector: StartCollector, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    key, line = new_key("team")
+    (tmp_path / "keys").write_text(line)
+    collector = await start_collector(keys_file=tmp_path / "keys")
+    good, wrong = f"Bearer {key}", "Bearer geheim"
+    assert await send(collector, body_of("a"), b"\xff", authorization=good) == [200, 400]
+    assert await send(collector, body_of("a"), authorization=wrong) == [401]
+    await collector.stop()
+    assert key not in caplog.text
+    assert "geheim" not in caplog.text

@@ -1,0 +1,41 @@
+"""Log entries can be read by machines as well as by people."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from mast_trace_collector.logs import JSONFormatter
+
+
+def entry_of(**fields: object) -> dict[str, object]:
+    record = logging.makeLogRecord(
+        {"name": "mast_trace_collector.spool", "levelno": 30, "levelname": "WARNING", **fields}
+    )
+    text = JSONFormatter().format(record)
+    assert "\n" not in text
+    entry: dict[str, object] = json.loads(text)
+    return entry
+
+
+def test_an_entry_is_one_line_of_json() -> None:
+    entry = entry_of(msg="segment %s\nwaits", args=("7",), created=0.5, msecs=500.0)
+    assert entry == {
+        "time": "1970-01-01T00:00:00.500Z",
+        "level": "warning",
+        "logger": "mast_trace_collector.spool",
+        "message": "segment 7\nwaits",
+    }
+
+
+def test_what_a_caller_adds_becomes_a_field() -> None:
+    assert entry_of(msg="x", segment="7", spans=3)["spans"] == 3
+
+
+def test_an_error_is_in_the_entry() -> None:
+    entry = entry_of(msg="x", exc_info=(KeyError, KeyError("lost"), None))
+    assert "KeyError: 'lost'" in str(entry["error"])
+
+
+def test_what_json_cannot_hold_is_written_as_text() -> None:
+    assert entry_of(msg="x", path=object)["path"] == str(object)

@@ -1,0 +1,203 @@
+"""Whatever arrives is decoded within its limits or refused with a reason."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ingest_support import body_of, request_of
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from mast_trace_collector.receivers.decoding import Limits, decode
+from mast_trace_collector.receivers.request_error import RequestError
+from mast_trace_collector.receivers.signals import LOGS, TRACES
+
+LIMITS = Limits(max_nesting=24, max_attributes=10)
+# A longer run: MAST_TRACE_TEST_FUZZ=1000000.
+EXAMPLES = int(os.environ.get("MAST_TRACE_TEST_FUZZ", "500"))
+VALID = body_of("invoke_agent planner", "chat model", attributes=3)
+VALID_JSON = json_format.MessageToJson(request_of("chat model", attributes=3)).encode()
+
+
+def names(payload: bytes) -> list[str]:
+    request = ExportTraceServiceRequest.FromString(payload)
+    return [
+        span.name
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
+def projects(payload: bytes) -> list[str]:
+    request = ExportTraceServiceRequest.FromString(payload)
+    return [
+        attribute.value.string_value
+        for resource in request.resource_spans
+        for attribute in resource.resource.attributes
+        if attribute.key == "mast.project"
+    ]
+
+
+class TestContent:
+    """What is kept, counted, left out and overwritten."""
+
+    def test_the_sender_s_own_bytes_are_kept(self) -> None:
+        decoded = decode(VALID, TRACES, LIMITS)
+        assert decoded.payload is VALID
+        assert (decoded.items, decoded.rejected) == (2, 0)
+
+    def test_unknown_protobuf_fields_survive(self) -> None:
+        unknown = b"\xfa\x7f\x04what"  # field 2047
+        decoded = decode(VALID + unknown, TRACES, LIMITS, project="team")
+        assert unknown in decoded.payload
+
+    def test_an_empty_request_holds_nothing(self) -> None:
+        assert decode(b"", TRACES, LIMITS).items == 0
+        assert decode(b"{}", TRACES, LIMITS, json=True).items == 0
+
+    def test_json_gives_the_same_payload_as_protobuf(self) -> None:
+        request = request_of("chat model", attributes=3)
+        assert decode(VALID_JSON, TRACES, LIMITS, json=True).payload == request.SerializeToString()
+
+    def test_the_project_of_the_key_overwrites_the_sender_s(self) -> None:
+        body = request_of("x", project="somebody else's").SerializeToString()
+        assert projects(decode(body, TRACES, LIMITS, project="mine").payload) == ["mine"]
+
+    def test_without_a_key_the_sender_s_project_stands(self) -> None:
+        body = request_of("x", project="mine").SerializeToString()
+        assert projects(decode(body, TRACES, LIMITS).payload) == ["mine"]
+
+    def test_a_span_with_too_many_attributes_is_left_out_and_counted(self) -> None:
+        body = request_of("small").SerializeToString() + body_of("large", attributes=11)
+        decoded = decode(body, TRACES, LIMITS)
+        assert names(decoded.payload) == ["small"]
+        assert (decoded.items, decoded.rejected) == (1, 1)
+        assert "10 attributes" in decoded.message
+
+    @pytest.mark.parametrize("place", ["resource", "scope"])
+    def test_spans_of_an_excessive_resource_or_scope_are_left_out(self, place: str) -> None:
+        request = request_of("left out", "this too")
+        owner: Any = request.resource_spans[0]
+        owner = owner.resource if place == "resource" else owner.scope_spans[0].scope
+        for number in range(11):
+            owner.attributes.add(key=str(number))
+        decoded = decode(body_of("kept") + request.SerializeToString(), TRACES, LIMITS)
+        assert names(decoded.payload) == ["kept"]
+        assert (decoded.items, decoded.rejected) == (1, 2)
+
+    def test_a_request_with_nothing_within_the_limits_is_refused(self) -> None:
+        with pytest.raises(RequestError, match="attributes"):
+            decode(body_of("large", attributes=11), TRACES, LIMITS)
+
+    def test_invalid_utf8_is_refused(self) -> None:
+        body = body_of("name").replace(b"name", b"\xff\xfe\xfd\xfc")
+        with pytest.raises(RequestError):
+            decode(body, TRACES, LIMITS)
+
+    def test_messages_nested_without_end_are_refused(self) -> None:
+        value = b""
+        for _ in range(2000):
+            inner = b"\x0a" + _varint(len(value)) + value  # ArrayValue.values
+            value = b"\x2a" + _varint(len(inner)) + inner  # AnyValue.array_value
+        attribute = b"\x12" + _varint(len(value)) + value  # KeyValue.value
+        resource = b"\x0a" + _varint(len(attribute)) + attribute  # Resource.attributes
+        spans = b"\x0a" + _varint(len(resource)) + resource  # ResourceSpans.resource
+        with pytest.raises(RequestError):
+            decode(b"\x0a" + _varint(len(spans)) + spans, TRACES, LIMITS)
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def decoded_or_refused(body: bytes, **options: Any) -> None:
+    """Anything but a result that can be stored or a `RequestError` fails the test."""
+    with contextlib.suppress(RequestError):
+        decoded = decode(body, TRACES, LIMITS, **options)
+        assert len(names(decoded.payload)) == decoded.items
+
+
+@st.composite
+def damaged(draw: st.DrawFn, body: bytes) -> bytes:
+    """A valid body with some of its bytes changed, removed, repeated or replaced by noise."""
+    data = bytearray(body)
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(data)))
+        end = min(len(data), start + draw(st.integers(0, 12)))
+        data[start:end] = draw(
+            st.one_of(st.binary(max_size=12), st.just(bytes(data[start:end]) * 2))
+        )
+    return bytes(data)
+
+
+class TestFuzz:
+    """No input crashes the decoders."""
+
+    @settings(max_examples=EXAMPLES, deadline=None)
+    @given(body=st.binary(max_size=200), project=st.sampled_from([None, "team"]))
+    def test_noise(self, body: bytes, project: str | None) -> None:
+        decoded_or_refused(body, project=project)
+
+    @settings(max_examples=EXAMPLES, deadline=None)
+    @given(body=damaged(VALID), project=st.sampled_from([None, "team"]))
+    def test_damaged_protobuf(self, body: bytes, project: str | None) -> None:
+        decoded_or_refused(body, project=project)
+
+    @settings(max_examples=EXAMPLES, deadline=None)
+    @given(body=damaged(VALID_JSON))
+    def test_damaged_json(self, body: bytes) -> None:
+        decoded_or_refused(body, json=True)
+
+    @settings(max_examples=EXAMPLES, deadline=None)
+    @given(
+        document=st.recursive(
+            st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
+            lambda inner: st.one_of(
+                st.lists(inner, max_size=3),
+                st.dictionaries(
+                    st.sampled_from(
+                        [
+                            "resourceSpans",
+                            "scopeSpans",
+                            "spans",
+                            "attributes",
+                            "key",
+                            "value",
+                            "stringValue",
+                            "intValue",
+                            "arrayValue",
+                            "kvlistValue",
+                            "values",
+                            "traceId",
+                            "kind",
+                            "events",
+                            "links",
+                            "status",
+                        ]
+                    ),
+                    inner,
+                    max_size=4,
+                ),
+            ),
+            max_leaves=25,
+        )
+    )
+    def test_json_of_the_wrong_shape(self, document: Any) -> None:
+        decoded_or_refused(json.dumps(document).encode(), json=True)
+
+    @settings(max_examples=EXAMPLES, deadline=None)
+    @given(body=st.binary(max_size=200))
+    def test_noise_as_logs(self, body: bytes) -> None:
+        with contextlib.suppress(RequestError):
+            decode(body, LOGS, LIMITS, project="team")

@@ -1,0 +1,161 @@
+"""OTLP over gRPC, on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+import pytest
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from ingest_support import body_of, request_of, until
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SpanExportResult
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.security import new_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ingest_support import StartCollector
+
+    from mast_trace_collector.collector import Collector
+    from mast_trace_collector.storage import Store
+
+TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
+METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+
+
+async def call(
+    collector: Collector, body: bytes, method: str = TRACES, **options: Any
+) -> ExportTraceServiceResponse:
+    async with grpc.aio.insecure_channel(
+        collector.grpc_address, options=[("grpc.max_send_message_length", -1)]
+    ) as channel:
+        export = channel.unary_unary(method)
+        return ExportTraceServiceResponse.FromString(await export(body, timeout=30, **options))
+
+
+async def refusal(collector: Collector, body: bytes, **options: Any) -> grpc.aio.AioRpcError:
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await call(collector, body, **options)
+    return error.value
+
+
+def names(store: Store) -> list[str]:
+    return [row["SpanName"] for row in store.query("SELECT SpanName FROM otel_traces ORDER BY 1")]
+
+
+class TestAccepted:
+    """What is acknowledged becomes a row."""
+
+    @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
+    async def test_spans_of_the_opentelemetry_exporter(
+        self, collector: Collector, store: Store, compression: grpc.Compression
+    ) -> None:
+        exporter = OTLPSpanExporter(
+            endpoint=collector.grpc_address, insecure=True, compression=compression
+        )
+        span = TracerProvider().get_tracer("test").start_span("from the sdk")
+        span.end()
+        result = await asyncio.to_thread(exporter.export, [span])
+        assert result is SpanExportResult.SUCCESS
+        assert await until(lambda: names(store)) == ["from the sdk"]
+        await asyncio.to_thread(exporter.shutdown)
+
+    async def test_deflate(self, collector: Collector, store: Store) -> None:
+        await call(collector, body_of("deflated"), compression=grpc.Compression.Deflate)
+        assert await until(lambda: names(store)) == ["deflated"]
+
+    async def test_messages_far_beyond_the_library_s_own_limit(
+        self, collector: Collector, store: Store
+    ) -> None:
+        """LLM spans exceed gRPC's usual 4 MiB easily."""
+        request = request_of("large")
+        span = request.resource_spans[0].scope_spans[0].spans[0]
+        span.attributes.add(key="text").value.string_value = "word " * 2_000_000
+        await call(collector, request.SerializeToString())
+        assert await until(lambda: names(store)) == ["large"]
+
+    async def test_a_part_is_rejected_with_a_count(
+        self, start_collector: StartCollector, store: Store
+    ) -> None:
+        collector = await start_collector(max_attributes=3)
+        answer = await call(collector, body_of("good") + body_of("bad", attributes=4))
+        assert answer.partial_success.rejected_spans == 1
+        assert await until(lambda: names(store)) == ["good"]
+
+    async def test_a_call_that_is_cancelled_while_it_is_being_kept_is_counted(
+        self, collector: Collector, store: Store
+    ) -> None:
+        with collector._spool._writing:  # the disk is busy
+            sending = asyncio.create_task(call(collector, body_of("impatient")))
+            await until(lambda: collector._spool._room.used)
+            sending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sending
+            await until(lambda: collector._intake._held == 0)
+        assert await until(lambda: names(store)) == ["impatient"]
+        await until(lambda: collector.metrics.value("accepted_spans_total") == 1)
+
+
+class TestRefused:
+    """What cannot be taken is answered with the status that the protocol names."""
+
+    async def test_malformed(self, collector: Collector) -> None:
+        error = await refusal(collector, b"\xff\xff")
+        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "no OTLP traces request" in error.details()
+
+    @pytest.mark.parametrize("body", [b"x" * 20_001, b"\0" * 20_000_000])
+    async def test_too_large_also_when_compressed(
+        self, start_collector: StartCollector, body: bytes
+    ) -> None:
+        collector = await start_collector(max_body_bytes=20_000)
+        error = await refusal(collector, body, compression=grpc.Compression.Gzip)
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    async def test_backpressure_says_when_to_come_again(
+        self, start_collector: StartCollector
+    ) -> None:
+        collector = await start_collector(spool_max_bytes=100)
+        error = await refusal(collector, body_of("x", attributes=20))
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        metadata = dict(error.trailing_metadata())
+        status = Status.FromString(metadata["grpc-status-details-bin"])
+        retry = RetryInfo()
+        assert status.details[0].Unpack(retry)
+        assert retry.retry_delay.seconds > 0
+
+    @pytest.mark.parametrize("method", [LOGS, METRICS])
+    async def test_other_signals_are_unimplemented(self, collector: Collector, method: str) -> None:
+        error = await refusal(collector, b"", method=method)
+        assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+        assert "does not receive" in error.details()
+
+    async def test_without_a_known_key(
+        self, start_collector: StartCollector, tmp_path: Path, store: Store
+    ) -> None:
+        key, line = new_key("team-a")
+        (tmp_path / "keys").write_text(line)
+        collector = await start_collector(keys_file=tmp_path / "keys")
+        assert (await refusal(collector, body_of("x"))).code() is grpc.StatusCode.UNAUTHENTICATED
+        body = request_of("x", project="forged").SerializeToString()
+        await call(collector, body, metadata=(("authorization", f"Bearer {key}"),))
+        rows = await until(lambda: store.query("SELECT Project FROM otel_traces"))
+        assert rows == [{"Project": "team-a"}]
+
+
+async def test_a_port_in_use_is_an_error_not_a_shared_port(
+    collector: Collector, start_collector: StartCollector, tmp_path: Path
+) -> None:
+    taken = int(collector.grpc_address.rpartition(":")[2])
+    with pytest.raises(ConfigurationError, match="cannot listen"):
+        await start_collector(data_dir=tmp_path / "other", grpc_port=taken)

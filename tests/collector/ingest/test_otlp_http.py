@@ -1,0 +1,394 @@
+"""OTLP over HTTP, on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import zstandard
+from google.protobuf import json_format
+from google.rpc.status_pb2 import Status
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ingest_support import JSON, PROTOBUF, body_of, request_of, until
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
+
+from mast_trace_collector.security import new_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ingest_support import StartCollector
+
+    from mast_trace_collector.collector import Collector
+    from mast_trace_collector.storage import Store
+
+
+async def post(collector: Collector, body: bytes, **headers: str) -> httpx.Response:
+    async with httpx.AsyncClient(base_url=collector.http_address, timeout=30) as client:
+        return await client.post("/v1/traces", content=body, headers=PROTOBUF | headers)
+
+
+async def get(collector: Collector, path: str, **headers: str) -> httpx.Response:
+    async with httpx.AsyncClient(base_url=collector.http_address) as client:
+        return await client.get(path, headers=headers)
+
+
+def names(store: Store) -> list[str]:
+    return [row["SpanName"] for row in store.query("SELECT SpanName FROM otel_traces ORDER BY 1")]
+
+
+class TestAccepted:
+    """What is acknowledged becomes a row."""
+
+    @pytest.mark.parametrize("compression", list(Compression))
+    async def test_spans_of_the_opentelemetry_exporter(
+        self, collector: Collector, store: Store, compression: Compression
+    ) -> None:
+        def export() -> None:
+            exporter = OTLPSpanExporter(
+                endpoint=f"{collector.http_address}/v1/traces", compression=compression
+            )
+            provider = TracerProvider()
+            provider.add_span_processor(SimpleSpanProcessor(exporter))
+            with provider.get_tracer("test").start_as_current_span("from the sdk") as span:
+                span.set_attribute("never.seen.before", [1, 2])
+            provider.shutdown()
+
+        await asyncio.to_thread(export)
+        (row,) = await until(lambda: store.query("SELECT * FROM otel_traces"))
+        assert row["SpanName"] == "from the sdk"
+        assert row["SpanAttributes"] == {"never.seen.before": "[1,2]"}
+
+    @pytest.mark.parametrize(
+        ("encoding", "compress"),
+        [
+            ("gzip", gzip.compress),
+            ("deflate", zlib.compress),
+            ("zstd", zstandard.ZstdCompressor().compress),
+        ],
+    )
+    async def test_compressed_bodies(
+        self, collector: Collector, store: Store, encoding: str, compress: Any
+    ) -> None:
+        body = compress(body_of(encoding))
+        answer = await post(collector, body, **{"content-encoding": encoding})
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == PROTOBUF["content-type"]
+        assert ExportTraceServiceResponse.FromString(answer.content) == ExportTraceServiceResponse()
+        assert await until(lambda: names(store)) == [encoding]
+
+    async def test_json_is_answered_in_json(self, collector: Collector, store: Store) -> None:
+        body = json_format.MessageToJson(request_of("by json")).encode()
+        answer = await post(collector, body, **{"content-type": "application/json; charset=utf-8"})
+        assert (answer.status_code, answer.json()) == (200, {})
+        assert await until(lambda: names(store)) == ["by json"]
+
+    async def test_a_chunked_body_in_many_pieces(self, collector: Collector, store: Store) -> None:
+        async def pieces() -> Any:
+            body = body_of("in pieces", attributes=50)
+            for start in range(0, len(body), 100):
+                yield body[start : start + 100]
+                await asyncio.sleep(0)
+
+        async with httpx.AsyncClient(base_url=collector.http_address) as client:
+            answer = await client.post("/v1/traces", content=pieces(), headers=PROTOBUF)
+        assert answer.status_code == 200
+        assert await until(lambda: names(store)) == ["in pieces"]
+
+    async def test_a_part_is_rejected_with_a_count_and_a_reason(
+        self, start_collector: StartCollector, store: Store
+    ) -> None:
+        collector = await start_collector(max_attributes=3)
+        body = body_of("good") + body_of("bad", attributes=4)
+        answer = await post(collector, body)
+        partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
+        assert (answer.status_code, partial.rejected_spans) == (200, 1)
+        assert "3 attributes" in partial.error_message
+        assert await until(lambda: names(store)) == ["good"]
+
+    async def test_an_empty_request_is_fine(self, collector: Collector) -> None:
+        assert (await post(collector, b"")).status_code == 200
+
+    async def test_odd_spans_are_stored_like_others(
+        self, collector: Collector, store: Store
+    ) -> None:
+        """No root, no ids, negative duration, the far future: odd, but recorded."""
+        request = request_of("a", "b", "c")
+        spans = request.resource_spans[0].scope_spans[0].spans
+        spans[0].trace_id = spans[0].span_id = b""
+        spans[1].end_time_unix_nano = 1
+        spans[2].start_time_unix_nano = spans[2].end_time_unix_nano = 2**64 - 1
+        assert (await post(collector, request.SerializeToString())).status_code == 200
+        await until(lambda: names(store) == ["a", "b", "c"])
+
+
+class TestRefused:
+    """What cannot be taken is answered with the reason, in the sender's format."""
+
+    async def refused(self, collector: Collector, status: int, body: bytes, **headers: str) -> str:
+        answer = await post(collector, body, **headers)
+        assert answer.status_code == status
+        if (headers or PROTOBUF).get("content-type", "").endswith("protobuf"):
+            return Status.FromString(answer.content).message
+        return str(answer.json()["message"])
+
+    async def test_malformed_protobuf(self, collector: Collector) -> None:
+        reason = await self.refused(
+            collector, 400, b"\xff\xff", **{"content-type": "application/x-protobuf"}
+        )
+        assert "no OTLP traces request" in reason
+
+    async def test_malformed_json(self, collector: Collector) -> None:
+        assert "no JSON" in await self.refused(collector, 400, b"{", **JSON)
+
+    async def test_malformed_compression(self, collector: Collector) -> None:
+        headers = JSON | {"content-encoding": "gzip"}
+        assert "no valid gzip" in await self.refused(collector, 400, b"not gzip", **headers)
+
+    @pytest.mark.parametrize("content_type", ["text/plain", "", "application/grpc"])
+    async def test_another_content_type(self, collector: Collector, content_type: str) -> None:
+        headers = {"content-type": content_type}
+        assert "content type" in await self.refused(collector, 415, body_of("x"), **headers)
+
+    async def test_another_content_encoding(self, collector: Collector) -> None:
+        headers = JSON | {"content-encoding": "br"}
+        assert "content encoding" in await self.refused(collector, 415, b"", **headers)
+
+    async def test_a_body_beyond_the_limit(self, start_collector: StartCollector) -> None:
+        collector = await start_collector(max_body_bytes=10_000)
+        assert "10000 bytes" in await self.refused(collector, 413, b"x" * 10_001, **JSON)
+
+    async def test_a_chunked_body_beyond_the_limit(self, start_collector: StartCollector) -> None:
+        collector = await start_collector(max_body_bytes=10_000)
+
+        async def pieces() -> Any:
+            for _ in range(11):
+                yield b"x" * 1000
+
+        async with httpx.AsyncClient(base_url=collector.http_address) as client:
+            answer = await client.post("/v1/traces", content=pieces(), headers=JSON)
+        assert answer.status_code == 413
+
+    async def test_a_zip_bomb(self, start_collector: StartCollector) -> None:
+        collector = await start_collector(max_decompressed_bytes=100_000)
+        headers = JSON | {"content-encoding": "gzip"}
+        bomb = gzip.compress(b"\0" * 20_000_000)
+        assert "decompressed" in await self.refused(collector, 413, bomb, **headers)
+
+    async def test_other_methods(self, collector: Collector) -> None:
+        answer = await get(collector, "/v1/traces")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+    @pytest.mark.parametrize("path", ["/v1/metrics", "/v1/logs", "/", "/v1/traces/x"])
+    async def test_what_is_not_received_says_so(self, collector: Collector, path: str) -> None:
+        async with httpx.AsyncClient(base_url=collector.http_address) as client:
+            answer = await client.post(path, content=b"", headers=PROTOBUF)
+        assert answer.status_code == 404
+        assert answer.json()["message"]
+
+    async def test_when_the_spool_is_full_the_sender_is_told_to_wait(
+        self, start_collector: StartCollector
+    ) -> None:
+        collector = await start_collector(spool_max_bytes=100)
+        answer = await post(collector, body_of("x", attributes=20))
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) > 0
+        assert "waiting for the database" in Status.FromString(answer.content).message
+
+    async def test_when_too_much_is_in_flight(self, start_collector: StartCollector) -> None:
+        collector = await start_collector(max_body_bytes=1000, max_inflight_bytes=1000)
+        refusals = []
+        async with httpx.AsyncClient(base_url=collector.http_address) as client:
+            hold = asyncio.Event()
+
+            async def slow_body() -> Any:
+                yield b"x" * 900
+                await hold.wait()
+
+            slow = asyncio.create_task(
+                client.post("/v1/traces", content=slow_body(), headers=PROTOBUF)
+            )
+            await until(lambda: collector._intake._held == 900)
+            refusals.append(await post(collector, body_of("x", attributes=20)))
+            hold.set()
+            await slow
+        assert refusals[0].status_code == 503
+        assert collector._intake._held == 0
+
+    async def test_the_exporter_keeps_what_was_refused_and_sends_it_again(
+        self, start_collector: StartCollector, store: Store
+    ) -> None:
+        collector = await start_collector()
+        exporter = OTLPSpanExporter(endpoint=f"{collector.http_address}/v1/traces", timeout=20)
+        provider = TracerProvider()
+        span = provider.get_tracer("test").start_span("patient")
+        span.end()
+        collector._spool._room._max_bytes = 0
+        sent = asyncio.create_task(asyncio.to_thread(exporter.export, [span]))
+        await until(
+            lambda: collector.metrics.value(
+                "refused_requests_total", transport="http", reason="spool_full"
+            )
+        )
+        collector._spool._room._max_bytes = 1_000_000
+        assert await sent is SpanExportResult.SUCCESS
+        assert await until(lambda: names(store)) == ["patient"]
+
+
+class TestKeys:
+    """With keys, only their holders write, each into its project."""
+
+    @pytest.fixture
+    async def keyed(
+        self, start_collector: StartCollector, tmp_path: Path
+    ) -> tuple[Collector, dict[str, str]]:
+        key, line = new_key("team-a")
+        (tmp_path / "keys").write_text(line)
+        collector = await start_collector(keys_file=tmp_path / "keys")
+        return collector, {"authorization": f"Bearer {key}"}
+
+    async def test_the_key_s_project_is_written(
+        self, keyed: tuple[Collector, dict[str, str]], store: Store
+    ) -> None:
+        collector, headers = keyed
+        body = request_of("x", project="forged").SerializeToString()
+        assert (await post(collector, body, **headers)).status_code == 200
+        rows = await until(lambda: store.query("SELECT Project FROM otel_traces"))
+        assert rows == [{"Project": "team-a"}]
+
+    @pytest.mark.parametrize("authorization", ["", "Bearer wrong", "Basic eDp5"])
+    async def test_others_are_turned_away(
+        self, keyed: tuple[Collector, dict[str, str]], authorization: str
+    ) -> None:
+        collector, _ = keyed
+        answer = await post(collector, body_of("x"), authorization=authorization)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await get(collector, "/metrics")).status_code == 401
+
+    async def test_health_needs_no_key_but_metrics_do(
+        self, keyed: tuple[Collector, dict[str, str]]
+    ) -> None:
+        collector, headers = keyed
+        assert (await get(collector, "/healthz")).status_code == 200
+        assert (await get(collector, "/readyz")).status_code == 200
+        assert (await get(collector, "/metrics", **headers)).status_code == 200
+
+
+class TestSlowSenders:
+    """A connection that only holds on is closed."""
+
+    async def closes(self, collector: Collector, sent: bytes) -> bytes:
+        """What comes back until the server closes the connection."""
+        host, _, port = collector.http_address.removeprefix("http://").rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        with contextlib.suppress(ConnectionError):
+            writer.write(sent)
+            await writer.drain()
+        try:
+            return await asyncio.wait_for(reader.read(), 20)
+        except ConnectionError:
+            return b""
+        finally:
+            writer.close()
+
+    @pytest.mark.parametrize("sent", [b"", b"POST /v1/traces HTTP/1.1\r\nhost: x\r\n"])
+    async def test_headers_that_never_end(
+        self, start_collector: StartCollector, sent: bytes
+    ) -> None:
+        collector = await start_collector(header_timeout_seconds=0.2)
+        assert await self.closes(collector, sent) == b""
+
+    async def test_headers_of_the_second_request(self, start_collector: StartCollector) -> None:
+        collector = await start_collector(header_timeout_seconds=0.2)
+        sent = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\nhost"
+        assert (await self.closes(collector, sent)).count(b"200 OK") == 1
+
+    async def test_headers_without_end(self, collector: Collector) -> None:
+        sent = b"GET /healthz HTTP/1.1\r\n" + b"x: " + b"y" * 500_000
+        assert b" 200 " not in await self.closes(collector, sent)
+
+    async def test_a_body_that_never_ends(self, start_collector: StartCollector) -> None:
+        collector = await start_collector(request_timeout_seconds=0.2)
+        sent = (
+            b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
+            b"content-length: 100\r\n\r\nabc"
+        )
+        assert (await self.closes(collector, sent)).startswith(b"HTTP/1.1 408")
+        assert collector._intake._held == 0
+
+    async def test_a_sender_that_goes_away(self, collector: Collector) -> None:
+        host, _, port = collector.http_address.removeprefix("http://").rpartition(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
+            b"content-length: 100\r\n\r\nabc"
+        )
+        await writer.drain()
+        writer.close()
+        await until(
+            lambda: collector.metrics.value(
+                "refused_requests_total", transport="http", reason="disconnected"
+            )
+        )
+        assert (await post(collector, body_of("x"))).status_code == 200
+
+
+class TestOperations:
+    """What operators see."""
+
+    async def test_metrics_are_in_prometheus_form(self, collector: Collector) -> None:
+        await post(collector, body_of("a", "b"))
+        text = (await get(collector, "/metrics")).text
+        assert 'mast_trace_collector_received_requests_total{transport="http"} 1.0' in text
+        assert "mast_trace_collector_accepted_spans_total 2.0" in text
+        for name in ("waiting_bytes", "waiting_age_seconds", "insert_seconds_bucket", "up 1.0"):
+            assert f"mast_trace_collector_{name}" in text
+
+    async def test_not_ready_while_the_spool_takes_nothing(
+        self, start_collector: StartCollector
+    ) -> None:
+        collector = await start_collector(spool_min_free_bytes=1 << 60)
+        answer = await get(collector, "/readyz")
+        assert answer.status_code == 503
+        assert "disk is nearly full" in answer.json()["reason"]
+        assert (await get(collector, "/healthz")).text == "ok\n"
+
+
+async def test_any_body_is_answered_with_success_or_the_sender_s_mistake(
+    collector: Collector,
+) -> None:
+    """No input makes the receiver answer 500 or not at all."""
+
+    def fuzz() -> None:
+        with httpx.Client(base_url=collector.http_address, timeout=20) as client:
+
+            @settings(max_examples=300, deadline=None)
+            @given(
+                body=st.one_of(
+                    st.binary(max_size=100),
+                    st.text(max_size=50).map(str.encode),
+                    st.just(body_of("x")),
+                    st.just(json.dumps({"resourceSpans": []}).encode()),
+                ),
+                content_type=st.sampled_from([PROTOBUF["content-type"], JSON["content-type"], "x"]),
+                encoding=st.sampled_from(["", "gzip", "deflate", "zstd", "br"]),
+            )
+            def check(body: bytes, content_type: str, encoding: str) -> None:
+                headers = {"content-type": content_type, "content-encoding": encoding}
+                status = client.post("/v1/traces", content=body, headers=headers).status_code
+                assert status in {200, 400, 415}
+
+            check()
+
+    await asyncio.to_thread(fuzz)

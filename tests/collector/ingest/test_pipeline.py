@@ -1,0 +1,309 @@
+"""From the spool to the database: nothing is lost, doubled or held up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from ingest_support import body_of
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.dead_letters import DeadLetters
+from mast_trace_collector.pipeline import Pipeline
+from mast_trace_collector.spool import Segment, Spool, SpoolLimits
+from mast_trace_collector.storage.writer import PoisonError, SpanWriter
+from mast_trace_collector.telemetry import CollectorMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from mast_trace_collector.storage import Store
+
+
+class TroubledWriter(SpanWriter):
+    """The real writer, behind a step where a test can make something go wrong."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.trouble: Callable[[Sequence[bytes]], None] = lambda _: None
+        self.attempts: list[tuple[str, int]] = []
+
+    def write(self, requests: Sequence[bytes], *, token: str) -> int:
+        self.attempts.append((token, len(requests)))
+        self.trouble(requests)
+        return super().write(requests, token=token)
+
+
+class Line:
+    """A spool, a pipeline and what they report."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        self.config = CollectorConfig(retry_initial_seconds=0.001, retry_max_seconds=0.01)
+        self.metrics = CollectorMetrics()
+        self.letters = DeadLetters(folder / "dead-letters")
+        self.store = store
+        self.writer = TroubledWriter(store)
+        self.spool = Spool(folder / "spool", SpoolLimits(10_000_000, 0, 1_000_000, 0.0, 1000))
+        self.spool.open()
+        self.pipeline = Pipeline(self.spool, self.writer, self.letters, self.config, self.metrics)
+
+    def send(self, *names: str) -> None:
+        for name in names:
+            self.spool.append(body_of(name), 1).durable.result(timeout=10)
+
+    def stored(self) -> list[str]:
+        rows = self.store.query("SELECT SpanName FROM otel_traces ORDER BY SpanName")
+        return [row["SpanName"] for row in rows]
+
+    def stop(self, *, drain: bool = True) -> None:
+        self.spool.close()
+        self.pipeline.stop(20.0, drain=drain)
+        self.spool.release()
+
+
+@pytest.fixture
+def line(tmp_path: Path, store: Store) -> Iterator[Line]:
+    line = Line(tmp_path, store)
+    yield line
+    line.stop(drain=False)
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.005)
+
+
+class Away:
+    """The database is away for the first calls."""
+
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+
+    def __call__(self, _: Sequence[bytes]) -> None:
+        self.calls -= 1
+        if self.calls >= 0:
+            raise StorageError("connection refused")
+
+
+def poison(*marks: bytes) -> Callable[[Sequence[bytes]], None]:
+    """Requests that hold one of the marks can never be stored."""
+
+    def check(requests: Sequence[bytes]) -> None:
+        for index, request in enumerate(requests):
+            if any(mark in request for mark in marks):
+                raise PoisonError(index, "it does not fit")
+
+    return check
+
+
+class TestStoring:
+    """What was sent is stored, through failures."""
+
+    def test_a_segment_is_one_insert_and_leaves_the_spool(self, line: Line) -> None:
+        line.send("a", "b", "c")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert line.stored() == ["a", "b", "c"]
+        assert [count for _, count in line.writer.attempts] == [3]
+        assert line.metrics.value("stored_spans_total") == 3
+
+    def test_it_goes_on_trying_while_the_database_is_away(self, line: Line) -> None:
+        line.writer.trouble = Away(12)
+        line.send("a")
+        line.pipeline.start()
+        wait_for(lambda: line.pipeline.trouble)
+        assert line.pipeline.trouble == "connection refused"
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert line.stored() == ["a"]
+        assert line.pipeline.trouble == ""
+        assert line.metrics.value("insert_failures_total") == 12
+        assert len({token for token, _ in line.writer.attempts}) == 1
+
+    def test_an_insert_whose_answer_was_lost_is_not_doubled(self, line: Line) -> None:
+        real = line.writer.write
+        lost = iter([True, True])
+
+        def write(requests: Sequence[bytes], *, token: str) -> int:
+            written = real(requests, token=token)
+            if next(lost, False):
+                raise StorageError("timeout")
+            return written
+
+        line.writer.write = write
+        line.send("a", "b")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert len(line.writer.attempts) == 3
+        assert line.stored() == ["a", "b"]
+
+    def test_a_segment_that_always_fails_lets_others_pass(self, line: Line) -> None:
+        def trouble(requests: Sequence[bytes]) -> None:
+            if any(b"stuck" in request for request in requests):
+                raise StorageError("memory limit exceeded")
+
+        line.writer.trouble = trouble
+        line.send("stuck")
+        line.spool.seal()
+        line.send("fine")
+        line.pipeline.start()
+        wait_for(lambda: line.stored() == ["fine"])
+        wait_for(lambda: line.spool.waiting_items == 1)
+
+    def test_an_error_of_another_kind_does_not_end_storing(
+        self, line: Line, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = line.spool.next_segment
+        errors = iter([RuntimeError("a defect")])
+
+        def next_segment(timeout: float) -> Segment | None:
+            for error in errors:
+                raise error
+            return real(timeout)
+
+        monkeypatch.setattr(line.spool, "next_segment", next_segment)
+        line.send("a")
+        line.pipeline.start()
+        wait_for(lambda: line.stored() == ["a"])
+
+    def test_stopping_stores_what_waits(self, line: Line) -> None:
+        line.pipeline.start()
+        line.send("a", "b")
+        line.stop()
+        assert line.stored() == ["a", "b"]
+
+    def test_stopping_does_not_wait_for_a_database_that_is_away(self, line: Line) -> None:
+        line.writer.trouble = Away(10**9)
+        line.send("a")
+        line.pipeline.start()
+        wait_for(lambda: line.pipeline.trouble)
+        line.stop()
+        assert line.spool.waiting_items == 1
+
+    def test_stopping_waits_for_an_insert_that_has_begun(self, line: Line) -> None:
+        """The database is closed next, and must not be closed under an insert."""
+        begun, go_on = threading.Event(), threading.Event()
+
+        def trouble(_: Sequence[bytes]) -> None:
+            begun.set()
+            go_on.wait(20)
+
+        line.writer.trouble = trouble
+        line.send("a")
+        line.spool.seal()
+        line.send("b")
+        line.pipeline.start()
+        assert begun.wait(20)
+        stopping = threading.Thread(
+            target=line.pipeline.stop, args=(20.0,), kwargs={"drain": False}
+        )
+        stopping.start()
+        go_on.set()
+        stopping.join(20)
+        assert not line.pipeline._thread.is_alive()
+        assert line.stored() == ["a"]
+        assert line.spool.waiting_items == 1
+
+    def test_stopping_without_draining_leaves_all_in_the_spool(
+        self, line: Line, tmp_path: Path, store: Store
+    ) -> None:
+        line.send("a")
+        line.stop(drain=False)
+        assert line.stored() == []
+        after = Line(tmp_path, store)
+        after.pipeline.start()
+        after.stop()
+        assert after.stored() == ["a"]
+
+
+class TestDeadLetters:
+    """What can never be stored is set aside with its reason; nothing waits for it."""
+
+    def test_poison_is_set_aside_and_its_neighbours_are_stored(self, line: Line) -> None:
+        line.writer.trouble = poison(b"bad1", b"bad2")
+        line.send("a", "bad1", "b", "bad2", "c")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert line.stored() == ["a", "b", "c"]
+        letters = line.letters.letters()
+        assert [letter.reason for letter in letters] == ["it does not fit"] * 2
+        assert [line.letters.payload(letter.id) for letter in letters] == [
+            body_of("bad1"),
+            body_of("bad2"),
+        ]
+        assert line.metrics.value("dead_lettered_spans_total") == 2
+        assert line.metrics.value("stored_spans_total") == 3
+
+    def test_bytes_that_are_no_request_are_poison(self, line: Line) -> None:
+        line.spool.append(b"\xff\xff", 0).durable.result(timeout=10)
+        line.send("a")
+        line.pipeline.start()
+        wait_for(lambda: line.stored() == ["a"])
+        (letter,) = line.letters.letters()
+        assert "no OTLP trace request" in letter.reason
+
+    def test_a_segment_of_nothing_but_poison_ends(self, line: Line) -> None:
+        line.writer.trouble = poison(b"bad")
+        line.send("bad1", "bad2")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert len(line.letters) == 2
+
+    def test_a_defect_set_off_by_one_request_harms_only_that(self, line: Line) -> None:
+        def trouble(requests: Sequence[bytes]) -> None:
+            if any(b"bad" in request for request in requests):
+                raise KeyError("a defect")
+
+        line.writer.trouble = trouble
+        line.send("a", "bad", "b")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert line.stored() == ["a", "b"]
+        (letter,) = line.letters.letters()
+        assert letter.reason == "KeyError('a defect')"
+
+    def test_a_crash_after_setting_aside_sets_nothing_aside_twice(
+        self, line: Line, tmp_path: Path, store: Store
+    ) -> None:
+        line.writer.trouble = poison(b"bad")
+        line.send("a", "bad")
+        line.spool.seal()
+        segment = line.spool.next_segment(5.0)
+        assert segment is not None
+        line.pipeline._write(segment, dict(enumerate(segment.read())))
+        line.stop(drain=False)
+        after = Line(tmp_path, store)
+        after.writer.trouble = poison(b"bad")
+        after.pipeline.start()
+        after.stop()
+        assert after.stored() == ["a"]
+        assert len(after.letters) == 1
+
+    def test_a_retried_letter_is_stored(self, line: Line) -> None:
+        line.letters.add("one", body_of("a"), 1, "a mistake of ours")
+        line.letters.retry(["one"])
+        line.pipeline.start()
+        wait_for(lambda: line.stored() == ["a"])
+        wait_for(lambda: len(line.letters) == 0)
+
+    def test_a_retried_letter_that_fails_again_says_why(self, line: Line) -> None:
+        line.writer.trouble = poison(b"bad")
+        line.letters.add("one", body_of("bad"), 1, "the first reason")
+        line.letters.retry(["one"])
+        line.pipeline.start()
+        wait_for(lambda: line.letters.letters()[0].attempts == 2)
+        (letter,) = line.letters.letters()
+        assert (letter.reason, letter.items) == ("it does not fit", 1)
+        assert line.letters.payload("one") == body_of("bad")
+
+    def test_a_retried_letter_waits_for_the_database(self, line: Line) -> None:
+        line.writer.trouble = Away(1)
+        line.letters.add("one", body_of("a"), 1, "a reason")
+        line.letters.retry(["one"])
+        line.pipeline.start()
+        wait_for(lambda: line.stored() == ["a"])

@@ -1,0 +1,376 @@
+"""The spool keeps what it acknowledged, and nothing that it did not."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import wait
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mast_trace.exceptions import CollectorError
+from mast_trace_collector.spool import Refused, Spool, SpoolLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LIMITS = SpoolLimits(
+    max_bytes=10_000_000,
+    min_free_bytes=0,
+    segment_bytes=1_000_000,
+    segment_age=0.0,
+    duplicate_window=1000,
+)
+
+
+def limits(**changed: float) -> SpoolLimits:
+    return SpoolLimits(**{**LIMITS.__dict__, **changed})
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[Spool]:
+    spool = Spool(tmp_path / "spool", LIMITS)
+    spool.open()
+    yield spool
+    spool.close()
+    spool.release()
+
+
+def reopened(spool: Spool, **changed: float) -> Spool:
+    """What a new process finds after the old one is gone."""
+    spool.close()
+    spool.release()
+    after = Spool(spool._directory, limits(**changed))
+    after.open()
+    return after
+
+
+def put(spool: Spool, *payloads: bytes) -> None:
+    for ticket in [spool.append(payload, 1) for payload in payloads]:
+        ticket.durable.result(timeout=10)
+
+
+def waiting(spool: Spool) -> list[bytes]:
+    """Payloads of all segments; they stay in the spool."""
+    segments = []
+    while (segment := spool.next_segment(0.0)) is not None:
+        segments.append(segment)
+    for segment in segments:
+        spool.give_back(segment)
+    return [record.payload for segment in segments for record in segment.read()]
+
+
+class TestSpool:
+    """Order, identity and accounting."""
+
+    def test_hands_on_what_it_acknowledged_in_order(self, spool: Spool) -> None:
+        put(spool, b"one", b"two", b"three")
+        assert waiting(spool) == [b"one", b"two", b"three"]
+
+    def test_an_acknowledged_request_is_on_disk(self, spool: Spool, tmp_path: Path) -> None:
+        put(spool, b"precious")
+        (segment,) = (tmp_path / "spool").glob("*.log")
+        assert b"precious" in segment.read_bytes()
+
+    def test_a_committed_segment_is_gone_for_good(self, spool: Spool) -> None:
+        put(spool, b"one")
+        segment = spool.next_segment(5.0)
+        assert segment is not None
+        spool.commit(segment)
+        assert not segment.path.exists()
+        assert spool.waiting_bytes == spool.waiting_items == 0
+        after = reopened(spool)
+        assert waiting(after) == []
+        after.close()
+
+    def test_a_segment_that_was_taken_but_not_committed_comes_back(self, spool: Spool) -> None:
+        put(spool, b"one")
+        taken = spool.next_segment(5.0)
+        after = reopened(spool)
+        again = after.next_segment(5.0)
+        assert taken is not None
+        assert again is not None
+        assert (again.name, again.items, again.digests) == (taken.name, 1, taken.digests)
+        after.close()
+
+    def test_segments_are_closed_at_their_size(self, spool: Spool) -> None:
+        put(spool, *(bytes([number]) * 400_000 for number in range(6)))
+        sizes = []
+        while (segment := spool.next_segment(0.0)) is not None:
+            sizes.append(segment.size)
+        assert all(size < 1_000_000 + 400_100 for size in sizes)
+        assert len(sizes) == 2
+
+    def test_segment_names_never_repeat_even_when_the_folder_is_lost(self, tmp_path: Path) -> None:
+        names = set()
+        for folder in ("first", "second"):
+            spool = Spool(tmp_path / folder, LIMITS)
+            spool.open()
+            put(spool, b"one")
+            segment = spool.next_segment(5.0)
+            assert segment is not None
+            names.add(segment.name)
+            spool.close()
+        assert len(names) == 2
+
+    def test_a_segment_given_back_lets_others_pass(self, spool: Spool) -> None:
+        put(spool, b"stuck")
+        stuck = spool.next_segment(5.0)
+        put(spool, b"fine")
+        spool.seal()
+        assert stuck is not None
+        spool.give_back(stuck)
+        fine = spool.next_segment(5.0)
+        assert fine is not None
+        assert [record.payload for record in fine.read()] == [b"fine"]
+
+    def test_many_threads_share_syncs_and_lose_nothing(
+        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        syncs = []
+        real = os.fdatasync
+        monkeypatch.setattr(os, "fdatasync", lambda file: (syncs.append(1), real(file)))
+        payloads = [f"{thread}-{number}".encode() for thread in range(8) for number in range(50)]
+        tickets = []
+
+        def send(part: list[bytes]) -> None:
+            tickets.extend(spool.append(payload, 1) for payload in part)
+
+        threads = [threading.Thread(target=send, args=(payloads[n::8],)) for n in range(8)]
+        with spool._writing:  # the disk is busy while they arrive
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert not wait([ticket.durable for ticket in tickets], timeout=30).not_done
+        assert sorted(waiting(spool)) == sorted(payloads)
+        assert len(syncs) < len(payloads)
+
+    def test_one_process_at_a_time_uses_the_folder(self, spool: Spool, tmp_path: Path) -> None:
+        with pytest.raises(CollectorError, match="another collector"):
+            Spool(tmp_path / "spool", LIMITS).open()
+
+
+class TestDuplicates:
+    """A request that is sent again is acknowledged and kept once."""
+
+    def test_while_it_waits(self, spool: Spool) -> None:
+        put(spool, b"one")
+        again = spool.append(b"one", 1)
+        assert again.duplicate
+        assert again.durable.result(timeout=5) is None
+        assert waiting(spool) == [b"one"]
+
+    def test_after_it_was_stored(self, spool: Spool) -> None:
+        put(spool, b"one")
+        segment = spool.next_segment(5.0)
+        assert segment is not None
+        spool.commit(segment)
+        assert spool.append(b"one", 1).duplicate
+
+    @pytest.mark.parametrize("stored", [False, True])
+    def test_after_a_restart(self, spool: Spool, stored: bool) -> None:
+        put(spool, b"one")
+        if stored:
+            segment = spool.next_segment(5.0)
+            assert segment is not None
+            spool.commit(segment)
+        after = reopened(spool)
+        assert after.append(b"one", 1).duplicate
+        assert not after.append(b"two", 1).duplicate
+        after.close()
+
+    def test_a_crash_between_mark_and_removal_stores_nothing_twice(self, spool: Spool) -> None:
+        put(spool, b"one")
+        segment = spool.next_segment(5.0)
+        assert segment is not None
+        kept = segment.path.read_bytes()
+        spool.commit(segment)
+        segment.path.write_bytes(kept)
+        after = reopened(spool)
+        assert waiting(after) == []
+        assert after.append(b"one", 1).duplicate
+        assert not segment.path.exists()
+        after.close()
+
+    def test_the_window_forgets_the_oldest(self, tmp_path: Path) -> None:
+        spool = Spool(tmp_path, limits(duplicate_window=10))
+        spool.open()
+        put(spool, *(str(number).encode() for number in range(11)))
+        assert not spool.append(b"0", 1).duplicate
+        assert spool.append(b"10", 1).duplicate
+        spool.close()
+
+    def test_marks_on_disk_are_bounded_by_the_window(self, tmp_path: Path) -> None:
+        spool = Spool(tmp_path, limits(duplicate_window=5))
+        spool.open()
+        for number in range(20):
+            put(spool, str(number).encode())
+            segment = spool.next_segment(5.0)
+            assert segment is not None
+            spool.commit(segment)
+        assert len(list(tmp_path.glob("*.stored"))) == 5
+        spool.close()
+        spool.release()
+        after = Spool(tmp_path, limits(duplicate_window=5))
+        after.open()
+        assert after.append(b"19", 1).duplicate
+        assert not after.append(b"3", 1).duplicate
+        after.close()
+
+
+class TestRefusal:
+    """A bound that is reached turns into a refusal, never into a loss or a crash."""
+
+    def test_at_the_size_bound_until_room_is_made(self, tmp_path: Path) -> None:
+        spool = Spool(tmp_path, limits(max_bytes=1000))
+        spool.open()
+        put(spool, b"a" * 900)
+        with pytest.raises(Refused) as refused:
+            spool.append(b"b" * 200, 1)
+        assert refused.value.reason == "spool_full"
+        segment = spool.next_segment(5.0)
+        assert segment is not None
+        spool.commit(segment)
+        put(spool, b"b" * 200)
+        spool.close()
+
+    def test_when_the_disk_must_keep_room_for_the_database(self, tmp_path: Path) -> None:
+        spool = Spool(tmp_path, limits(min_free_bytes=1 << 60))
+        spool.open()
+        with pytest.raises(Refused) as refused:
+            spool.append(b"one", 1)
+        assert refused.value.reason == "disk_full"
+        spool.close()
+
+    def test_after_closing(self, spool: Spool) -> None:
+        spool.close()
+        with pytest.raises(Refused, match="stopping"):
+            spool.append(b"one", 1)
+
+    def test_a_failed_sync_refuses_the_group_and_the_next_one_is_kept(
+        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        put(spool, b"before")
+        real = os.fdatasync
+
+        def failing(file: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fdatasync", failing)
+        ticket = spool.append(b"lost", 1)
+        with pytest.raises(Refused, match="No space left"):
+            ticket.durable.result(timeout=10)
+        monkeypatch.setattr(os, "fdatasync", real)
+        with pytest.raises(Refused, match="nearly full"):
+            spool.append(b"too soon", 1)
+        spool._room._checked = 0.0
+        put(spool, b"after")
+        assert waiting(spool) == [b"before", b"after"]
+        assert not spool.append(b"lost", 1).duplicate
+        after = reopened(spool)
+        assert sorted(waiting(after)) == [b"after", b"before", b"lost"]
+        after.close()
+
+
+def written(folder: Path, payloads: list[bytes]) -> Path:
+    """A segment as a killed process leaves it."""
+    spool = Spool(folder, LIMITS)
+    spool.open()
+    put(spool, *payloads)
+    spool.close()
+    spool.release()
+    (path,) = folder.glob("*.log")
+    return path
+
+
+PAYLOADS = st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=8, unique=True)
+
+
+class TestRecovery:
+    """Whatever a crash leaves of the tail, the whole records before it come back."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(payloads=PAYLOADS, cut=st.floats(0, 1))
+    def test_any_truncation_loses_only_the_records_it_cuts(
+        self, tmp_path_factory: pytest.TempPathFactory, payloads: list[bytes], cut: float
+    ) -> None:
+        path = written(tmp_path_factory.mktemp("spool"), payloads)
+        keep = int(path.stat().st_size * cut)
+        os.truncate(path, keep)
+        spool = Spool(path.parent, LIMITS)
+        assert spool.open() == []
+        whole, end = [], 0
+        for payload in payloads:
+            end += 32 + len(payload)
+            if end <= keep:
+                whole.append(payload)
+        assert waiting(spool) == whole
+        spool.close()
+        spool.release()
+
+    @settings(max_examples=60, deadline=None)
+    @given(payloads=PAYLOADS, garbage=st.binary(min_size=1, max_size=200))
+    def test_a_garbage_tail_is_cut_off(
+        self, tmp_path_factory: pytest.TempPathFactory, payloads: list[bytes], garbage: bytes
+    ) -> None:
+        path = written(tmp_path_factory.mktemp("spool"), payloads)
+        size = path.stat().st_size
+        with path.open("ab") as file:
+            file.write(garbage)
+        spool = Spool(path.parent, LIMITS)
+        assert spool.open() == []
+        assert waiting(spool) == payloads
+        assert path.stat().st_size == size
+        spool.close()
+        spool.release()
+
+    @settings(max_examples=60, deadline=None)
+    @given(payloads=PAYLOADS, where=st.floats(0, 0.999), bit=st.integers(0, 7))
+    def test_a_flipped_bit_damages_one_record_only(
+        self,
+        tmp_path_factory: pytest.TempPathFactory,
+        payloads: list[bytes],
+        where: float,
+        bit: int,
+    ) -> None:
+        path = written(tmp_path_factory.mktemp("spool"), payloads)
+        data = bytearray(path.read_bytes())
+        position = int(len(data) * where)
+        data[position] ^= 1 << bit
+        path.write_bytes(data)
+        hit, end = 0, 32 + len(payloads[0])
+        while position >= end:
+            hit += 1
+            end += 32 + len(payloads[hit])
+        spool = Spool(path.parent, LIMITS)
+        damages = spool.open()
+        assert waiting(spool) == payloads[:hit] + payloads[hit + 1 :]
+        assert [damage.torn for damage in damages] == [False] * (hit < len(payloads) - 1)
+        spool.close()
+        spool.release()
+
+    def test_a_payload_cannot_pass_for_a_record_of_a_damaged_segment(self, tmp_path: Path) -> None:
+        """What looks like a record in another segment is not one in this."""
+        other = written(tmp_path / "other", [b"forged"]).read_bytes()
+        path = written(tmp_path / "spool", [other, b"true"])
+        data = bytearray(path.read_bytes())
+        data[9] ^= 1  # the length of the first record
+        path.write_bytes(data)
+        spool = Spool(path.parent, LIMITS)
+        (damage,) = spool.open()
+        assert other in damage.data
+        assert waiting(spool) == [b"true"]
+        spool.close()
+
+    def test_an_empty_segment_is_removed(self, tmp_path: Path) -> None:
+        path = written(tmp_path, [b"one"])
+        os.truncate(path, 0)
+        spool = Spool(tmp_path, LIMITS)
+        spool.open()
+        assert not path.exists()
+        spool.close()

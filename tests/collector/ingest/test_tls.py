@@ -1,0 +1,82 @@
+"""With a certificate, both receivers speak TLS and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+import httpx
+import pytest
+from ingest_support import PROTOBUF, body_of, until
+
+from mast_trace.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ingest_support import StartCollector
+
+    from mast_trace_collector.storage import Store
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for localhost, and its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    command += ["-keyout", str(key), "-out", str(cert)]
+    subprocess.run(command, check=True, capture_output=True)
+    return cert, key
+
+
+async def test_spans_over_https_and_grpc_with_tls(
+    start_collector: StartCollector, certificate: tuple[Path, Path], store: Store
+) -> None:
+    cert, key = certificate
+    collector = await start_collector(tls_cert_file=cert, tls_key_file=key)
+    assert collector.http_address.startswith("https://")
+    trust = ssl.create_default_context(cafile=cert)
+    async with httpx.AsyncClient(base_url=collector.http_address, verify=trust) as client:
+        answer = await client.post("/v1/traces", content=body_of("http"), headers=PROTOBUF)
+    assert answer.status_code == 200
+
+    credentials = grpc.ssl_channel_credentials(cert.read_bytes())
+    async with grpc.aio.secure_channel(collector.grpc_address, credentials) as channel:
+        export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+        await export(body_of("grpc"), timeout=30)
+    await until(lambda: store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}])
+
+
+async def test_plain_text_is_not_understood(
+    start_collector: StartCollector, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = certificate
+    collector = await start_collector(tls_cert_file=cert, tls_key_file=key)
+    plain = collector.http_address.replace("https", "http")
+    async with httpx.AsyncClient(base_url=plain) as client:
+        with pytest.raises(httpx.HTTPError):
+            await client.post("/v1/traces", content=body_of("x"), headers=PROTOBUF)
+    async with grpc.aio.insecure_channel(collector.grpc_address) as channel:
+        export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+        with pytest.raises(grpc.aio.AioRpcError):
+            await asyncio.wait_for(export(body_of("x")), 20)
+
+
+async def test_a_certificate_that_cannot_be_read_is_named(
+    start_collector: StartCollector, tmp_path: Path
+) -> None:
+    (tmp_path / "cert.pem").write_text("no certificate")
+    with pytest.raises(ConfigurationError, match="TLS"):
+        await start_collector(
+            tls_cert_file=tmp_path / "cert.pem", tls_key_file=tmp_path / "missing.pem"
+        )

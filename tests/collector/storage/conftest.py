@@ -1,0 +1,101 @@
+"""A fresh, migrated store for every test: embedded, and the same through a ClickHouse address."""
+
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+import uvicorn
+
+from mast_trace_collector.clickhouse_http import ClickHouseHTTP
+from mast_trace_collector.storage import Store, migrate
+
+PASSWORD = "reader's password"
+WRITE_TOKEN = "writers-token"
+
+
+@contextmanager
+def serve(app):
+    """Serve an ASGI application on a free port of this machine; yields host:port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+class Engine:
+    """The process's one engine: kept open from test to test, because opening costs half a second."""
+
+    def __init__(self, folder):
+        self.url = f"chdb://{folder}"
+        self._open = None
+
+    def empty(self):
+        """Drop what earlier tests stored."""
+        if self._open is None:
+            self._open = Store.open(self.url)
+        self._open.command("DROP DATABASE IF EXISTS mast_trace SYNC", use_database=False)
+
+    def close(self):
+        """Let a test open a folder of its own."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    """Where `embedded` is; closed with the module, since other tests open other folders."""
+    folder = tmp_path_factory.mktemp("engine")
+    engine = Engine(folder / "data")
+    with pytest.MonkeyPatch.context() as patch:
+        # The engine keeps schemas that a client sends as text in its working directory.
+        patch.chdir(folder)
+        yield engine
+    engine.close()
+
+
+@pytest.fixture
+def embedded(engine):
+    """A store in the embedded engine, with all tables."""
+    engine.empty()
+    with Store.open(engine.url) as store:
+        migrate(store)
+        yield store
+
+
+@pytest.fixture
+def folder(engine, tmp_path):
+    """A folder in which a test opens an engine itself."""
+    engine.close()
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def endpoint(embedded):
+    """host:port of the ClickHouse endpoint over the embedded store."""
+    app = ClickHouseHTTP(embedded, password=PASSWORD, write_token=WRITE_TOKEN)
+    with serve(app) as address:
+        yield address
+    app.close()
+
+
+@pytest.fixture(params=["embedded", "http"])
+def store(request):
+    """The store that a test writes to and reads from, by both ways to ClickHouse.
+
+    No ClickHouse server can be installed where the tests run: the HTTP way goes through the
+    endpoint that `mast-trace up` serves, with the same client that talks to a real server.
+    """
+    if request.param == "embedded":
+        yield request.getfixturevalue("embedded")
+        return
+    address = request.getfixturevalue("endpoint")
+    with Store.open(f"http://tests:{WRITE_TOKEN}@{address}") as store:
+        yield store

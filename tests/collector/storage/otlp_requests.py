@@ -1,0 +1,65 @@
+"""Builds OTLP requests for the storage tests."""
+
+import time
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+TRACE = "0123456789abcdef0123456789abcdef"
+START = 1_800_000_000_123_456_789
+
+
+def any_value(value):
+    """Turn a Python value into an AnyValue; None is a value that holds nothing."""
+    if value is None:
+        return AnyValue()
+    if isinstance(value, list):
+        return AnyValue(array_value=ArrayValue(values=[any_value(item) for item in value]))
+    if isinstance(value, dict):
+        return AnyValue(kvlist_value=KeyValueList(values=key_values(value)))
+    names = {bool: "bool", int: "int", float: "double", bytes: "bytes", str: "string"}
+    return AnyValue(**{f"{names[type(value)]}_value": value})
+
+
+def key_values(attributes):
+    return [KeyValue(key=key, value=any_value(value)) for key, value in attributes.items()]
+
+
+def span(number=1, *, parent=0, trace=TRACE, start=START, lasted=1000, status=0, **fields):
+    """A span whose id is ``number``; ``attributes`` is a dict."""
+    attributes = fields.pop("attributes", {})
+    return Span(
+        trace_id=bytes.fromhex(trace),
+        span_id=number.to_bytes(8, "big"),
+        parent_span_id=parent.to_bytes(8, "big") if parent else b"",
+        name=fields.pop("name", f"span {number}"),
+        start_time_unix_nano=start,
+        end_time_unix_nano=start + lasted,
+        status=Status(code=status, message=fields.pop("message", "")),
+        attributes=key_values(attributes),
+        **fields,
+    )
+
+
+def request(*spans, resource=None, scope="tests"):
+    """One serialized request with one resource and one scope."""
+    message = ExportTraceServiceRequest()
+    resource_spans = message.resource_spans.add()
+    described = {"service.name": "shop"} if resource is None else resource
+    resource_spans.resource.attributes.extend(key_values(described))
+    scope_spans = resource_spans.scope_spans.add()
+    scope_spans.scope.name = scope
+    scope_spans.scope.version = "1.0"
+    scope_spans.spans.extend(spans)
+    return message.SerializeToString()
+
+
+def agent_span(number, operation="chat", **options):
+    """A span as mast-trace sends it."""
+    attributes = {"gen_ai.operation.name": operation, **options.pop("attributes", {})}
+    return span(number, name=f"{operation} {number}", attributes=attributes, **options)
+
+
+def now():
+    return time.time_ns()

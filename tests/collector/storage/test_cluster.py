@@ -1,0 +1,52 @@
+"""The definitions for a cluster, run on one shard inside the process.
+
+Only ``ON CLUSTER`` and replication need Keeper and are taken out; Distributed tables, what feeds
+them and what reads them are the real ones.
+"""
+
+import pytest
+from otlp_requests import TRACE, agent_span, request
+
+from mast_trace_collector.storage import SchemaOptions, SpanWriter, Store, embedded, render
+from mast_trace_collector.storage.runs import (
+    finished_runs,
+    record_outcome,
+    run_summary,
+    spans_of,
+)
+
+CLUSTER = """<timezone>UTC</timezone>
+    <tcp_port>9000</tcp_port>
+    <remote_servers><main><shard><replica>
+        <host>127.0.0.1</host><port>9000</port>
+    </replica></shard></main></remote_servers>"""
+
+
+@pytest.fixture
+def cluster(folder, monkeypatch):
+    """A store whose tables are Distributed over the one shard that this process is."""
+    config = embedded._CONFIG.replace("<timezone>UTC</timezone>", CLUSTER)
+    monkeypatch.setattr(embedded, "_CONFIG", config)
+    with Store.open(f"chdb://{folder}") as store:
+        for statement in render(SchemaOptions(cluster="main", distributed=True)):
+            store.command(statement.replace("ON CLUSTER main", ""), use_database=False)
+        yield store
+
+
+@pytest.mark.parametrize("parse_from", [0, 2**60], ids=["by ClickHouse", "by Python"])
+def test_spans_reach_the_shard_once_with_every_column(cluster, parse_from):
+    sent = [request(agent_span(1, attributes={"gen_ai.agent.name": "planner"}))]
+    for _ in range(2):
+        SpanWriter(cluster, parse_from=parse_from).write(sent, token="segment-1")
+    for table in ("otel_traces", "otel_traces_local"):
+        rows = cluster.query(f"SELECT AgentName, Operation FROM {table}")
+        assert rows == [{"AgentName": "planner", "Operation": "chat"}]
+
+
+def test_runs_are_read_across_the_shards(cluster):
+    SpanWriter(cluster).write([request(agent_span(1), agent_span(2, parent=1))], token="t")
+    assert record_outcome(cluster, TRACE, "failure", "wrong")
+    assert len(spans_of(cluster, TRACE)) == 2
+    (run,) = finished_runs(cluster, judge_version="j", quiet=0)
+    assert (run.spans, run.outcome) == (2, "failure")
+    assert run == run_summary(cluster, TRACE)

@@ -1,0 +1,114 @@
+"""The typed columns: computed by ClickHouse, whoever inserts."""
+
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+
+import pytest
+from otlp_requests import request, span
+
+from mast_trace import vocabulary
+from mast_trace_collector.storage import SpanWriter
+
+
+def values(store, name, *attributes):
+    """Store a span with each of the attributes and return the column of each."""
+    spans = [span(number, attributes=each) for number, each in enumerate(attributes, start=1)]
+    SpanWriter(store).write([request(*spans)], token="t")
+    rows = store.query(f"SELECT {name} FROM otel_traces ORDER BY SpanId")
+    return [row[name] for row in rows]
+
+
+def test_a_stock_collectors_insert_fills_every_column(store):
+    """An INSERT that names only the exporter's columns is enough for all of ours."""
+    store.command(
+        """
+        INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ParentSpanId, TraceState, SpanName,
+            SpanKind, ServiceName, ResourceAttributes, ScopeName, ScopeVersion, SpanAttributes,
+            Duration, StatusCode, StatusMessage, `Events.Timestamp`, `Events.Name`,
+            `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`,
+            `Links.Attributes`)
+        VALUES (now64(9), 'aa', '01', '', '', 'send_message planner', 'Internal', 'shop',
+            {'mast.project': 'ours'}, 's', '1', {'gen_ai.operation.name': 'send_message',
+            'mast.framework': 'ag2', 'gen_ai.agent.name': 'planner', 'gen_ai.tool.name': 'search',
+            'gen_ai.request.model': 'asked', 'gen_ai.response.model': 'answered',
+            'gen_ai.conversation.id': 'c1', 'mast.message.sender': 'planner',
+            'mast.message.recipients': '["coder","critic"]', 'mast.message.id': 'm1',
+            'mast.message.content_hash': 'ab12', 'gen_ai.agent.handoff.target.name': 'coder',
+            'gen_ai.usage.input_tokens': '12', 'gen_ai.usage.output_tokens': '34',
+            'error.type': 'Timeout'}, 5, 'Error', '', [], [], [], [], [], [], [])
+        """
+    )
+    (row,) = store.query(
+        """
+        SELECT Project, Operation, Framework, AgentName, ToolName, Model, ConversationId, Sender,
+            Recipients, MessageId, ContentHash, HandoffTarget, InputTokens, OutputTokens, ErrorType
+        FROM otel_traces
+        """
+    )
+    assert row == {
+        "Project": "ours",
+        "Operation": "send_message",
+        "Framework": "ag2",
+        "AgentName": "planner",
+        "ToolName": "search",
+        "Model": "answered",
+        "ConversationId": "c1",
+        "Sender": "planner",
+        "Recipients": ["coder", "critic"],
+        "MessageId": "m1",
+        "ContentHash": "ab12",
+        "HandoffTarget": "coder",
+        "InputTokens": 12,
+        "OutputTokens": 34,
+        "ErrorType": "Timeout",
+    }
+    (run,) = store.query("SELECT Project, TraceId, Spans, Errors FROM mast_runs")
+    assert run == {"Project": "ours", "TraceId": "aa", "Spans": 1, "Errors": 1}
+
+
+def test_the_time_of_arrival_is_the_databases(store):
+    (arrived,) = values(store, "ReceivedAt", {})
+    assert datetime.now(timezone.utc) - arrived < timedelta(minutes=5)
+
+
+COLUMNS = {
+    "operation": "Operation",
+    "agent": "AgentName",
+    "tool": "ToolName",
+    "model": "Model",
+    "conversation": "ConversationId",
+    "framework": "Framework",
+    "sender": "Sender",
+}
+
+
+@pytest.mark.parametrize("field", COLUMNS)
+def test_every_spelling_is_read_and_the_first_that_is_not_empty_wins(embedded, field):
+    spellings = vocabulary.SPELLINGS[field]
+    alone = [{name: f"said by {name}"} for name in spellings]
+    together = [{later: "later", first: "first"} for first, later in pairwise(spellings)]
+    emptied = [{later: "later", first: ""} for first, later in pairwise(spellings)]
+    assert values(embedded, COLUMNS[field], *alone, *together, *emptied) == [
+        *(f"said by {name}" for name in spellings),
+        *("first" for _ in together),
+        *("later" for _ in emptied),
+    ]
+
+
+def test_foreign_operations_are_translated(store):
+    sent = [{"openinference.span.kind": word} for word in [*vocabulary.OPERATIONS, "other"]]
+    assert values(store, "Operation", *sent) == [vocabulary.operation(each) for each in sent]
+
+
+def test_string_arrays_are_read_as_the_trajectory_reads_them(store):
+    sent = [["a", "b"], [], "lonely", "[broken", ["ü", "a,b"], "12", '{"a": 1}']
+    as_lists = [["a", "b"], [], ["lonely"], ["[broken"], ["ü", "a,b"], ["12"], ['{"a": 1}']]
+    attributes = [{"mast.message.recipients": value} for value in sent]
+    assert values(store, "Recipients", *attributes) == as_lists
+    for text, expected in zip(sent[:5], as_lists[:5], strict=True):
+        assert list(vocabulary.strings(text)) == expected
+
+
+def test_token_counts_that_are_no_numbers_count_nothing(store):
+    sent = [{"gen_ai.usage.input_tokens": value} for value in (7, "7", "many", -1, "")]
+    assert values(store, "InputTokens", *sent) == [7, 7, 0, 0, 0]

@@ -1,0 +1,224 @@
+"""Clients of a ClickHouse server read the embedded store, unmodified."""
+
+import gzip
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from base64 import b64encode
+from datetime import datetime, timezone
+
+import clickhouse_connect
+import pytest
+from clickhouse_connect.driver.exceptions import DatabaseError
+from conftest import PASSWORD
+from otlp_requests import agent_span, request
+
+from mast_trace_collector.clickhouse_http.native import BLOCK_INFO, HELLO
+from mast_trace_collector.storage import SpanWriter
+
+
+@pytest.fixture
+def client(endpoint):
+    """clickhouse-connect's HTTP client, as a reader."""
+    host, port = endpoint.split(":")
+    with clickhouse_connect.get_client(
+        host=host, port=int(port), username="reader", password=PASSWORD, database="mast_trace"
+    ) as client:
+        yield client
+
+
+def get(endpoint, path="/", *, data=None, headers=None, **fields):
+    """Send one request as curl would; returns (headers, body)."""
+    url = f"http://{endpoint}{path}?{urllib.parse.urlencode(fields)}"
+    headers = {"X-ClickHouse-Key": PASSWORD, **(headers or {})}
+    sent = urllib.request.Request(url, data=data, headers=headers)
+    with urllib.request.urlopen(sent) as answer:
+        return answer.headers, answer.read()
+
+
+class TestClickhouseConnect:
+    """The synchronous client."""
+
+    def test_it_reads_what_was_stored(self, client, embedded):
+        SpanWriter(embedded).write([request(agent_span(1), agent_span(2, parent=1))], token="t")
+        rows = client.query("SELECT SpanName, Operation FROM otel_traces ORDER BY SpanName")
+        assert rows.result_rows == [("chat 1", "chat"), ("chat 2", "chat")]
+        assert client.query("SELECT Spans FROM mast_runs").result_rows == [(2,)]
+
+    def test_parameters_of_every_shape_arrive(self, client):
+        at = datetime(2026, 5, 6, 7, 8, 9, 123456, tzinfo=timezone.utc)
+        values = {"s": "it's \\ \n\t🙂", "a": ["x", "y'z"], "n": None, "t": at}
+        row = client.query(
+            "SELECT {s:String} AS s, {a:Array(String)} AS a, {n:Nullable(Int8)} AS n, "
+            "toUnixTimestamp64Micro({t:DateTime64(6)}) AS t",
+            parameters=values,
+        ).first_item
+        assert row == {**values, "t": int(at.timestamp()) * 10**6 + 123456}
+
+    def test_a_parameter_too_large_for_the_address_arrives(self, client):
+        text = "x" * 200_000
+        assert client.query("SELECT length({s:String})", parameters={"s": text}).first_row == (
+            200_000,
+        )
+
+    def test_settings_hold_for_one_query_only(self, client):
+        sql = "SELECT getSetting('max_block_size')"
+        before = client.query(sql).first_row
+        assert client.query(sql, settings={"max_block_size": 7}).first_row == (7,)
+        for _ in range(8):
+            assert client.query(sql).first_row == before
+
+    def test_an_empty_result_has_names_and_types(self, client):
+        result = client.query("SELECT TraceId, Duration FROM otel_traces WHERE SpanName = 'none'")
+        assert result.result_rows == []
+        assert result.column_names == ("TraceId", "Duration")
+        assert [kind.name for kind in result.column_types] == ["String", "UInt64"]
+
+    def test_limit_zero_has_names(self, client):
+        assert client.query("SELECT 1 AS a, 'x' AS b LIMIT 0").column_names == ("a", "b")
+
+    @pytest.mark.parametrize("compress", [False, "zstd", "gzip", "lz4"])
+    def test_large_results_arrive_whole(self, endpoint, compress):
+        host, port = endpoint.split(":")
+        with clickhouse_connect.get_client(
+            host=host, port=int(port), password=PASSWORD, compress=compress
+        ) as client:
+            result = client.query("SELECT number, repeat('x', 50) FROM numbers(200000)")
+            assert sum(row[0] for row in result.result_rows) == 199_999 * 100_000
+
+    def test_rows_can_be_streamed(self, client):
+        with client.query_rows_stream("SELECT number FROM numbers(100000)") as rows:
+            assert sum(row[0] for row in rows) == 99_999 * 50_000
+
+    def test_frames_and_arrow(self, client):
+        sql = "SELECT number AS n, toString(number) AS s FROM numbers(3)"
+        assert client.query_df(sql)["s"].tolist() == ["0", "1", "2"]
+        assert client.query_arrow(sql).column("n").to_pylist() == [0, 1, 2]
+
+    def test_an_error_keeps_its_number(self, client):
+        with pytest.raises(DatabaseError, match="UNKNOWN_TABLE") as caught:
+            client.query("SELECT * FROM nothing")
+        assert caught.value.code == 60
+
+    def test_the_database_default_is_the_stores(self, endpoint):
+        host, port = endpoint.split(":")
+        with clickhouse_connect.get_client(
+            host=host, port=int(port), password=PASSWORD, database="default"
+        ) as client:
+            assert client.query("SELECT currentDatabase()").first_row == ("mast_trace",)
+
+
+async def test_the_asynchronous_client(endpoint):
+    pytest.importorskip("aiohttp", reason="clickhouse-connect's async client needs aiohttp")
+    host, port = endpoint.split(":")
+    client = await clickhouse_connect.get_async_client(
+        host=host, port=int(port), password=PASSWORD, database="mast_trace"
+    )
+    try:
+        result = await client.query("SELECT {n:UInt8} + 1 AS n", parameters={"n": 1})
+        assert result.first_item == {"n": 2}
+        empty = await client.query("SELECT TraceId FROM mast_runs")
+        assert empty.column_names == ("TraceId",)
+    finally:
+        await client.close()
+
+
+class TestPlainHTTP:
+    """curl and everything like it."""
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"X-ClickHouse-User": "x", "X-ClickHouse-Key": PASSWORD},
+            {"Authorization": "Basic " + b64encode(f"x:{PASSWORD}".encode()).decode()},
+        ],
+        ids=["headers", "basic"],
+    )
+    def test_a_query_in_the_address(self, endpoint, headers):
+        sql = "SELECT 1 AS a, 'x' AS b"
+        _, body = get(endpoint, query=sql, default_format="JSON", headers=headers)
+        assert json.loads(body)["data"] == [{"a": 1, "b": "x"}]
+
+    def test_the_password_in_the_address(self, endpoint):
+        url = f"http://{endpoint}/?{urllib.parse.urlencode({'query': 'SELECT 1', 'password': PASSWORD})}"
+        with urllib.request.urlopen(url) as answer:
+            assert answer.read() == b"1\n"
+
+    def test_a_query_in_the_body_with_parameters(self, endpoint):
+        sql = b"SELECT arrayStringConcat({v:Array(String)}, '|') -- a comment\n;"
+        headers, body = get(endpoint, data=sql, param_v="['a','b']")
+        assert body == b"a|b\n"
+        assert headers["X-ClickHouse-Format"] == "TabSeparated"
+
+    def test_a_compressed_query_and_result(self, endpoint):
+        headers, body = get(
+            endpoint,
+            data=gzip.compress(b"SELECT repeat('x', 9000)"),
+            headers={"Content-Encoding": "gzip", "Accept-Encoding": "gzip"},
+            enable_http_compression=1,
+        )
+        assert headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(body) == b"x" * 9000 + b"\n"
+
+    def test_the_format_of_the_text_wins(self, endpoint):
+        _, body = get(endpoint, query="SELECT 1 AS a FORMAT JSONEachRow", default_format="CSV")
+        assert json.loads(body) == {"a": 1}
+
+    def test_a_ping_needs_no_password(self, endpoint):
+        for path in ("/ping", "/"):
+            with urllib.request.urlopen(f"http://{endpoint}{path}") as answer:
+                assert answer.read() == b"Ok.\n"
+
+    @pytest.mark.parametrize(
+        ("sql", "status", "code"),
+        [
+            ("SELECT", 400, "62"),
+            ("SELECT * FROM t", 404, "60"),
+            ("SELECT nope", 404, "47"),
+            (" ", 400, "62"),
+        ],
+    )
+    def test_errors_have_the_servers_status_and_number(self, endpoint, sql, status, code):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            get(endpoint, query=sql)
+        assert (caught.value.code, caught.value.headers["X-ClickHouse-Exception-Code"]) == (
+            status,
+            code,
+        )
+        assert caught.value.read().startswith(f"Code: {code}. DB::Exception:".encode())
+
+
+class TestClickhouseGo:
+    """What Grafana's plugin asks for, by the bytes that it reads (no Go here to run it)."""
+
+    def native(self, endpoint, sql):
+        _, body = get(endpoint, query=sql, default_format="Native", client_protocol_version=54460)
+        return body
+
+    def test_the_greeting(self, endpoint):
+        body = self.native(endpoint, HELLO)
+        assert body.startswith(
+            BLOCK_INFO + b"\x04\x01\x0ddisplayName()\x06String\x00\x0amast-trace"
+        )
+        assert b"revision()\x06UInt32\x00" + (54453).to_bytes(4, "little") in body
+
+    def test_every_block_has_its_prefix(self, endpoint):
+        body = self.native(endpoint, "SELECT number AS n FROM numbers(200000)")
+        assert body.count(BLOCK_INFO + b"\x01") > 1
+        assert body.startswith(BLOCK_INFO)
+
+    def test_statements_other_than_select(self, endpoint):
+        body = self.native(endpoint, "SHOW TABLES")
+        assert body.startswith(BLOCK_INFO)
+        assert b"otel_traces" in body
+
+    def test_an_empty_result_is_a_block_without_rows(self, endpoint):
+        body = self.native(endpoint, "SELECT TraceId, Duration FROM otel_traces")
+        assert body == BLOCK_INFO + b"\x02\x00\x07TraceId\x06String\x08Duration\x06UInt64"
+
+    def test_an_older_protocol_gets_plain_blocks(self, endpoint):
+        _, body = get(
+            endpoint, query="SELECT 1", default_format="Native", client_protocol_version=54405
+        )
+        assert body == b"\x01\x01\x011\x05UInt8\x01"

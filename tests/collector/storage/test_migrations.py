@@ -1,0 +1,220 @@
+"""The schema and how it comes to be."""
+
+import re
+import threading
+
+import pytest
+
+from mast_trace import semconv, vocabulary
+from mast_trace.exceptions import ConfigurationError, SchemaMismatch
+from mast_trace_collector.storage import SchemaOptions, Store, check_schema, migrate, render
+from mast_trace_collector.storage.migrations import backfill_runs, migrations
+
+TABLES = {
+    "mast_human_labels",
+    "mast_judge_calls",
+    "mast_latest_verdicts",
+    "mast_run_states",
+    "mast_run_states_mv",
+    "mast_runs",
+    "mast_schema_migrations",
+    "mast_verdicts",
+    "otel_traces",
+    "otel_traces_trace_id_ts",
+    "otel_traces_trace_id_ts_mv",
+}
+
+EXPORTER_COLUMNS = [
+    ("Timestamp", "DateTime64(9)"),
+    ("TraceId", "String"),
+    ("SpanId", "String"),
+    ("ParentSpanId", "String"),
+    ("TraceState", "String"),
+    ("SpanName", "LowCardinality(String)"),
+    ("SpanKind", "LowCardinality(String)"),
+    ("ServiceName", "LowCardinality(String)"),
+    ("ResourceAttributes", "Map(LowCardinality(String), String)"),
+    ("ScopeName", "String"),
+    ("ScopeVersion", "String"),
+    ("SpanAttributes", "Map(LowCardinality(String), String)"),
+    ("Duration", "UInt64"),
+    ("StatusCode", "LowCardinality(String)"),
+    ("StatusMessage", "String"),
+    ("Events.Timestamp", "Array(DateTime64(9))"),
+    ("Events.Name", "Array(LowCardinality(String))"),
+    ("Events.Attributes", "Array(Map(LowCardinality(String), String))"),
+    ("Links.TraceId", "Array(String)"),
+    ("Links.SpanId", "Array(String)"),
+    ("Links.TraceState", "Array(String)"),
+    ("Links.Attributes", "Array(Map(LowCardinality(String), String))"),
+]
+"""What the OpenTelemetry Collector's ClickHouse exporter creates and inserts, in its order."""
+
+CLUSTER = SchemaOptions(
+    database="traces",
+    cluster="main",
+    replicated=True,
+    distributed=True,
+    ttl_days=30,
+    storage_policy="hot_cold",
+)
+
+
+def names(store):
+    rows = store.query("SELECT name FROM system.tables WHERE database = currentDatabase()")
+    return {row["name"] for row in rows}
+
+
+def test_a_migrated_database_has_every_table(store):
+    assert names(store) >= TABLES
+
+
+def test_migrating_again_changes_nothing(store):
+    assert migrate(store) == []
+    check_schema(store)
+
+
+def test_every_statement_can_be_run_again(store):
+    """What makes it safe to crash in the middle, or to migrate from many processes."""
+    for statement in render(SchemaOptions(database=store.database)):
+        store.command(statement)
+    assert migrate(store) == []
+
+
+def test_many_may_migrate_at_once(folder):
+    with Store.open(f"chdb://{folder}") as store:
+        results = []
+        threads = [
+            threading.Thread(target=lambda: results.append(migrate(store))) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(results) == 4
+        check_schema(store)
+
+
+def test_a_database_of_a_newer_version_is_refused(store):
+    store.command("INSERT INTO mast_schema_migrations (Version, Name) VALUES (9999, 'later')")
+    with pytest.raises(SchemaMismatch, match="upgrade mast-trace"):
+        migrate(store)
+    with pytest.raises(SchemaMismatch, match="upgrade mast-trace"):
+        check_schema(store)
+
+
+def test_a_database_without_tables_asks_for_a_migration(folder):
+    with Store.open(f"chdb://{folder}") as store:
+        with pytest.raises(SchemaMismatch, match="run `mast-trace migrate`"):
+            check_schema(store)
+        store.command("CREATE DATABASE mast_trace", use_database=False)
+        with pytest.raises(SchemaMismatch, match="run `mast-trace migrate`"):
+            check_schema(store)
+
+
+def test_the_span_table_is_the_exporters(store):
+    """Its columns come first, with its names, types and order; ours are all computed."""
+    rows = store.query("DESCRIBE TABLE otel_traces")
+    count = len(EXPORTER_COLUMNS)
+    assert [(row["name"], row["type"]) for row in rows[:count]] == EXPORTER_COLUMNS
+    assert {row["default_type"] for row in rows[count:]} == {"MATERIALIZED"}
+
+
+def test_a_table_that_the_exporter_made_gets_our_columns(folder):
+    """A database that a stock collector filled already is taken over as it is."""
+    with Store.open(f"chdb://{folder}") as store:
+        store.command("CREATE DATABASE mast_trace", use_database=False)
+        columns = ", ".join(f"`{name}` {kind}" for name, kind in EXPORTER_COLUMNS)
+        store.command(
+            f"CREATE TABLE otel_traces ({columns}) ENGINE = MergeTree "
+            "PARTITION BY toDate(Timestamp) ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))"
+        )
+        store.command(
+            "INSERT INTO otel_traces (TraceId, SpanAttributes) "
+            "VALUES ('old', {'gen_ai.agent.name': 'planner'})"
+        )
+        migrate(store)
+        assert store.query("SELECT AgentName FROM otel_traces") == [{"AgentName": "planner"}]
+        for _ in range(2):
+            backfill_runs(store)
+            runs = store.query("SELECT TraceId, Agents, Spans FROM mast_runs")
+            assert runs == [{"TraceId": "old", "Agents": ["planner"], "Spans": 1}]
+
+
+def test_ttl_and_policy_are_set_only_when_asked_for():
+    plain = "\n".join(render(SchemaOptions()))
+    assert "TTL" not in plain
+    assert "storage_policy" not in plain
+    lasting = "\n".join(render(SchemaOptions(ttl_days=30)))
+    assert "TTL toDateTime(Timestamp) + toIntervalDay(30)" in lasting
+    assert "TTL Day + toIntervalDay(30)" in lasting
+
+
+def test_a_ttl_is_accepted_by_the_engine(folder):
+    with Store.open(f"chdb://{folder}") as store:
+        migrate(store, SchemaOptions(ttl_days=30))
+        rows = store.query(
+            "SELECT name FROM system.tables "
+            "WHERE database = currentDatabase() AND position(create_table_query, 'toIntervalDay(30)') > 0"
+        )
+    assert {"otel_traces", "mast_run_states", "mast_verdicts"} <= {row["name"] for row in rows}
+
+
+def test_inserts_reach_the_disk_unless_told_otherwise():
+    assert "fsync_after_insert = 1, fsync_part_directory = 1" in "\n".join(render(SchemaOptions()))
+    assert "fsync" not in "\n".join(render(SchemaOptions(fsync=False)))
+
+
+def test_a_cluster_gets_local_tables_behind_distributed_ones():
+    statements = render(CLUSTER)
+    created = {
+        match[1]
+        for statement in statements
+        if (match := re.match(r"CREATE TABLE IF NOT EXISTS traces\.(\w+)", statement))
+    }
+    stored = {"otel_traces", "otel_traces_trace_id_ts", "mast_run_states", "mast_verdicts"}
+    assert stored | {f"{name}_local" for name in stored} <= created
+    assert (
+        "CREATE TABLE IF NOT EXISTS traces.otel_traces ON CLUSTER main AS traces.otel_traces_local\n"
+        "ENGINE = Distributed('main', 'traces', 'otel_traces_local', cityHash64(TraceId))"
+    ) in statements
+
+
+def test_a_cluster_is_in_every_definition():
+    for statement in render(CLUSTER):
+        if statement.startswith(("CREATE", "ALTER")):
+            assert "ON CLUSTER main" in statement
+        for engine in re.findall(r"ENGINE = (\w*MergeTree)", statement):
+            assert engine.startswith("Replicated")
+
+
+def test_every_statement_of_a_cluster_parses(store):
+    """The engine reads the SQL for a cluster, which no cluster is needed for."""
+    for statement in render(CLUSTER):
+        if not statement.startswith("INSERT"):
+            store.query("SELECT formatQuery({sql:String})", {"sql": statement})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"database": "a; DROP"},
+        {"cluster": "x y"},
+        {"distributed": True},
+        {"storage_policy": "p'"},
+        {"ttl_days": -1},
+    ],
+)
+def test_options_that_cannot_stand_in_sql_are_refused(options):
+    with pytest.raises(ConfigurationError):
+        SchemaOptions(**options)
+
+
+def test_attribute_names_in_the_schema_are_those_that_the_sdk_writes():
+    """The SQL names attributes literally; a renamed constant must not leave it behind."""
+    written = {value for value in vars(semconv).values() if isinstance(value, str)}
+    for spellings in vocabulary.SPELLINGS.values():
+        written.update(spellings)
+    for migration in migrations():
+        for name in re.findall(r"Attributes\['([^']+)'\]", migration.template):
+            assert name in written

@@ -1,0 +1,242 @@
+"""Requests that ClickHouse parses itself become the same rows as those laid out in Python."""
+
+import itertools
+import math
+import struct
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from otlp_requests import START, TRACE, agent_span, request, span
+
+from mast_trace_collector.storage import PoisonError, SpanWriter
+from mast_trace_collector.storage.otlp_inlet import Inlet
+from mast_trace_collector.storage.transform import SPAN_COLUMNS
+
+EVERYTHING = ", ".join(f"`{name}`" for name in SPAN_COLUMNS)
+ROWS = f"""
+    SELECT toUnixTimestamp64Nano(Timestamp) AS at, {EVERYTHING}, Project, Operation, AgentName,
+        Recipients, InputTokens
+    FROM otel_traces ORDER BY ALL
+"""
+RUNS = "SELECT * EXCEPT LastSeen FROM mast_runs ORDER BY Project, TraceId"
+TOKENS = itertools.count()
+VALUES = {
+    "text": "plain",
+    "empty": "",
+    "none": None,
+    "quotes": "a\"b\\c/d'e\n\t\r\0\x07 ü 🙂 </script>",
+    "true": True,
+    "false": False,
+    "zero": 0,
+    "least": -(2**63),
+    "half": 0.5,
+    "whole": 3.0,
+    "minus_zero": -0.0,
+    "small": 1.25e-6,
+    "smaller": 1.5e-10,
+    "large": 1e20,
+    "larger": 1.5e21,
+    "infinite": -math.inf,
+    "not_a_number": math.nan,
+    "bytes": b"\xff\x00\x01",
+    "no_bytes": b"",
+    "empty_list": [],
+    "line_breaks": ["\u2028\u2029"],
+    "minus_zeros": [-0.0, 0.0],
+    "odd_numbers": 12345678901234567890.0,
+    "list": ["a", "", 'ü"\\/\b\f\n\x01\x7f', 1, -2, True, False, None, 0.25, 4.0],
+}
+
+
+def by_both(store, requests, **options):
+    """Write by ClickHouse, then by Python; returns the rows and runs of each."""
+    out = []
+    for parse_from in (0, 2**60):
+        for table in ("otel_traces", "otel_traces_trace_id_ts", "mast_run_states"):
+            store.command(f"TRUNCATE TABLE {table}")
+        writer = SpanWriter(store, parse_from=parse_from)
+        writer.write(requests, token=f"batch-{next(TOKENS)}", **options)
+        out.append((store.query(ROWS), store.query(RUNS)))
+    return out
+
+
+def parsed_by_clickhouse(store, *requests):
+    """Whether ClickHouse alone can store the requests."""
+    return Inlet(store).write(requests, [None] * len(requests), f"alone-{next(TOKENS)}")
+
+
+def test_every_value_and_column_is_the_same(store):
+    events = [
+        Span.Event(
+            time_unix_nano=START + 5, name="first", attributes=span(attributes=VALUES).attributes
+        ),
+        Span.Event(time_unix_nano=2**64 - 1),
+    ]
+    links = [
+        Span.Link(
+            trace_id=b"\x0a" * 16,
+            span_id=b"\x0b" * 8,
+            trace_state="l=1",
+            attributes=span(attributes={"k": 1}).attributes,
+        ),
+        Span.Link(trace_id=bytes(16)),
+    ]
+    requests = [
+        request(
+            span(1, attributes=VALUES, kind=3, status=2, message="broke", trace_state="a=b"),
+            span(2, parent=1, events=events, links=links),
+            agent_span(3, "send_message", attributes={"mast.message.recipients": ["a", "b"]}),
+            resource={"service.name": "shop", **VALUES},
+        ),
+        request(span(4, trace="f" * 32), resource={"service.name": 7}, scope=""),
+        request(agent_span(5, attributes={"gen_ai.usage.input_tokens": 12}), resource={}),
+    ]
+    assert parsed_by_clickhouse(store, *requests)
+    by_clickhouse, by_python = by_both(store, requests)
+    assert by_clickhouse == by_python
+    assert len(by_python[0]) == 5
+
+
+def test_odd_spans_are_the_same(store):
+    spans = [
+        Span(),
+        Span(start_time_unix_nano=2**64 - 1, end_time_unix_nano=2**64 - 1),
+        span(1, start=100, lasted=-50),
+        Span(trace_id=b"\1" * 3, span_id=b"\2" * 40, parent_span_id=bytes(8)),
+        span(2, attributes={"": "no name", "nul": "a\0b"}),
+    ]
+    odd = Span()
+    odd.ParseFromString(b"\x30\x63\x7a\x02\x18\x63")
+    negative = Span(name="negative")
+    negative.MergeFromString(b"\x30" + b"\xff" * 9 + b"\x01")
+    by_clickhouse, by_python = by_both(store, [request(*spans, odd, negative), b"", request()])
+    assert by_clickhouse == by_python
+    assert len(by_python[0]) == 7
+
+
+plain_values = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    st.integers(-(2**63), 2**63 - 1),
+    st.booleans(),
+    st.floats(),
+    st.binary(max_size=9),
+)
+listed_values = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=9),
+    st.integers(-(2**63), 2**63 - 1),
+    st.booleans(),
+    st.floats(1e-4, 1e15),
+    st.none(),
+)
+attribute_sets = st.dictionaries(
+    st.text("abc.é", max_size=4),
+    st.one_of(plain_values, st.lists(listed_values, max_size=4)),
+    max_size=5,
+)
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(attribute_sets, min_size=1, max_size=40))
+def test_any_attributes_are_the_same(embedded, sets):
+    requests = [request(*(span(i, attributes=each) for i, each in enumerate(sets, start=1)))]
+    assert parsed_by_clickhouse(embedded, *requests)
+    by_clickhouse, by_python = by_both(embedded, requests)
+    assert by_clickhouse == by_python
+
+
+@pytest.mark.parametrize("place", ["span", "resource", "event", "link"])
+def test_nested_values_take_the_other_way_and_nothing_is_left_behind(embedded, place):
+    values = [
+        {"k": "v"},
+        {},
+        [["a"]],
+        [{"k": 1}],
+        [b"\xff"],
+        [1e-7],
+        [math.nan],
+        [math.inf],
+        [1e20],
+    ]
+    for value in values:
+        nested = span(attributes={"value": value}).attributes
+        options = {
+            "span": {"attributes": {"value": value}},
+            "resource": {},
+            "event": {"events": [Span.Event(attributes=nested)]},
+            "link": {"links": [Span.Link(attributes=nested)]},
+        }[place]
+        resource = {"value": value} if place == "resource" else {}
+        odd = request(span(2, **options), resource=resource)
+        assert not parsed_by_clickhouse(embedded, request(span(1)), odd, request(span(3)))
+    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+    by_clickhouse, by_python = by_both(embedded, [request(span(1)), odd, request(span(3))])
+    assert by_clickhouse == by_python
+    assert len(by_python[0]) == 3
+
+
+@pytest.mark.parametrize("project", ["ours", "", None])
+def test_the_project_is_the_same_and_no_sender_can_choose_it(store, project):
+    spoof = b"\xc2\x3e\x06spoofd"
+    requests = [
+        request(span(1), resource={"mast.project": "theirs", "a": "b"}) + spoof,
+        request(span(2)) + spoof,
+        request(span(3), resource={"mast.project": ""}),
+    ]
+    by_clickhouse, by_python = by_both(store, requests, project_of=lambda index: project)
+    assert by_clickhouse == by_python
+    projects = {row["Project"] for row in by_python[0]}
+    assert projects == ({"theirs", ""} if project is None else {project})
+
+
+def test_the_same_batch_again_stores_nothing_anywhere(store):
+    writer = SpanWriter(store, parse_from=0)
+    for _ in range(3):
+        assert writer.write([request(span(1), span(2, parent=1))], token="segment-1") == 2
+    counts = store.query(
+        "SELECT (SELECT count() FROM otel_traces) AS spans, (SELECT sum(Spans) FROM mast_runs) AS runs, "
+        "(SELECT count() FROM otel_traces_trace_id_ts) AS lookups"
+    )
+    assert counts == [{"spans": 2, "runs": 2, "lookups": 1}]
+
+
+def test_a_large_batch_of_many_days_is_one_block(store):
+    """If it were several, a nested value in the last would leave the first ones behind."""
+    day = 86_400 * 10**9
+    spans = [span(number, start=START - number % 150 * day) for number in range(1, 5000)]
+    last = request(span(9999, attributes={"value": {"k": "v"}}))
+    requests = [request(*spans[i : i + 100]) for i in range(0, len(spans), 100)]
+    assert not parsed_by_clickhouse(store, *requests, last)
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+    assert SpanWriter(store, parse_from=0).write(requests, token="t") == 4999
+    assert store.query("SELECT uniqExact(SpanId) AS n FROM otel_traces") == [{"n": 4999}]
+
+
+def test_a_request_that_is_no_protobuf_is_named_and_nothing_is_stored(store):
+    writer = SpanWriter(store, parse_from=0)
+    for broken in (b"\xff\xff\xff", request(span(1))[:-3], struct.pack("<I", 7)):
+        with pytest.raises(PoisonError) as caught:
+            writer.write([request(span(1)), broken], token="t")
+        assert caught.value.index == 1
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+
+
+def test_a_request_that_the_database_refuses_is_named(store):
+    store.command("ALTER TABLE otel_traces ADD CONSTRAINT no_bad CHECK SpanName != 'bad'")
+    requests = [request(span(1)), request(span(2, name="bad"))]
+    with pytest.raises(PoisonError, match="no_bad") as caught:
+        SpanWriter(store, parse_from=0).write(requests, token="t")
+    assert caught.value.index == 1
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+
+
+def test_a_database_that_cannot_parse_gets_columns(store):
+    store.command("DROP TABLE mast_otlp_inlet_mv")
+    store.command("DROP TABLE mast_otlp_inlet")
+    writer = SpanWriter(store, parse_from=0)
+    assert writer.write([request(span(1))], token="a") == 1
+    assert writer.write([request(span(2))], token="b") == 1
+    assert store.query("SELECT TraceId, Spans FROM mast_runs") == [{"TraceId": TRACE, "Spans": 2}]

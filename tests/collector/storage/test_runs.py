@@ -1,0 +1,351 @@
+"""Runs: one row each, finished or not, judged or not, opened again."""
+
+import time
+from datetime import datetime, timezone
+
+import pytest
+from otlp_requests import START, TRACE, agent_span, request, span
+
+from mast_trace_collector.storage import SpanWriter
+from mast_trace_collector.storage.runs import (
+    find_run,
+    finished_runs,
+    record_outcome,
+    run_summary,
+    spans_of,
+)
+
+RUN = request(
+    agent_span(
+        1,
+        "invoke_workflow",
+        lasted=10_000,
+        attributes={
+            "gen_ai.workflow.name": "buy a book",
+            "mast.framework": "langgraph",
+            "mast.run.termination_reason": "completed",
+            "gen_ai.conversation.id": "c-1",
+        },
+    ),
+    agent_span(2, "invoke_agent", parent=1, attributes={"gen_ai.agent.name": "planner"}),
+    agent_span(
+        3,
+        "chat",
+        parent=2,
+        attributes={
+            "gen_ai.agent.name": "planner",
+            "gen_ai.response.model": "small-1",
+            "gen_ai.usage.input_tokens": 100,
+            "gen_ai.usage.output_tokens": 7,
+        },
+    ),
+    agent_span(
+        4,
+        "execute_tool",
+        parent=2,
+        status=2,
+        attributes={"gen_ai.agent.name": "shopper", "gen_ai.usage.input_tokens": 100},
+    ),
+)
+ROOTLESS = request(agent_span(2, "invoke_agent", parent=1, attributes={"gen_ai.agent.name": "a"}))
+
+
+@pytest.fixture
+def write(store):
+    """Store requests, each call as a batch of its own."""
+    writer = SpanWriter(store)
+    tokens = iter(range(1000))
+    return lambda *requests: writer.write(requests, token=f"batch-{next(tokens)}")
+
+
+def finished(store, **options):
+    defaults = {"judge_version": "j1", "quiet": 0.0, "idle": 3600.0}
+    return finished_runs(store, **{**defaults, **options})
+
+
+def judge(store, run, version="j1"):
+    store.insert(
+        "mast_verdicts",
+        [
+            {
+                "Project": run.project,
+                "TraceId": run.trace_id,
+                "Fingerprint": run.fingerprint,
+                "JudgeVersion": version,
+                "JudgedAt": datetime.now(timezone.utc),
+                "Status": "ok",
+                "RunStart": run.start,
+                "RunEnd": run.end,
+            }
+        ],
+    )
+
+
+class TestSummary:
+    """The row of a run."""
+
+    def test_it_sums_up_the_spans(self, store, write):
+        write(RUN)
+        run = run_summary(store, TRACE)
+        assert (run.name, run.service, run.framework) == ("buy a book", "shop", "langgraph")
+        assert (run.spans, run.errors, run.has_root) == (4, 1, True)
+        assert (run.agents, run.models) == (("planner", "shopper"), ("small-1",))
+        assert (run.termination_reason, run.conversation_id) == ("completed", "c-1")
+        assert run.start == datetime.fromtimestamp(START // 1000 / 1e6, timezone.utc)
+
+    def test_tokens_are_those_of_model_calls_only(self, store, write):
+        """Agents and tools may repeat the totals of the calls inside them."""
+        write(RUN)
+        run = run_summary(store, TRACE)
+        assert (run.input_tokens, run.output_tokens) == (100, 7)
+
+    def test_the_end_is_the_latest_end_not_the_latest_start(self, store, write):
+        write(RUN)
+        (row,) = store.query("SELECT toUnixTimestamp64Nano(End) AS at FROM mast_runs")
+        assert row == {"at": START + 10_000}
+
+    def test_spans_that_come_twice_change_nothing_but_the_time_of_arrival(self, store, write):
+        write(RUN)
+        before = store.query("SELECT * EXCEPT LastSeen FROM mast_runs")
+        write(RUN)
+        write(RUN, RUN)
+        assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 16}]
+        assert store.query("SELECT * EXCEPT LastSeen FROM mast_runs") == before
+
+    def test_nothing_changes_when_the_engine_merges_its_parts(self, store, write):
+        write(RUN)
+        write(ROOTLESS)
+        before = store.query("SELECT * FROM mast_runs")
+        store.command("OPTIMIZE TABLE mast_run_states FINAL")
+        assert store.query("SELECT count() AS n FROM mast_run_states") == [{"n": 1}]
+        assert store.query("SELECT * FROM mast_runs") == before
+
+    def test_the_order_of_arrival_and_of_attributes_leaves_the_fingerprint(self, store, write):
+        one = agent_span(1, attributes={"a": "1", "b": "2"})
+        two = agent_span(2, parent=1)
+        write(request(one, two))
+        other = "f" * 32
+        write(request(agent_span(2, parent=1, trace=other)))
+        write(
+            request(
+                span(
+                    1,
+                    trace=other,
+                    name="chat 1",
+                    attributes={"b": "2", "a": "1", "gen_ai.operation.name": "chat"},
+                )
+            )
+        )
+        assert run_summary(store, TRACE).fingerprint == run_summary(store, other).fingerprint
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"lasted": 2000},
+            {"status": 2},
+            {"attributes": {"mast.message.content": "other"}},
+            {"start": START + 1},
+        ],
+        ids=["end", "status", "attributes", "start"],
+    )
+    def test_other_content_of_a_span_changes_the_fingerprint_not_the_count(
+        self, store, write, changed
+    ):
+        write(request(agent_span(1)))
+        before = run_summary(store, TRACE)
+        write(request(agent_span(1, **changed)))
+        after = run_summary(store, TRACE)
+        assert after.fingerprint != before.fingerprint
+        assert after.spans == before.spans == 1
+
+    def test_a_run_without_root_has_the_name_of_its_first_span(self, store, write):
+        write(request(agent_span(3, parent=1, start=START + 5), agent_span(2, parent=1)))
+        run = run_summary(store, TRACE)
+        assert (run.name, run.has_root) == ("chat 2", False)
+
+    def test_a_run_inside_an_applications_trace_has_a_root(self, store, write):
+        write(request(agent_span(5, "invoke_workflow", parent=9)))
+        assert run_summary(store, TRACE).has_root
+
+    def test_an_unknown_run_is_none(self, store):
+        assert run_summary(store, "0" * 32) is None
+
+    def test_one_trace_id_in_two_projects_is_two_runs(self, store):
+        writer = SpanWriter(store)
+        writer.write([RUN, ROOTLESS], token="t", project_of=["one", "two"].__getitem__)
+        assert run_summary(store, TRACE, project="one").spans == 4
+        assert run_summary(store, TRACE, project="two").spans == 1
+        assert len(spans_of(store, TRACE, project="two")) == 1
+
+
+class TestFinished:
+    """Which runs wait for the judge."""
+
+    def test_a_quiet_run_with_a_root_is_finished(self, store, write):
+        write(RUN)
+        (run,) = finished(store)
+        assert (run.trace_id, run.spans) == (TRACE, 4)
+
+    def test_a_run_is_not_finished_while_spans_may_come(self, store, write):
+        write(RUN)
+        assert finished(store, quiet=60) == []
+
+    def test_a_run_without_root_waits_for_idle(self, store, write):
+        write(ROOTLESS)
+        assert finished(store, quiet=0, idle=60) == []
+        assert len(finished(store, quiet=0, idle=0)) == 1
+
+    def test_a_run_inside_an_applications_trace_waits_longer(self, store, write):
+        """A nested workflow ends before the run around it does."""
+        write(request(agent_span(5, "invoke_workflow", parent=9)))
+        assert finished(store, quiet=0) == []
+        assert len(finished(store, quiet=0, idle=0)) == 1
+
+    def test_a_judged_run_does_not_come_again(self, store, write):
+        write(RUN)
+        (run,) = finished(store)
+        judge(store, run)
+        assert finished(store) == []
+
+    def test_another_judge_sees_it_anew(self, store, write):
+        write(RUN)
+        judge(store, finished(store)[0])
+        assert len(finished(store, judge_version="j2")) == 1
+
+    def test_a_late_span_opens_it_again(self, store, write):
+        write(RUN)
+        judge(store, finished(store)[0])
+        write(request(agent_span(9, parent=1)))
+        (again,) = finished(store)
+        assert again.spans == 5
+
+    def test_a_span_that_came_while_the_judge_was_thinking_opens_it_again(self, store, write):
+        write(RUN)
+        (read,) = finished(store)
+        write(request(agent_span(9, parent=1)))
+        time.sleep(0.01)
+        judge(store, read)
+        assert len(finished(store)) == 1
+
+    def test_a_repeated_span_does_not_open_it_again(self, store, write):
+        write(RUN)
+        judge(store, finished(store)[0])
+        write(RUN)
+        assert finished(store) == []
+
+    def test_an_outcome_said_later_opens_it_again(self, store, write):
+        write(RUN)
+        judge(store, finished(store)[0])
+        assert record_outcome(store, TRACE, "failure", "wrong book")
+        (again,) = finished(store)
+        assert (again.outcome, again.outcome_reason) == ("failure", "wrong book")
+        judge(store, again)
+        assert finished(store) == []
+
+    def test_the_oldest_come_first_and_not_more_than_asked_for(self, store, write):
+        for number in range(1, 6):
+            write(request(agent_span(1, trace=f"{number:032x}")))
+        assert [int(run.trace_id, 16) for run in finished(store, limit=3)] == [1, 2, 3]
+
+    def test_judged_runs_do_not_crowd_out_waiting_ones(self, store, write):
+        for number in range(1, 6):
+            write(request(agent_span(1, trace=f"{number:032x}")))
+        for run in finished(store, limit=4):
+            judge(store, run)
+        assert [int(run.trace_id, 16) for run in finished(store, limit=1)] == [5]
+
+    def test_shards_share_the_runs_without_overlap(self, store, write):
+        ids = {f"{number:032x}" for number in range(1, 41)}
+        write(*(request(agent_span(1, trace=trace)) for trace in ids))
+        parts = [{r.trace_id for r in finished(store, shard=(i, 3))} for i in range(3)]
+        assert sum(len(part) for part in parts) == 40
+        assert set.union(*parts) == ids
+        assert all(parts)
+
+    def test_a_shard_beyond_the_last_is_refused(self, store):
+        with pytest.raises(ValueError, match="counts from 0"):
+            finished(store, shard=(3, 3))
+
+    def test_spans_without_a_trace_id_are_no_run(self, store, write):
+        write(request(span(1, trace="0" * 32)))
+        assert finished(store, idle=0) == []
+
+
+class TestOutcome:
+    """What is said of a run's end."""
+
+    def said(self, outcome, **options):
+        attributes = {"mast.run.outcome": outcome, "mast.run.outcome_reason": f"said {outcome}"}
+        return request(agent_span(1, "invoke_workflow", attributes=attributes, **options))
+
+    def test_the_root_says_it(self, store, write):
+        write(self.said("success"))
+        run = run_summary(store, TRACE)
+        assert (run.outcome, run.outcome_reason) == ("success", "said success")
+
+    def test_a_person_counts_more_than_the_run_in_any_order(self, store, write):
+        write(ROOTLESS)
+        record_outcome(store, TRACE, "failure")
+        write(self.said("success", start=START + 10**15))
+        assert run_summary(store, TRACE).outcome == "failure"
+
+    def test_the_last_word_counts(self, store, write):
+        write(RUN)
+        for outcome in ("success", "failure", "success"):
+            record_outcome(store, TRACE, outcome, f"now {outcome}")
+        assert run_summary(store, TRACE).outcome_reason == "now success"
+
+    def test_it_leaves_everything_else(self, store, write):
+        write(RUN)
+        before = run_summary(store, TRACE)
+        record_outcome(store, TRACE, "failure")
+        after = run_summary(store, TRACE)
+        assert (after.start, after.end, after.name) == (before.start, before.end, before.name)
+        assert (after.spans, after.has_root) == (before.spans, before.has_root)
+
+    def test_an_unknown_run_has_none(self, store):
+        assert record_outcome(store, TRACE, "failure") is False
+        assert store.query("SELECT count() AS n FROM mast_runs") == [{"n": 0}]
+
+    def test_only_success_and_failure_are_outcomes(self, store):
+        with pytest.raises(ValueError, match="success or failure"):
+            record_outcome(store, TRACE, "maybe")
+
+
+class TestSpans:
+    """A run's spans."""
+
+    def test_they_come_by_start_time_with_nanoseconds(self, store, write):
+        write(request(agent_span(2, parent=1, start=START + 1, lasted=3), agent_span(1)))
+        first, second = spans_of(store, TRACE)
+        assert [first.span_id[-1], second.span_id[-1]] == ["1", "2"]
+        assert (second.start, second.end) == (START + 1, START + 4)
+        assert second.parent_span_id == "0000000000000001"
+        assert second.attributes == {"gen_ai.operation.name": "chat"}
+        assert (second.service, second.scope, second.status) == ("shop", "tests", "Unset")
+
+    def test_of_a_span_that_came_twice_the_latest_is_read(self, store, write):
+        write(request(agent_span(1, message="first")))
+        time.sleep(0.01)
+        write(request(agent_span(1, message="second")))
+        assert [record.status_message for record in spans_of(store, TRACE)] == ["second"]
+
+    def test_an_unknown_run_has_none(self, store):
+        assert spans_of(store, TRACE) == []
+
+
+class TestFind:
+    """A run by the beginning of its id."""
+
+    def test_by_prefix_newest_first(self, store, write):
+        write(request(agent_span(1, trace="ab1" + "0" * 29)))
+        time.sleep(0.01)
+        write(request(agent_span(1, trace="ab2" + "0" * 29)))
+        assert [found[:3] for found in find_run(store, "AB")] == ["ab2", "ab1"]
+        assert [found[:3] for found in find_run(store, "ab1")] == ["ab1"]
+        assert find_run(store, "c") == []
+
+    def test_characters_with_a_meaning_in_patterns_have_none(self, store, write):
+        write(RUN)
+        assert find_run(store, "%") == []
+        assert find_run(store, "'") == []

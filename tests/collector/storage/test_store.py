@@ -1,0 +1,160 @@
+"""Opening, reading and writing a store."""
+
+import subprocess
+import sys
+import threading
+from datetime import datetime, timezone
+
+import pytest
+
+from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.store import error_code
+
+
+def label(number, **fields):
+    """A row of mast_human_labels."""
+    at = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=timezone.utc)
+    return {"Project": "p", "TraceId": f"{number:032x}", "LabelledAt": at, **fields}
+
+
+class TestAddress:
+    """`Store.open` says what is wrong with an address before it connects."""
+
+    @pytest.mark.parametrize(
+        ("url", "said"),
+        [
+            ("chdb://relative/path", "three slashes"),
+            ("chdb:///", "three slashes"),
+            ("postgres://host/db", "expected chdb:///absolute/path"),
+            ("not an address", "expected chdb:///absolute/path"),
+            ("clickhouse://host:9000/db", "native protocol"),
+            ("http://host:8123/bad-name", "no name for a database"),
+        ],
+    )
+    def test_unusable_addresses_are_explained(self, url, said):
+        with pytest.raises(ConfigurationError, match=said):
+            Store.open(url)
+
+    def test_the_password_is_never_shown(self):
+        store = Store.open("https://me:secret@host:8443/db", connect=False)
+        assert (store.url, store.database) == ("https://me:***@host:8443/db", "db")
+
+    def test_the_password_is_not_in_the_error_of_a_server_that_is_away(self):
+        with pytest.raises(StorageError) as caught:
+            Store.open("http://me:secret@127.0.0.1:1/db", connect_timeout=0.5)
+        assert "does not answer" in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+class TestEmbedded:
+    """What is special about the engine inside the process."""
+
+    def test_a_folder_that_another_process_uses_is_refused_with_its_number(self, embedded):
+        program = (
+            "from mast_trace_collector.storage import Store\n"
+            f"Store.open('chdb://{embedded.embedded_path}')"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        last = done.stderr.strip().splitlines()[-1]
+        assert "another `mast-trace up`" in last
+        assert "is using this folder" in last
+
+    def test_a_second_folder_in_one_process_is_refused(self, embedded, tmp_path):
+        with pytest.raises(StorageError, match="one folder per process"):
+            Store.open(f"chdb://{tmp_path}/other")
+
+    def test_the_memory_limit_reaches_the_engine(self, folder):
+        url = f"chdb://{folder}?database=default"
+        with Store.open(url, memory_limit=300 * 2**20) as store:
+            rows = store.query(
+                "SELECT value FROM system.server_settings WHERE name = 'max_server_memory_usage'"
+            )
+        assert rows == [{"value": str(300 * 2**20)}]
+
+    def test_what_was_stored_is_there_after_opening_again(self, folder):
+        url = f"chdb://{folder}"
+        with Store.open(url) as store:
+            migrate(store)
+            store.insert("mast_human_labels", [label(1)])
+        with Store.open(url) as store:
+            assert store.query("SELECT count() AS n FROM mast_human_labels") == [{"n": 1}]
+
+
+def test_rows_come_back_as_they_were_inserted(store):
+    row = label(1, Annotator="ann", Modes=["1.3", "2.6"], DecisiveStep=None, Note="a'b\n\0 ü 🙂")
+    assert store.insert("mast_human_labels", [row]) == 1
+    assert store.query(f"SELECT {', '.join(row)} FROM mast_human_labels") == [row]
+
+
+def test_lone_surrogates_are_replaced_not_refused(store):
+    store.insert("mast_human_labels", [label(1, Note="before \ud800 after", Modes=["\udfff"])])
+    (row,) = store.query("SELECT Note, Modes FROM mast_human_labels")
+    assert row == {"Note": "before ? after", "Modes": ["?"]}
+
+
+def test_parameters_are_bound_by_the_server(store):
+    values = ["it's", 'a "b" \\ c', "semi; -- colon", "🙂\n\t"]
+    (row,) = store.query(
+        "SELECT {values:Array(String)} AS v, {n:UInt8} AS n", {"values": values, "n": 7}
+    )
+    assert row == {"v": values, "n": 7}
+
+
+def test_an_empty_result_still_has_columns(store):
+    sql = "SELECT TraceId, JudgedAt FROM mast_verdicts WHERE TraceId = {id:String}"
+    assert store.query(sql, {"id": "x"}) == []
+    assert store.describe(sql, {"id": "x"}) == [
+        ("TraceId", "String"),
+        ("JudgedAt", "DateTime64(3)"),
+    ]
+
+
+def test_rows_with_different_keys_are_refused(store):
+    with pytest.raises(ValueError, match="same keys"):
+        store.insert("mast_human_labels", [label(1), label(2, Note="x")])
+
+
+def test_the_same_token_stores_nothing_the_second_time(store):
+    store.insert("mast_human_labels", [label(1)], token="batch-1")
+    store.insert("mast_human_labels", [label(2)], token="batch-1")
+    store.insert("mast_human_labels", [label(3)], token="batch-2")
+    rows = store.query("SELECT TraceId FROM mast_human_labels ORDER BY TraceId")
+    assert [int(row["TraceId"], 16) for row in rows] == [1, 3]
+
+
+def test_a_failing_statement_says_what_to_do(store):
+    with pytest.raises(StorageError, match="mast-trace migrate") as caught:
+        store.query("SELECT * FROM no_such_table")
+    assert error_code(caught.value) == 60
+
+
+def test_threads_read_and_write_at_once(store):
+    problems = []
+
+    def work(first):
+        try:
+            for number in range(first, first + 5):
+                store.insert("mast_human_labels", [label(number)])
+                store.query("SELECT count() FROM mast_human_labels")
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(100 * index,)) for index in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert store.query("SELECT uniqExact(TraceId) AS n FROM mast_human_labels") == [{"n": 30}]
+
+
+def test_a_closed_store_says_so(folder):
+    store = Store.open(f"chdb://{folder}")
+    store.close()
+    store.close()
+    with pytest.raises(StorageError, match="has been closed"):
+        store.query("SELECT 1")

@@ -1,0 +1,107 @@
+"""`SpanWriter`: each batch once, a bad request found by its number."""
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from otlp_requests import START, TRACE, agent_span, request, span
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage import PoisonError, SpanWriter, Store
+from mast_trace_collector.storage.migrations import migrate
+
+COUNTS = """
+    SELECT (SELECT count() FROM otel_traces) AS spans,
+           (SELECT sum(Spans) FROM mast_runs) AS in_runs,
+           (SELECT count() FROM otel_traces_trace_id_ts) AS lookups
+"""
+
+
+def test_spans_are_stored_with_nanoseconds(store):
+    stored = SpanWriter(store).write([request(span(1), span(2)), request(span(3))], token="t")
+    assert stored == 3
+    rows = store.query("SELECT toUnixTimestamp64Nano(Timestamp) AS at FROM otel_traces")
+    assert rows == [{"at": START}] * 3
+
+
+def test_the_same_batch_again_stores_nothing_anywhere(store):
+    writer = SpanWriter(store)
+    for _ in range(3):
+        writer.write([request(span(1), span(2))], token="segment-1")
+    assert store.query(COUNTS) == [{"spans": 2, "in_runs": 2, "lookups": 1}]
+
+
+def test_equal_spans_in_another_batch_are_stored(store):
+    """Only the token names a batch: a client may send the same twice on purpose."""
+    writer = SpanWriter(store)
+    writer.write([request(span(1))], token="segment-1")
+    writer.write([request(span(1))], token="segment-2")
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+
+
+def test_a_batch_is_still_known_after_a_restart(folder):
+    for _ in range(2):
+        with Store.open(f"chdb://{folder}") as store:
+            migrate(store)
+            SpanWriter(store).write([request(span(1))], token="segment-1")
+            assert store.query(COUNTS) == [{"spans": 1, "in_runs": 1, "lookups": 1}]
+
+
+def test_each_request_has_its_own_project(store):
+    requests = [request(span(1, trace="1" * 32)), request(span(2, trace="2" * 32))]
+    SpanWriter(store).write(requests, token="t", project_of=["one", "two"].__getitem__)
+    rows = store.query("SELECT Project, TraceId FROM mast_runs ORDER BY Project")
+    assert [(row["Project"], row["TraceId"][0]) for row in rows] == [("one", "1"), ("two", "2")]
+
+
+def test_a_request_that_is_no_protobuf_is_named_and_nothing_is_stored(store):
+    writer = SpanWriter(store)
+    with pytest.raises(PoisonError) as caught:
+        writer.write([request(span(1)), b"\xff\xff\xff", request(span(2))], token="t")
+    assert caught.value.index == 1
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+    assert writer.write([request(span(1)), request(span(2))], token="t") == 2
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+
+
+def test_a_request_that_the_database_refuses_is_named(store):
+    store.command("ALTER TABLE otel_traces ADD CONSTRAINT no_bad CHECK SpanName != 'bad'")
+    requests = [request(span(1)), request(span(2, name="bad")), request(span(3))]
+    with pytest.raises(PoisonError, match="no_bad") as caught:
+        SpanWriter(store).write(requests, token="t")
+    assert caught.value.index == 1
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+
+
+def test_a_database_that_is_not_ready_is_no_poison(folder):
+    with Store.open(f"chdb://{folder}") as store:
+        writer = SpanWriter(store)
+        with pytest.raises(StorageError, match="mast-trace migrate") as caught:
+            writer.write([request(span(1))], token="t")
+        assert not isinstance(caught.value, PoisonError)
+        migrate(store)
+        assert writer.write([request(span(1))], token="t") == 1
+
+
+def test_an_empty_batch_is_no_insert(store):
+    assert SpanWriter(store).write([], token="t") == 0
+    assert SpanWriter(store).write([request()], token="t") == 0
+
+
+def test_spans_of_five_hundred_days_go_in_one_batch(store):
+    day = 86_400 * 10**9
+    spans = [span(number, start=START - number * day) for number in range(1, 501)]
+    assert SpanWriter(store).write([request(*spans)], token="t") == 500
+
+
+def test_odd_spans_do_not_stop_their_neighbours(store):
+    odd = [
+        Span(),
+        Span(start_time_unix_nano=2**64 - 1),
+        span(1, start=50, lasted=-40),
+        span(2, trace="f" * 32, attributes={"": "no name", "big": "x" * 3_000_000, "nul": "a\0b"}),
+        span(2, trace="f" * 32, attributes={"deep": [[{"a": [b"\xff"]}]]}),
+    ]
+    assert SpanWriter(store).write([request(*odd, agent_span(9))], token="t") == 6
+    (row,) = store.query("SELECT count() AS n, countIf(TraceId = '') AS bare FROM otel_traces")
+    assert row == {"n": 6, "bare": 2}
+    runs = store.query("SELECT TraceId FROM mast_runs ORDER BY TraceId")
+    assert [row["TraceId"] for row in runs] == [TRACE, "f" * 32]

@@ -1,0 +1,110 @@
+"""Starts and ends the processes of the end-to-end tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+SETTINGS = {
+    # Small and young segments, so that a kill often falls between two steps.
+    "MAST_TRACE_BATCH_MAX_BYTES": "65536",
+    "MAST_TRACE_BATCH_MAX_AGE_SECONDS": "0.05",
+    "MAST_TRACE_SPOOL_MIN_FREE_BYTES": "0",
+    "MAST_TRACE_GRPC_PORT": "0",
+    # Hundreds of such small segments may wait after many kills on a busy machine.
+    "MAST_TRACE_DRAIN_TIMEOUT_SECONDS": "300",
+}
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class CollectorProcess:
+    """A collector, or only a database, that can be killed and started again over its folder."""
+
+    def __init__(self, data_dir: Path, *, database_only: bool = False, **settings: object) -> None:
+        self.data_dir = data_dir
+        self._database_only = database_only
+        self.port = free_port()
+        self.log = data_dir.with_suffix(".log")
+        self._settings = {key.upper(): str(value) for key, value in settings.items()}
+        self.process: subprocess.Popen[str] | None = None
+
+    def spawn(self, **environment: str) -> subprocess.Popen[str]:
+        """Start it without waiting until it serves."""
+        arguments = ["database", self.data_dir, str(self.port)]
+        if not self._database_only:
+            arguments = ["serve", self.data_dir]
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-X", "faulthandler", HERE / "collector_process.py", *arguments],
+                env=self._environment(environment),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        return self.process
+
+    def start(self, **environment: str) -> dict[str, str]:
+        """Start it; its addresses, once it serves."""
+        process = self.spawn(**environment)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, self.log.read_text()[-3000:]
+        addresses: dict[str, str] = json.loads(line)
+        return addresses
+
+    def wait(self) -> int:
+        """Wait until it is gone."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return self.process.wait(timeout=300)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.wait()
+
+    def terminate(self) -> int:
+        """Ask it to stop, which stores what waits."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """Rows of the database; the collector must not run."""
+        answer = subprocess.run(
+            [sys.executable, HERE / "collector_process.py", "query", self.data_dir, sql],
+            env=self._environment({}),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert answer.returncode == 0, answer.stderr
+        rows: list[dict[str, Any]] = json.loads(answer.stdout)
+        return rows
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def close(self) -> None:
+        """End it whatever its state."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+    def _environment(self, extra: dict[str, str]) -> dict[str, str]:
+        port = {"MAST_TRACE_HTTP_PORT": str(self.port)}
+        return {**os.environ, **SETTINGS, **port, **self._settings, **extra}

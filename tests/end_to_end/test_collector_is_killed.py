@@ -1,0 +1,110 @@
+"""A collector killed at any moment stores every acknowledged span exactly once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from end_to_end.processes import HERE, CollectorProcess
+from end_to_end.span_sender import post, request_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KILLS = int(os.environ.get("MAST_TRACE_TEST_KILLS", "6"))
+SEED = int(os.environ.get("MAST_TRACE_TEST_SEED", "0")) or random.SystemRandom().randrange(10**9)
+
+pytestmark = pytest.mark.end_to_end
+
+
+@pytest.fixture(params=["laid out here", "parsed by clickhouse"])
+def collector(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CollectorProcess]:
+    """On both ways from requests to rows: the small batches of these tests would take the first."""
+    parse_from = 0 if request.param == "parsed by clickhouse" else 1 << 40
+    process = CollectorProcess(tmp_path / "data", parse_from=parse_from)
+    yield process
+    process.close()
+
+
+def stored(collector: CollectorProcess) -> list[str]:
+    rows = collector.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
+    return [row["SpanId"] for row in rows]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300 + 20 * KILLS)
+def test_under_load_at_random_moments(collector: CollectorProcess, tmp_path: Path) -> None:
+    """Senders go on sending; each kill falls while it serves, or while it starts."""
+    dice = random.Random(SEED)
+    acknowledged = tmp_path / "acknowledged"
+    sender = subprocess.Popen(
+        [sys.executable, HERE / "span_sender.py", str(collector.port), acknowledged, "4"]
+    )
+    try:
+        for _ in range(KILLS):
+            if dice.random() < 0.25:
+                collector.spawn()
+                time.sleep(dice.uniform(0.2, 4.0))
+            else:
+                collector.start()
+                time.sleep(dice.uniform(0.0, 1.5))
+            collector.kill()
+        collector.start()
+        time.sleep(0.5)
+        sender.send_signal(signal.SIGTERM)
+        assert sender.wait(timeout=60) == 0
+    finally:
+        sender.kill()
+    assert collector.terminate() == 0
+    ids = acknowledged.read_text().split()
+    assert len(ids) > 0
+    assert stored(collector) == sorted(ids), f"MAST_TRACE_TEST_SEED={SEED}"
+
+
+@pytest.mark.parametrize("point", ["before_insert", "after_insert", "after_mark"])
+def test_at_a_chosen_step(collector: CollectorProcess, point: str) -> None:
+    """Dead between two steps of storing, it neither loses nor doubles what it acknowledged."""
+    requests = [request_of(1, number) for number in range(1, 4)]
+    collector.start(DIE_AT=point)
+    for body, _ in requests:
+        # The first insert kills it, so a later request may find it gone.
+        post(collector.port, body)
+    assert collector.wait() == -signal.SIGKILL
+    collector.start()
+    for body, _ in requests:
+        assert post(collector.port, body)
+    assert collector.terminate() == 0
+    assert stored(collector) == sorted(span_id for _, ids in requests for span_id in ids)
+
+
+def test_a_request_whose_answer_was_lost_is_stored_once(collector: CollectorProcess) -> None:
+    """Sent again before and after a restart, before and after it was stored."""
+    body, ids = request_of(1, 1)
+    collector.start()
+    assert post(collector.port, body)
+    assert post(collector.port, body)
+    collector.kill()
+    collector.start()
+    assert post(collector.port, body)
+    assert collector.terminate() == 0
+    collector.start()
+    assert post(collector.port, body)
+    assert collector.terminate() == 0
+    assert stored(collector) == ids
+
+
+def test_sigterm_stores_what_waits(collector: CollectorProcess) -> None:
+    """An orderly end leaves nothing in the spool."""
+    collector.start(MAST_TRACE_BATCH_MAX_AGE_SECONDS="60")
+    body, ids = request_of(1, 1)
+    assert post(collector.port, body)
+    assert collector.terminate() == 0
+    assert not list((collector.data_dir / "spool").glob("*.log"))
+    assert stored(collector) == ids

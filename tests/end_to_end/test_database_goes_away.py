@@ -1,0 +1,107 @@
+"""A collector whose database dies, hangs and comes back stores everything exactly once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from end_to_end.processes import HERE, CollectorProcess
+from end_to_end.span_sender import post, request_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OUTAGES = int(os.environ.get("MAST_TRACE_TEST_OUTAGES", "4"))
+SEED = int(os.environ.get("MAST_TRACE_TEST_SEED", "0")) or random.SystemRandom().randrange(10**9)
+
+pytestmark = pytest.mark.end_to_end
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[CollectorProcess]:
+    process = CollectorProcess(tmp_path / "database", database_only=True)
+    process.start()
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def collector(tmp_path: Path, database: CollectorProcess) -> Iterator[CollectorProcess]:
+    url = f"http://test:write@127.0.0.1:{database.port}/mast_trace"
+    process = CollectorProcess(
+        tmp_path / "collector",
+        mast_trace_database_url=url,
+        mast_trace_retry_initial_seconds=0.05,
+        mast_trace_retry_max_seconds=0.5,
+    )
+    process.start()
+    yield process
+    process.close()
+
+
+def stored(database: CollectorProcess) -> list[str]:
+    """The span ids in the database, which must not run."""
+    rows = database.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
+    return [row["SpanId"] for row in rows]
+
+
+def wait_until_stored(collector: CollectorProcess) -> None:
+    deadline = time.monotonic() + 60
+    while list((collector.data_dir / "spool").glob("*.log")):
+        assert time.monotonic() < deadline, collector.log.read_text()[-3000:]
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120 + 20 * OUTAGES)
+def test_under_load(
+    collector: CollectorProcess, database: CollectorProcess, tmp_path: Path
+) -> None:
+    """Senders notice nothing: every request is acknowledged while the database is away."""
+    dice = random.Random(SEED)
+    acknowledged = tmp_path / "acknowledged"
+    sender = subprocess.Popen(
+        [sys.executable, HERE / "span_sender.py", str(collector.port), acknowledged, "2"]
+    )
+    try:
+        for outage in range(OUTAGES):
+            time.sleep(dice.uniform(0.1, 1.0))
+            if outage % 2:
+                database.signal(signal.SIGSTOP)
+                time.sleep(dice.uniform(0.1, 1.0))
+                database.signal(signal.SIGCONT)
+            else:
+                database.kill()
+                time.sleep(dice.uniform(0.1, 1.0))
+                database.start()
+        sender.send_signal(signal.SIGTERM)
+        assert sender.wait(timeout=60) == 0
+    finally:
+        sender.kill()
+    wait_until_stored(collector)
+    database.kill()
+    ids = acknowledged.read_text().split()
+    assert len(ids) > 0
+    assert stored(database) == sorted(ids), f"MAST_TRACE_TEST_SEED={SEED}"
+
+
+def test_a_collector_killed_during_an_outage(
+    collector: CollectorProcess, database: CollectorProcess
+) -> None:
+    """What was acknowledged during the outage outlives both."""
+    database.kill()
+    body, ids = request_of(1, 1)
+    assert post(collector.port, body)
+    collector.kill()
+    database.start()
+    collector.start()
+    wait_until_stored(collector)
+    database.kill()
+    assert stored(database) == ids

@@ -1,0 +1,179 @@
+"""From an agent's process to a verdict, through kills and restarts."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from up_process import MAST_TRACE, UpProcess, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Generous: the machine that tests may be busy with much else.
+pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(400)]
+
+HERE = Path(__file__).parent
+LONG_JOB = HERE / "long_job.py"
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[UpProcess]:
+    """A `mast-trace up` that has not been started yet; killed at the end if it still runs."""
+    process = UpProcess(tmp_path / "data")
+    yield process
+    process.kill_if_running()
+
+
+def test_acknowledged_spans_survive_a_kill_exactly_once(up: UpProcess) -> None:
+    """Killed in the middle of a run and restarted: every acknowledged span is there once, and judged."""
+    up.start()
+    agent = subprocess.Popen(
+        [sys.executable, str(LONG_JOB)], env=up.environment(), stdout=subprocess.PIPE, text=True
+    )
+    with agent:
+        assert agent.stdout is not None
+        acknowledged = [agent.stdout.readline().strip() for _ in range(10)]
+        assert up.end(signal.SIGKILL) == -signal.SIGKILL
+        up.start()
+        acknowledged += agent.stdout.read().split()
+    assert agent.returncode == 0
+    assert len(set(acknowledged)) == 40
+
+    [run] = wait_for(lambda: [row for row in up.runs() if row["State"] == "judged"])
+    assert run["Outcome"] == "success"
+    with up.store() as store:
+        rows = store.query(
+            "SELECT SpanId, count() AS times FROM otel_traces WHERE TraceId = {run:String} "
+            "GROUP BY SpanId",
+            {"run": run["TraceId"]},
+        )
+    times = {row["SpanId"]: row["times"] for row in rows}
+    assert set(acknowledged) <= times.keys()
+    assert {span: n for span, n in times.items() if n != 1} == {}
+    # The run, 40 turns, 40 tool calls and the message; the outcome may be a span of its own.
+    assert len(times) in {82, 83}
+    assert up.end(signal.SIGTERM) == 0
+
+
+def test_a_stop_by_signal_drains(up: UpProcess) -> None:
+    """What was acknowledged a moment before SIGTERM is in the database after the next start."""
+    up.start()
+    agent = subprocess.run(
+        [sys.executable, str(LONG_JOB)],
+        env=up.environment(),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert up.end(signal.SIGTERM) == 0
+    assert not (up.folder / "up.json").exists()
+    # Nothing runs: the commands open the folder by themselves.
+    [run] = up.runs()
+    assert run["Spans"] >= len(agent.stdout.split())
+    up.start()
+    assert up.end(signal.SIGINT) == 0
+
+
+def test_two_on_one_folder_are_refused(up: UpProcess) -> None:
+    """A second `up` on the same folder says who has it, and leaves the first alone."""
+    up.start()
+    second = up.mast_trace(
+        "up", "--http-port", "0", "--grpc-port", "0", "--clickhouse-port", "0", "--web-port", "0"
+    )
+    assert second.returncode == 1
+    assert "using this folder" in second.stderr
+    assert "Traceback" not in second.stderr
+    assert up.runs() == []
+
+
+def test_a_taken_port_is_named(up: UpProcess, tmp_path: Path) -> None:
+    """A second `up` on the same port says which port, and how to choose another."""
+    up.start()
+    second = up.mast_trace(
+        *("up", "--data-dir", str(tmp_path / "other"), "--http-port", str(up.port)),
+        *("--grpc-port", "0", "--clickhouse-port", "0", "--web-port", "0"),
+    )
+    assert second.returncode == 2
+    assert str(up.port) in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_an_unknown_run_is_not_found(up: UpProcess) -> None:
+    """`show` on a run that does not exist says so and ends with status 1."""
+    up.start()
+    shown = up.mast_trace("show", "ffffffffffffffffffffffffffffffff")
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert "no run's id begins with 'ffff" in shown.stderr
+
+
+EXPECTED = {
+    # story: framework, outcome, a mode that must be found, agent and step of the decisive error
+    "reads all pages, checks the sum": ("langgraph", "success", "-", "-"),
+    "asks for the same page four times": ("langgraph", "failure", "1.3", "analyst, step 2"),
+    "stops a page early, skips the review": ("langgraph", "failure", "3.2", "analyst, step 3"),
+    "finds the prices, checks the sum": ("ag2", "success", "-", "-"),
+    "reads 118 as 181; all others accept it": ("ag2", "failure", "2.6", "researcher, step 3"),
+    "ends the chat before the hotel is known": ("ag2", "failure", "3.1", "planner, step 3"),
+}
+
+
+@pytest.fixture(scope="module")
+def demo() -> str:
+    """What `mast-trace demo` prints."""
+    pytest.importorskip("ag2", reason="the demo's programs need AG2 and LangGraph")
+    pytest.importorskip("langgraph_supervisor", reason="the demo's programs need LangGraph")
+    ended = subprocess.run(
+        [*MAST_TRACE, "demo"], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    return ended.stdout
+
+
+@pytest.mark.parametrize("story", EXPECTED)
+def test_the_demo_finds_what_its_agents_do_wrong(demo: str, story: str) -> None:
+    """Each run's line has its outcome, the failure mode that the agents show, and the right step."""
+    framework, outcome, mode, decisive = EXPECTED[story]
+    [line] = [line for line in demo.splitlines() if story in line]
+    cells = re.split(r"\s{2,}", line.strip())
+    assert cells[1:4] == [framework, story, outcome]
+    assert mode in cells[4].split()
+    assert cells[5].startswith(decisive)
+
+
+def test_the_demo_shows_a_run_and_what_to_do_next(demo: str) -> None:
+    """Below the table are one run step by step, its decisive step marked, and the next commands."""
+    [decisive] = [line for line in demo.splitlines() if "DECISIVE 2.6" in line]
+    assert re.match(r"\s+3\s+DECISIVE 2\.6\s+researcher\s+message", decisive)
+    assert "Decisive error: researcher, step 3" in demo
+    assert "mast-trace demo --keep" in demo
+
+
+def test_the_demo_says_which_packages_are_missing(tmp_path: Path) -> None:
+    """Without the frameworks the demo names what to install instead of failing inside an agent."""
+    blocked = tmp_path / "blocked.py"
+    blocked.write_text(
+        "import sys\n"
+        "from importlib.machinery import PathFinder\n"
+        "class WithoutAG2(PathFinder):\n"
+        "    @classmethod\n"
+        "    def find_spec(cls, name, path=None, target=None):\n"
+        "        return None if name == 'ag2' else PathFinder.find_spec(name, path, target)\n"
+        "sys.meta_path[sys.meta_path.index(PathFinder)] = WithoutAG2\n"
+        "from mast_trace_dashboards.cli import main\n"
+        "sys.argv = ['mast-trace', 'demo']\n"
+        "main()\n",
+        encoding="utf-8",
+    )
+    ended = subprocess.run(
+        [sys.executable, str(blocked)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.returncode == 2
+    assert "needs ag2" in ended.stderr
+    assert "pip install 'mast-trace[all,demo]'" in ended.stderr

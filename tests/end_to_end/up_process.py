@@ -1,0 +1,106 @@
+"""`mast-trace up` as a process of its own, and other commands beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_collector.storage import Store
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable
+    from pathlib import Path
+
+MAST_TRACE = [sys.executable, "-m", "mast_trace_dashboards"]
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+class UpProcess:
+    """`mast-trace up` on one folder and one port, started and ended as often as a test likes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.ready: dict[str, Any] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = folder.parent / f"{folder.name}.log"
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        ready = self.folder.parent / f"{self.folder.name}.ready.json"
+        ready.unlink(missing_ok=True)
+        command = [*MAST_TRACE, "up", "--http-port", str(self.port), "--grpc-port", "0"]
+        command += ["--clickhouse-port", "0", "--web-port", "0", "--ready-file", str(ready)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, env=self.environment(), stderr=log, stdout=log
+            )
+        while not ready.exists():
+            assert self._process.poll() is None, self._log.read_text()
+            time.sleep(0.05)
+        self.ready = json.loads(ready.read_text())
+
+    def end(self, how: signal.Signals) -> int:
+        """End it by a signal and return its exit status."""
+        assert self._process is not None
+        self._process.send_signal(how)
+        return self._process.wait(60)
+
+    def kill_if_running(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def environment(self) -> dict[str, str]:
+        """The environment of commands that belong to this folder."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MAST_TRACE_", "OTEL_"))}
+        return {
+            **kept,
+            "MAST_TRACE_DATA_DIR": str(self.folder),
+            "MAST_TRACE_RUN_QUIET_SECONDS": "0.5",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": self.endpoint,
+        }
+
+    def mast_trace(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another `mast-trace` command on the same folder."""
+        return subprocess.run(
+            [*MAST_TRACE, *arguments],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def runs(self) -> list[dict[str, Any]]:
+        """What `mast-trace runs --json` lists."""
+        listed = self.mast_trace("runs", "--json")
+        assert listed.returncode == 0, listed.stderr
+        rows: list[dict[str, Any]] = json.loads(listed.stdout)
+        return rows
+
+    def store(self) -> Store:
+        """The database, through the address that other programs use."""
+        return Store.open(self.ready["clickhouse"])
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    """Return the first true value of a condition; pytest's timeout ends the waiting."""
+    while not (value := condition()):
+        time.sleep(0.1)
+    return value

@@ -1,0 +1,262 @@
+"""Records the traces that other tools make of small programs, for the tests beside this file.
+
+Run it in an environment that holds the tool and its framework::
+
+    python tests/foreign/record.py openinference-langchain
+
+The OTLP/JSON request is written to ``tests/foreign/recorded/NAME.json``. Programs answer from a
+script, so a recording changes only when the tool does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
+from scripted_llm import Call, Reply, Request, ScriptedLLM, messages_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opentelemetry.sdk.trace import TracerProvider
+
+TASK = "How many people live in Paris?"
+ANSWER = "Paris has 2.1 million inhabitants."
+
+
+def script(request: Request) -> Reply | str:
+    """Look the number up, then say it."""
+    shown = json.dumps(messages_of(request))
+    if not request.get("tools") or "2.1 million" in shown:
+        return ANSWER
+    names = [tool.get("name") or tool["function"]["name"] for tool in request["tools"]]
+    if "lookup" in names:
+        return Reply(calls=(Call("lookup", {"city": "Paris"}),))
+    return Reply(calls=(Call(next(n for n in names if "transfer" in n), {}),))
+
+
+def lookup(city: str) -> str:
+    """Look up the population of a city."""
+    return f"{city}: 2.1 million"
+
+
+# -- programs -----------------------------------------------------------------------------------------
+
+
+def langgraph_team(url: str) -> None:
+    """A supervisor hands the task to a researcher who has a tool."""
+    from langchain.agents import create_agent
+    from langchain_openai import ChatOpenAI
+    from langgraph_supervisor import create_supervisor
+
+    model = ChatOpenAI(model="gpt-4o", base_url=url, api_key="scripted")
+    researcher = create_agent(model, [lookup], name="researcher", system_prompt="You research.")
+    graph = create_supervisor([researcher], model=model, prompt="You supervise.").compile()
+    graph.invoke({"messages": [("user", TASK)]})
+
+
+def crew(url: str) -> None:
+    """One agent with a tool."""
+    from crewai import LLM, Agent, Crew, Task
+    from crewai.tools import tool
+
+    model = LLM(model="openai/gpt-4o", base_url=url, api_key="scripted")
+    agent = Agent(
+        role="researcher", goal="answer", backstory="x", tools=[tool("lookup")(lookup)], llm=model
+    )
+    task = Task(description=TASK, expected_output="a number", agent=agent)
+    Crew(agents=[agent], tasks=[task]).kickoff()
+
+
+def autogen_agentchat(url: str) -> None:
+    """Microsoft AutoGen: a researcher and a writer in turn."""
+    from autogen_agentchat.agents import AssistantAgent
+    from autogen_agentchat.conditions import MaxMessageTermination
+    from autogen_agentchat.teams import RoundRobinGroupChat
+    from autogen_core import SingleThreadedAgentRuntime
+    from autogen_ext.models.openai import OpenAIChatCompletionClient
+    from opentelemetry import trace
+
+    model = OpenAIChatCompletionClient(model="gpt-4o", base_url=url, api_key="scripted")
+    researcher = AssistantAgent("researcher", model, tools=[lookup], reflect_on_tool_use=True)
+    writer = AssistantAgent("writer", model)
+
+    async def run() -> None:
+        runtime = SingleThreadedAgentRuntime(tracer_provider=trace.get_tracer_provider())
+        runtime.start()
+        team = RoundRobinGroupChat(
+            [researcher, writer], termination_condition=MaxMessageTermination(5), runtime=runtime
+        )
+        await team.run(task=TASK)
+        await runtime.stop_when_idle()
+
+    asyncio.run(run())
+
+
+def agent_framework(url: str) -> None:
+    """Microsoft agent-framework: one agent with a tool."""
+    from agent_framework import Agent
+    from agent_framework.openai import OpenAIChatCompletionClient
+
+    client = OpenAIChatCompletionClient(model="gpt-4o", base_url=url, api_key="scripted")
+    agent = Agent(client=client, name="researcher", instructions="You research.", tools=[lookup])
+    asyncio.run(agent.run(TASK))
+
+
+def adk(url: str) -> None:
+    """Google ADK: one agent with a tool."""
+    from google.adk.agents import Agent
+    from google.adk.models.lite_llm import LiteLlm
+    from google.adk.runners import InMemoryRunner
+    from google.genai import types
+
+    model = LiteLlm(model="openai/gpt-4o", api_base=url, api_key="scripted")
+    agent = Agent(name="researcher", model=model, instruction="You research.", tools=[lookup])
+    runner = InMemoryRunner(agent=agent, app_name="demo")
+
+    async def run() -> None:
+        session = await runner.session_service.create_session(app_name="demo", user_id="u")
+        task = types.Content(role="user", parts=[types.Part(text=TASK)])
+        async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=task):
+            pass
+
+    asyncio.run(run())
+
+
+def ag2_agent(url: str) -> None:
+    """AG2 1.x with its own telemetry middleware: one agent with a tool."""
+    from ag2 import Agent
+    from ag2.config import OpenAIConfig
+    from ag2.middleware.builtin import TelemetryMiddleware
+    from opentelemetry import trace
+
+    agent = Agent(
+        "researcher",
+        prompt="You research.",
+        config=OpenAIConfig(model="gpt-4o", base_url=url, api_key="scripted"),
+        tools=[lookup],
+        middleware=[
+            TelemetryMiddleware(
+                tracer_provider=trace.get_tracer_provider(), agent_name="researcher"
+            )
+        ],
+    )
+    asyncio.run(agent.ask(TASK))
+
+
+# -- tools --------------------------------------------------------------------------------------------
+
+
+def openinference_langchain(provider: TracerProvider) -> None:
+    from openinference.instrumentation.langchain import LangChainInstrumentor
+
+    LangChainInstrumentor().instrument(tracer_provider=provider)
+
+
+def openllmetry_langchain(provider: TracerProvider) -> None:
+    from opentelemetry.instrumentation.langchain import LangchainInstrumentor
+
+    LangchainInstrumentor().instrument(tracer_provider=provider)
+
+
+def openlit_langchain(_provider: TracerProvider) -> None:
+    import openlit
+
+    openlit.init(capture_message_content=True, disable_metrics=True)
+
+
+def openinference_crewai(provider: TracerProvider) -> None:
+    from openinference.instrumentation.crewai import CrewAIInstrumentor
+    from openinference.instrumentation.openai import OpenAIInstrumentor
+
+    CrewAIInstrumentor().instrument(tracer_provider=provider)
+    OpenAIInstrumentor().instrument(tracer_provider=provider)
+
+
+def own(_provider: TracerProvider) -> None:
+    """The framework traces itself."""
+
+
+def own_agent_framework(_provider: TracerProvider) -> None:
+    from agent_framework.observability import enable_instrumentation
+
+    enable_instrumentation(enable_sensitive_data=True)
+
+
+RECORDINGS: dict[str, tuple[Callable[[Any], None], Callable[[str], None]]] = {
+    "openinference-langchain": (openinference_langchain, langgraph_team),
+    "openllmetry-langchain": (openllmetry_langchain, langgraph_team),
+    "openlit-langchain": (openlit_langchain, langgraph_team),
+    "openinference-crewai": (openinference_crewai, crew),
+    "autogen-agentchat": (own, autogen_agentchat),
+    "agent-framework": (own_agent_framework, agent_framework),
+    "google-adk": (own, adk),
+    "ag2": (own, ag2_agent),
+}
+
+
+def main(name: str) -> None:
+    """Record one trace."""
+    os.environ.setdefault("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+    os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("CREWAI_TRACING_ENABLED", "false")
+    os.environ.setdefault("OPENAI_API_KEY", "scripted")
+
+    from opentelemetry import trace
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(resource=Resource({"service.name": name}))
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    instrument, program = RECORDINGS[name]
+    with ScriptedLLM(script) as server:
+        os.environ["OPENAI_BASE_URL"] = server.url
+        instrument(provider)
+        if name == "autogen-agentchat":
+            # It begins a trace per message unless the application has a span around the run.
+            with provider.get_tracer("application").start_as_current_span("team"):
+                program(server.url)
+        else:
+            program(server.url)
+    provider.force_flush()
+    request = encode_spans(sorted(exporter.get_finished_spans(), key=lambda s: s.start_time or 0))
+    target = Path(__file__).parent / "recorded" / f"{name}.json"
+    target.write_text(json.dumps(otlp_json(request), indent=1, ensure_ascii=False) + "\n")
+    sys.stdout.write(f"{target}: {len(exporter.get_finished_spans())} spans\n")
+
+
+def otlp_json(request: Any) -> dict[str, Any]:
+    """Render a request as OTLP/JSON, whose ids are hexadecimal."""
+    from google.protobuf.json_format import MessageToDict
+
+    shape: dict[str, Any] = MessageToDict(request)
+    for resource in shape["resourceSpans"]:
+        for scope in resource["scopeSpans"]:
+            for span in scope["spans"]:
+                for key in ("traceId", "spanId", "parentSpanId"):
+                    if key in span:
+                        span[key] = base64.b64decode(span[key]).hex()
+                # Stack traces name the paths of the machine that recorded.
+                for event in span.get("events", []):
+                    event["attributes"] = [
+                        item
+                        for item in event.get("attributes", [])
+                        if item["key"] != "exception.stacktrace"
+                    ]
+    return shape
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

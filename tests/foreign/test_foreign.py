@@ -1,0 +1,141 @@
+"""Traces that other tools made come out as trajectories with agents, messages and tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mast_trace.trajectory import SpanRecord, StepKind, Trajectory
+
+RECORDED = Path(__file__).parent / "recorded"
+TASK = "How many people live in Paris?"
+ANSWER = "Paris has 2.1 million inhabitants."
+RESULT = "Paris: 2.1 million"
+
+
+def value(shape: dict[str, Any]) -> Any:
+    """An attribute's value, from OTLP/JSON."""
+    if not shape:
+        return None
+    ((kind, inner),) = shape.items()
+    if kind == "arrayValue":
+        return [value(item) for item in inner.get("values", [])]
+    if kind == "kvlistValue":
+        return {item["key"]: value(item["value"]) for item in inner.get("values", [])}
+    return int(inner) if kind == "intValue" else inner
+
+
+def stored(attribute: Any) -> str:
+    """The same as a store without types keeps it."""
+    return attribute if isinstance(attribute, str) else json.dumps(attribute)
+
+
+def spans_of(name: str, *, as_text: bool) -> list[SpanRecord]:
+    request = json.loads((RECORDED / f"{name}.json").read_text())
+    return [
+        SpanRecord(
+            trace_id=span["traceId"],
+            span_id=span["spanId"],
+            parent_span_id=span.get("parentSpanId", ""),
+            name=span["name"],
+            start=int(span["startTimeUnixNano"]),
+            end=int(span["endTimeUnixNano"]),
+            attributes={
+                item["key"]: stored(value(item["value"])) if as_text else value(item["value"])
+                for item in span.get("attributes", [])
+            },
+            scope=scope["scope"]["name"],
+        )
+        for resource in request["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+
+
+@pytest.fixture(params=[False, True], ids=["as sent", "as stored"])
+def read(request):
+    """Read a recording's largest trace, from typed attributes and from text."""
+
+    def trajectory(name: str) -> Trajectory:
+        traces: dict[str, list[SpanRecord]] = {}
+        for span in spans_of(name, as_text=request.param):
+            traces.setdefault(span.trace_id, []).append(span)
+        return Trajectory.from_spans(max(traces.values(), key=len))
+
+    return trajectory
+
+
+def shown(run: Trajectory) -> list[tuple[str, str, str]]:
+    return [(step.kind.value, step.agent, step.tool or step.text) for step in run.steps]
+
+
+@pytest.mark.parametrize("name", ["openinference-langchain", "openllmetry-langchain"])
+def test_a_supervisor_team_seen_by_a_langchain_instrumentation(read, name: str) -> None:
+    run = read(name)
+    assert shown(run) == [
+        ("tool", "supervisor", "transfer_to_researcher"),
+        ("tool", "researcher", "lookup"),
+        ("message", "researcher", ANSWER),
+        ("message", "supervisor", ANSWER),
+    ]
+    assert run.task == TASK
+    assert run.steps[0].handoff_to == "researcher"
+    assert run.steps[1].text == RESULT
+    assert (run.input_tokens, run.output_tokens) == (502, 24)
+
+
+def test_openlit_names_no_agents_but_its_steps_are_read(read) -> None:
+    run = read("openlit-langchain")
+    assert [(kind, what) for kind, _, what in shown(run)] == [
+        ("tool", "transfer_to_researcher"),
+        ("tool", "lookup"),
+        ("message", ANSWER),
+        ("message", ANSWER),
+    ]
+    assert run.steps[1].text == RESULT
+    assert run.task == TASK
+
+
+@pytest.mark.parametrize("name", ["openinference-crewai", "agent-framework", "ag2"])
+def test_one_agent_with_a_tool(read, name: str) -> None:
+    run = read(name)
+    assert shown(run) == [("tool", "researcher", "lookup"), ("message", "researcher", ANSWER)]
+    assert run.steps[0].text == RESULT
+    assert json.loads(run.steps[0].arguments) == {"city": "Paris"}
+    assert TASK in run.task
+    assert run.final_answer == ANSWER
+    assert run.input_tokens > 0
+
+
+def test_autogen_messages_come_from_its_runtime_once_each(read) -> None:
+    run = read("autogen-agentchat")
+    assert [(s.agent, s.text) for s in run.steps if s.kind is StepKind.MESSAGE] == [
+        ("researcher", ANSWER),
+        ("writer", ANSWER),
+        ("researcher", ANSWER),
+        ("writer", ANSWER),
+    ]
+    assert [step.tool for step in run.steps if step.kind is StepKind.TOOL] == ["lookup"]
+
+
+def test_a_trace_without_content_still_has_agents_tools_and_tokens(read) -> None:
+    run = read("google-adk")
+    assert [step.kind.value for step in run.steps] == ["model", "tool", "model"]
+    assert set(run.agents) == {"researcher"}
+    assert (run.input_tokens, run.output_tokens) == (145, 14)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in RECORDED.glob("*.json")))
+def test_every_input_of_a_model_is_rebuilt(read, name: str) -> None:
+    for call in read(name).invocations:
+        seen = read(name).seen_by(call)
+        assert len(seen) == len(call.input_ids)
+
+
+def test_ids_of_setup_spans_make_no_steps() -> None:
+    spans = [s for s in spans_of("openlit-langchain", as_text=False) if "create_agent" in s.name]
+    assert spans
+    assert Trajectory.from_spans(spans[:1]).steps == ()
