@@ -1,0 +1,222 @@
+"""How far raters of the same runs agree, people or judges, beyond what chance would give.
+
+Cohen's kappa (1960) corrects for chance by each rater's own shares; where a mode is rare it falls
+although the raters agree on nearly every run. Gwet's AC1 (2008) does not, so both are given, with
+the prevalence, and no kappa at all where either rater named too few runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from mast_trace.taxonomy import FAILURE_MODES, Category
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+FEWEST_POSITIVES = 5
+"""Below this many positives of either rater a kappa says nothing and is not given."""
+_RESAMPLES = 1000
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A two-sided interval at 95 %."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How two raters agree on one question.
+
+    Attributes:
+        subject: a mode's code, a category's title, or another name.
+        raters: whose answers are compared.
+        items: the number of runs that both rated.
+        positives: how many of them each rater answered with yes.
+        both: how many both answered with yes.
+        observed: the share of equal answers.
+        kappa: None where a rater has fewer than `FEWEST_POSITIVES`, or chance leaves no room.
+        kappa_interval: by bootstrap over runs; None with kappa.
+        ac1: None where nothing was rated.
+    """
+
+    subject: str
+    raters: tuple[str, str]
+    items: int
+    positives: tuple[int, int]
+    both: int
+    observed: float
+    kappa: float | None
+    kappa_interval: Interval | None
+    ac1: float | None
+
+    @property
+    def prevalence(self) -> float:
+        """The mean share of yes among the two raters' answers."""
+        return sum(self.positives) / (2 * self.items) if self.items else 0.0
+
+
+def cohen_kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | None:
+    """Return Cohen's kappa of two raters' answers; None where chance alone explains everything."""
+    if not one:
+        return None
+    observed = _equal(one, other)
+    expected = sum(_share(one, value) * _share(other, value) for value in {*one, *other})
+    return None if math.isclose(expected, 1.0) else (observed - expected) / (1 - expected)
+
+
+def gwet_ac1(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | None:
+    """Return Gwet's AC1 of two raters' answers; None where there are none."""
+    if not one:
+        return None
+    observed = _equal(one, other)
+    values = {*one, *other}
+    if len(values) == 1:
+        return 1.0
+    shares = [(_share(one, value) + _share(other, value)) / 2 for value in values]
+    expected = sum(share * (1 - share) for share in shares) / (len(values) - 1)
+    return (observed - expected) / (1 - expected)
+
+
+def compare(
+    subject: str, raters: tuple[str, str], one: Sequence[bool], other: Sequence[bool]
+) -> Agreement:
+    """Compare two raters' answers to one question, run by run."""
+    positives = (sum(one), sum(other))
+    enough = min(positives) >= FEWEST_POSITIVES
+    kappa = cohen_kappa(one, other) if enough else None
+    return Agreement(
+        subject=subject,
+        raters=raters,
+        items=len(one),
+        positives=positives,
+        both=sum(a and b for a, b in zip(one, other, strict=True)),
+        observed=_equal(one, other),
+        kappa=kappa,
+        kappa_interval=None if kappa is None else _bootstrap(one, other),
+        ac1=gwet_ac1(one, other),
+    )
+
+
+def agreement(ratings: Mapping[str, Mapping[str, Mapping[str, bool]]]) -> list[Agreement]:
+    """Compare every pair of raters, mode by mode, category by category, and over all modes.
+
+    Only runs and modes that both rated count. A category is yes where any of its modes is; over all
+    modes, every pair of run and mode is one answer.
+
+    Args:
+        ratings: by rater, by run, whether the run shows a mode, by code.
+    """
+    found: list[Agreement] = []
+    for pair in combinations(sorted(ratings), 2):
+        one, other = ratings[pair[0]], ratings[pair[1]]
+        runs = sorted(one.keys() & other.keys())
+        shared = {run: one[run].keys() & other[run].keys() for run in runs}
+        for code in FAILURE_MODES:
+            rated = [run for run in runs if code in shared[run]]
+            if rated:
+                answers = ([who[run][code] for run in rated] for who in (one, other))
+                found.append(compare(code, pair, *answers))
+        for category in Category:
+            codes = [c for c, mode in FAILURE_MODES.items() if mode.category is category]
+            rated = [run for run in runs if shared[run] & set(codes)]
+            if rated:
+                answers = (
+                    [any(who[run][c] for c in codes if c in shared[run]) for run in rated]
+                    for who in (one, other)
+                )
+                found.append(compare(category.title, pair, *answers))
+        every = [(run, code) for run in runs for code in FAILURE_MODES if code in shared[run]]
+        if every:
+            answers = ([who[run][code] for run, code in every] for who in (one, other))
+            found.append(compare(ALL_MODES, pair, *answers))
+    return found
+
+
+ALL_MODES = "all modes"
+"""The subject under which `agreement` compares every answer of two raters at once."""
+
+
+@dataclass(frozen=True)
+class StepAgreement:
+    """How far two raters agree on the decisive step and agent, as shares of the runs."""
+
+    runs: int
+    exact: float
+    within_one: float
+    within_three: float
+    agent: float
+    agent_kappa: float | None
+
+
+def step_agreement(
+    one: Sequence[tuple[int, str]], other: Sequence[tuple[int, str]]
+) -> StepAgreement:
+    """Compare two raters' decisive steps and agents, run by run."""
+    count = max(1, len(one))
+    distances = [abs(a[0] - b[0]) for a, b in zip(one, other, strict=True)]
+    agents = [a[1].lower() for a in one], [b[1].lower() for b in other]
+    return StepAgreement(
+        runs=len(one),
+        exact=sum(distance == 0 for distance in distances) / count,
+        within_one=sum(distance <= 1 for distance in distances) / count,
+        within_three=sum(distance <= 3 for distance in distances) / count,
+        agent=_equal(*agents),
+        agent_kappa=cohen_kappa(*agents),
+    )
+
+
+def wilson(successes: int, trials: int) -> Interval:
+    """Return Wilson's interval for a share; from 0 to 1 where nothing was tried."""
+    if not trials:
+        return Interval(0.0, 1.0)
+    z = 1.959964
+    share = successes / trials
+    denominator = 1 + z * z / trials
+    middle = (share + z * z / (2 * trials)) / denominator
+    half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2)) / denominator
+    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+
+
+def _equal(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
+    if not one:
+        return 0.0
+    return sum(a == b for a, b in zip(one, other, strict=True)) / len(one)
+
+
+def _share(answers: Sequence[Hashable], value: Hashable) -> float:
+    return sum(answer == value for answer in answers) / len(answers)
+
+
+def _bootstrap(one: Sequence[bool], other: Sequence[bool]) -> Interval | None:
+    """Return the percentile interval of kappa over runs drawn with replacement.
+
+    Draws come from a hash, so that the same answers give the same interval everywhere. A draw in
+    which kappa does not exist is left out.
+    """
+    count = len(one)
+    drawn = []
+    for number in range(_RESAMPLES):
+        places = _draws(number, count)
+        kappa = cohen_kappa([one[i] for i in places], [other[i] for i in places])
+        if kappa is not None:
+            drawn.append(kappa)
+    if not drawn:
+        return None
+    drawn.sort()
+    cut = (1 - _CONFIDENCE) / 2
+    last = len(drawn) - 1
+    return Interval(drawn[round(cut * last)], drawn[round((1 - cut) * last)])
+
+
+def _draws(number: int, count: int) -> Iterable[int]:
+    stream = hashlib.shake_256(number.to_bytes(4, "big")).digest(4 * count)
+    return [int.from_bytes(stream[i : i + 4], "big") % count for i in range(0, 4 * count, 4)]

@@ -1,0 +1,131 @@
+"""The untrained attribution: what the structure of a run says of each step.
+
+Each rule that applies names a step and a strength. The cascade's own rules come in a fixed order,
+and one that fires weakens those after it: the step before the first failed tool run; the step that
+introduces the final answer; the first writer of the code that survives; the first actor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace.trajectory import StepKind
+from mast_trace_judge.attribution.answer import final_answer, introduced
+from mast_trace_judge.rules._evidence import by_user, failed, is_handoff, is_said
+from mast_trace_judge.texts import code_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mast_trace.trajectory import Step, Trajectory
+
+_BACKGROUND = 0.8
+"""Weight that all steps share, beside what the rules name: how often the rules are all wrong."""
+_WEAKENED = 0.45
+"""What remains of a rule's strength after one before it in the cascade has fired."""
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What a rule says: a step, with a strength, and why."""
+
+    step: int
+    strength: float
+    rule: str
+
+
+def cascade(trajectory: Trajectory) -> tuple[dict[int, float], dict[int, str]]:
+    """Return the probability of each step that somebody can answer for, and what speaks for it.
+
+    Empty where nobody acted.
+    """
+    actors = answerable(trajectory.steps)
+    if not actors:
+        return {}, {}
+    background = dict.fromkeys(actors, _BACKGROUND / len(actors))
+    return weigh(background, {}, _votes(trajectory, actors))
+
+
+def weigh(
+    mass: Mapping[int, float], reasons: Mapping[int, str], votes: Iterable[Vote]
+) -> tuple[dict[int, float], dict[int, str]]:
+    """Add votes to what the steps weigh already, and make probabilities of it."""
+    weights, told = dict(mass), dict(reasons)
+    spoken = set()
+    for vote in sorted(votes, key=lambda vote: -vote.strength):
+        weights[vote.step] += vote.strength
+        if vote.step not in spoken:
+            told[vote.step] = vote.rule
+        spoken.add(vote.step)
+    total = sum(weights.values())
+    return {step: weight / total for step, weight in weights.items()}, told
+
+
+def answerable(steps: Sequence[Step]) -> list[int]:
+    """Return the steps that are somebody's own act: no executor's output, no user, no hand-off."""
+    executors = _executors(steps)
+    return [
+        step.index
+        for step in steps
+        if not by_user(step)
+        and not step.synthetic
+        and not (step.kind is StepKind.TOOL and (is_handoff(step) or step.agent in executors))
+    ] or [step.index for step in steps if not by_user(step)]
+
+
+def _executors(steps: Sequence[Step]) -> set[str]:
+    """Return the names that only ever run what others wrote."""
+    tools = {step.agent for step in steps if step.kind is StepKind.TOOL and step.agent == step.tool}
+    return tools - {step.agent for step in steps if step.kind is not StepKind.TOOL}
+
+
+def _votes(trajectory: Trajectory, actors: Sequence[int]) -> list[Vote]:
+    found = [
+        (before_first_failure(trajectory.steps, actors), 0.4, "the first failed tool run"),
+        (introduces_answer(trajectory, actors), 0.25, "first step with the final answer"),
+        (writes_surviving_code(trajectory.steps), 0.2, "first writer of the code that survives"),
+        (actors[0], 0.15, "first actor"),
+    ]
+    votes, factor = [], 1.0
+    for step, strength, rule in found:
+        if step is not None and step in actors:
+            votes.append(Vote(step, strength * factor, rule))
+            factor = min(factor, _WEAKENED)
+    return votes
+
+
+def before_first_failure(steps: Sequence[Step], actors: Sequence[int]) -> int | None:
+    """Return who caused the first failed tool run: the caller's step, or whose code was run."""
+    acting = set(actors)
+    previous = None
+    for step in steps:
+        if step.kind is StepKind.TOOL and failed(step):
+            return step.index if step.index in acting else previous
+        if step.index in acting and step.kind is not StepKind.TOOL:
+            previous = step.index
+    return None
+
+
+def introduces_answer(trajectory: Trajectory, actors: Sequence[int]) -> int | None:
+    """Return who first brought up the final answer."""
+    index = introduced(trajectory, final_answer(trajectory.steps))
+    if index is None:
+        return None
+    return max((step for step in actors if step <= index), default=None)
+
+
+def writes_surviving_code(steps: Sequence[Step]) -> int | None:
+    """Return the first step that holds half of the lines of the last code in the run."""
+    blocks = [(step, block) for step in steps if is_said(step) for block in code_blocks(step.text)]
+    if not blocks:
+        return None
+    wanted = _lines(blocks[-1][1])
+    for step, block in blocks:
+        if wanted and 2 * len(wanted & _lines(block)) >= len(wanted):
+            return step.index
+    return None
+
+
+def _lines(code: str) -> set[str]:
+    return {line.strip() for line in code.splitlines() if len(line.strip()) > 8}

@@ -1,0 +1,168 @@
+"""The features of a step from which a trained profile tells the decisive one.
+
+They are few and plain on purpose: structure and provenance carry over between runs of one system;
+word counts are kept to a handful of classes. All are computed in one pass.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mast_trace.trajectory import StepKind
+from mast_trace_judge.attribution.cascade import (
+    answerable,
+    before_first_failure,
+    introduces_answer,
+    writes_surviving_code,
+)
+from mast_trace_judge.rules._evidence import failed
+from mast_trace_judge.texts import alike, code_blocks, numbers, words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace.trajectory import Step, Trajectory
+
+FEATURES = (
+    "first_actor",
+    "log_position",
+    "last_actor",
+    "first_turn",
+    "log_turn",
+    "after_tool",
+    "before_tool",
+    "tool_fails_next",
+    "before_first_failure",
+    "introduces_answer",
+    "surviving_code",
+    "first_code",
+    "log_numbers",
+    "log_new_words",
+    "relative_length",
+    "conclusion_words",
+    "verification_words",
+    "trouble_words",
+    "plan_words",
+    "worker",
+    "early_reply",
+    "instructs",
+    "repeats",
+)
+"""The names of the features, in the order of a profile's weights."""
+
+_READ = 6000
+"""Characters of a step that are read; bounds the cost of a step."""
+_EARLY = 2.5
+"""The reply of a worker, counted from 1, at which `early_reply` peaks."""
+_REPEATS = 0.8
+_TROUBLE = re.compile(
+    r"\b(?:sorry|apolog|unfortunately|unable|cannot|can't|could not|couldn't|failed|error|not found"
+    r"|no results|issue|problem|mistake|incorrect|wrong)",
+    re.IGNORECASE,
+)
+_VERIFICATION = re.compile(
+    r"\b(?:verif|confirm|check|validat|double-check|cross-check)", re.IGNORECASE
+)
+_CONCLUSION = re.compile(
+    r"\b(?:therefore|thus|in conclusion|final answer|conclude|the answer is|in summary)\b|\*\*",
+    re.IGNORECASE,
+)
+_PLAN = re.compile(r"\b(?:plan|step 1|first,|let's|we need to|next)\b", re.IGNORECASE)
+
+
+def features(trajectory: Trajectory) -> tuple[list[int], list[list[float]]]:
+    """Return the steps that somebody can answer for, and the features of each."""
+    steps = trajectory.steps
+    actors = answerable(steps)
+    return actors, _Reader(trajectory, actors).rows()
+
+
+@dataclass
+class _Reader:
+    """Reads a run from its first step to its last."""
+
+    trajectory: Trajectory
+    actors: Sequence[int]
+    turns: Counter[str] = field(default_factory=Counter)
+    seen: set[str] = field(default_factory=set)
+    replies: int = 0
+    coded: bool = False
+    previous: str = ""
+
+    def rows(self) -> list[list[float]]:
+        steps = self.trajectory.steps
+        self.seen = words(self.trajectory.task)
+        self.director = _director([steps[index] for index in self.actors])
+        self.failure = before_first_failure(steps, self.actors)
+        self.answer = introduces_answer(self.trajectory, self.actors)
+        self.code = writes_surviving_code(steps)
+        lengths = [math.log1p(len(steps[index].text)) for index in self.actors]
+        mean = sum(lengths) / max(1, len(lengths))
+        spread = math.sqrt(sum((x - mean) ** 2 for x in lengths) / max(1, len(lengths))) or 1.0
+        return [
+            self._row(place, index, (lengths[place] - mean) / spread)
+            for place, index in enumerate(self.actors)
+        ]
+
+    def _row(self, place: int, index: int, relative_length: float) -> list[float]:
+        steps = self.trajectory.steps
+        step = steps[index]
+        text = step.text[:_READ]
+        self.turns[step.agent] += 1
+        turn = self.turns[step.agent]
+        worker = bool(self.director) and step.agent != self.director
+        self.replies += worker
+        following = steps[index + 1] if index + 1 < len(steps) else None
+        before_tool = following is not None and following.kind is StepKind.TOOL
+        code = bool(code_blocks(step.text))
+        first_code, self.coded = code and not self.coded, self.coded or code
+        said = words(text)
+        new = len(said - self.seen)
+        self.seen |= said
+        repeats = bool(self.previous) and alike(self.previous, step.text, _REPEATS)
+        self.previous = step.text
+        return [
+            float(place == 0),
+            math.log1p(place),
+            float(place == len(self.actors) - 1),
+            float(turn == 1),
+            math.log(turn),
+            float(index > 0 and steps[index - 1].kind is StepKind.TOOL),
+            float(before_tool),
+            float(following is not None and before_tool and failed(following)),
+            float(index == self.failure),
+            float(index == self.answer),
+            float(index == self.code),
+            float(first_code),
+            math.log1p(len(numbers(text))),
+            math.log1p(new),
+            relative_length,
+            _count(_CONCLUSION, step.text[-_READ // 2 :]),
+            _count(_VERIFICATION, text),
+            _count(_TROUBLE, text),
+            _count(_PLAN, text[: _READ // 2]),
+            float(worker),
+            math.exp(-abs(math.log(self.replies / _EARLY))) if worker else 0.0,
+            float(bool(step.recipients)),
+            float(repeats),
+        ]
+
+
+def _director(steps: Sequence[Step]) -> str:
+    """Return the agent that instructs the others; empty where nobody addresses anybody."""
+    addressed = Counter(step.agent for step in steps if step.recipients)
+    return addressed.most_common(1)[0][0] if addressed else ""
+
+
+def _count(pattern: re.Pattern[str], text: str) -> float:
+    """Return how often a class of words occurs, from 0 to 1 at three times."""
+    count = 0
+    for _ in pattern.finditer(text):
+        count += 1
+        if count == 3:
+            break
+    return count / 3

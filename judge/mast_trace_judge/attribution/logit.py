@@ -1,0 +1,144 @@
+"""The conditional logit behind a profile: its loss over labelled runs, and the best weights.
+
+The loss of a run is the negative logarithm of the labelled step's probability, plus a share of that
+of the labelled agent's (the sum over the agent's steps), plus a ridge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ITERATIONS = 150
+_FLAT = 1e-4
+"""Slope in every direction at which the search stops."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A labelled run as numbers.
+
+    Attributes:
+        rows: the features of each step that somebody can answer for.
+        steps: the index of each of them in the run.
+        agents: the agent of each.
+        gold: the place of the labelled step among them; None if it is not there.
+        blamed: the places of the labelled agent's steps.
+        group: runs of one group stay in one fold.
+    """
+
+    rows: Any
+    steps: tuple[int, ...]
+    agents: tuple[str, ...]
+    gold: int | None
+    blamed: tuple[int, ...]
+    group: str
+
+
+@dataclass(frozen=True)
+class Stack:
+    """All examples' rows under each other, standardised, with what the loss needs of each row."""
+
+    rows: Any
+    scale: Any
+    starts: Any
+    run: Any
+    gold: Any
+    has_gold: Any
+    blamed: Any
+    has_blamed: Any
+    count: int
+
+    @classmethod
+    def of(cls, examples: Sequence[Example]) -> Stack:
+        """Put the examples' rows under each other."""
+        np = numpy_module()
+        rows = np.concatenate([example.rows for example in examples])
+        scale = rows.std(axis=0)
+        scale[scale < 1e-9] = 1.0
+        lengths = np.array([len(example.rows) for example in examples])
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        gold, blamed = np.zeros(len(rows)), np.zeros(len(rows))
+        for start, example in zip(starts, examples, strict=True):
+            if example.gold is not None:
+                gold[start + example.gold] = 1.0
+            blamed[[start + place for place in example.blamed]] = 1.0
+        run = np.repeat(np.arange(len(examples)), lengths)
+        return cls(
+            rows=(rows - rows.mean(axis=0)) / scale,
+            scale=scale,
+            starts=starts,
+            run=run,
+            gold=gold,
+            has_gold=np.add.reduceat(gold, starts)[run],
+            blamed=blamed,
+            has_blamed=(np.add.reduceat(blamed, starts) > 0).astype(float)[run],
+            count=len(examples),
+        )
+
+    def loss(self, weights: Any, ridge: float, share: float) -> tuple[float, Any]:
+        """Return the loss and its gradient."""
+        np = numpy_module()
+        scores = self.rows @ weights
+        powers = np.exp(scores - np.maximum.reduceat(scores, self.starts)[self.run])
+        p = powers / np.add.reduceat(powers, self.starts)[self.run]
+        mass = np.add.reduceat(p * self.blamed, self.starts)
+        within = np.divide(p * self.blamed, np.maximum(mass[self.run], 1e-12))
+        slope = (p * self.has_gold - self.gold) + share * (p * self.has_blamed - within)
+        gradient = self.rows.T @ slope / self.count + ridge * weights
+        agent_loss = -np.log(np.maximum(mass, 1e-12)) * self.has_blamed[self.starts]
+        step_loss = -np.log(np.maximum(p[self.gold > 0], 1e-12))
+        loss = (step_loss.sum() + share * agent_loss.sum()) / self.count
+        return float(loss + 0.5 * ridge * weights @ weights), gradient
+
+
+def minimise(stack: Stack, ridge: float, share: float, start: Any = None) -> Any:
+    """Return the best weights for the standardised features, by BFGS.
+
+    Args:
+        stack: the labelled runs.
+        ridge: weight of the squared weights in the loss.
+        share: weight of the agent's term.
+        start: where the search begins; at zero if absent.
+    """
+    np = numpy_module()
+    identity = np.eye(stack.rows.shape[1])
+    weights = np.zeros(stack.rows.shape[1]) if start is None else start
+    inverse = identity
+    loss, gradient = stack.loss(weights, ridge, share)
+    for _ in range(_ITERATIONS):
+        if np.abs(gradient).max() < _FLAT:
+            break
+        direction = -inverse @ gradient
+        if direction @ gradient >= 0:
+            inverse, direction = identity, -gradient
+        length = 1.0
+        moved, slope = stack.loss(weights + direction, ridge, share)
+        while moved > loss + 1e-4 * length * (direction @ gradient) and length > 1e-8:
+            length /= 2
+            moved, slope = stack.loss(weights + length * direction, ridge, share)
+        step, change = length * direction, slope - gradient
+        weights, loss, gradient = weights + step, moved, slope
+        if step @ change > 1e-12:
+            rho = 1.0 / (step @ change)
+            left = identity - rho * np.outer(step, change)
+            inverse = left @ inverse @ left.T + rho * np.outer(step, step)
+    return weights
+
+
+def numpy_module() -> Any:
+    """Return numpy, which only fitting needs.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    try:
+        import numpy as np
+    except ImportError as error:
+        raise ConfigurationError("fitting a profile needs numpy: pip install numpy") from error
+    return np

@@ -1,0 +1,152 @@
+"""A trained profile: what the decisive step looks like in the runs of one system."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.attribution.features import FEATURES, features
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mast_trace.trajectory import Trajectory
+
+_REASONS = {
+    "first_actor": "first actor",
+    "log_position": "its place in the run",
+    "last_actor": "last actor",
+    "first_turn": "the agent's first turn",
+    "log_turn": "the number of the agent's turn",
+    "after_tool": "answers a tool's output",
+    "before_tool": "its code is run",
+    "tool_fails_next": "the tool run after it fails",
+    "before_first_failure": "the first failed tool run",
+    "introduces_answer": "first step with the final answer",
+    "surviving_code": "first writer of the code that survives",
+    "first_code": "first code of the run",
+    "log_numbers": "the figures it states",
+    "log_new_words": "how much it brings in",
+    "relative_length": "its length",
+    "conclusion_words": "it concludes",
+    "verification_words": "it speaks of checking",
+    "trouble_words": "it speaks of trouble",
+    "plan_words": "it plans",
+    "worker": "a worker's reply",
+    "early_reply": "an early reply of a worker",
+    "instructs": "it instructs another agent",
+    "repeats": "it repeats the step before",
+}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Weights of a conditional logit over the steps of a run.
+
+    Attributes:
+        name: by which verdicts name it.
+        weights: by feature; a feature that is not named has weight 0.
+        agents: patterns; the profile is meant for runs in which each matches an agent's name.
+        frameworks: values of a run's framework for which it is meant, whatever the agents' names.
+        trained_on: in words.
+        labels: the number of labelled runs.
+        scores: cross-validated, from 0 to 1, by measure.
+        settings: of the training.
+    """
+
+    name: str
+    weights: Mapping[str, float]
+    agents: tuple[str, ...] = ()
+    frameworks: tuple[str, ...] = ()
+    trained_on: str = ""
+    labels: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, float] = field(default_factory=dict)
+
+    def fits(self, trajectory: Trajectory) -> bool:
+        """Whether the profile is meant for such a run."""
+        if trajectory.framework and trajectory.framework in self.frameworks:
+            return True
+        names = {step.agent for step in trajectory.steps}
+        return bool(self.agents) and all(
+            any(re.search(pattern, name, re.IGNORECASE) for name in names)
+            for pattern in self.agents
+        )
+
+    def distribution(self, trajectory: Trajectory) -> tuple[dict[int, float], dict[int, str]]:
+        """Return the probability of each step that somebody can answer for, and what speaks for it.
+
+        What speaks for a step is the feature that lifts it most above the run's average.
+        """
+        actors, rows = features(trajectory)
+        if not actors:
+            return {}, {}
+        weights = [self.weights.get(name, 0.0) for name in FEATURES]
+        probabilities = softmax([_dot(weights, row) for row in rows])
+        means = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+        reasons = {
+            step: _strongest(weights, row, means) for step, row in zip(actors, rows, strict=True)
+        }
+        return dict(zip(actors, probabilities, strict=True)), reasons
+
+    def to_json(self) -> str:
+        """Return the profile as JSON text of about two kilobytes."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Profile:
+        """Read a profile.
+
+        Raises:
+            ConfigurationError: the text is no profile, or names features that do not exist.
+        """
+        try:
+            values: dict[str, Any] = json.loads(text)
+            values["agents"] = tuple(values.get("agents", ()))
+            values["frameworks"] = tuple(values.get("frameworks", ()))
+            profile = cls(**values)
+            unknown = set(profile.weights) - set(FEATURES)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ConfigurationError(f"this is no attribution profile: {error}") from error
+        if unknown:
+            raise ConfigurationError(
+                f"profile {profile.name} has unknown features {sorted(unknown)}"
+            )
+        return profile
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    """Turn scores into probabilities that add up to 1."""
+    highest = max(scores)
+    powers = [math.exp(score - highest) for score in scores]
+    total = sum(powers)
+    return [power / total for power in powers]
+
+
+@cache
+def shipped_profiles() -> tuple[Profile, ...]:
+    """Return the profiles that come with the package."""
+    folder = files("mast_trace_judge.attribution") / "profiles"
+    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=str)
+    return tuple(Profile.from_json(entry.read_text(encoding="utf-8")) for entry in found)
+
+
+def choose_profile(trajectory: Trajectory, own: Iterable[Profile] = ()) -> Profile | None:
+    """Return the first profile that is meant for a run, the user's own before the shipped ones."""
+    return next((p for p in (*own, *shipped_profiles()) if p.fits(trajectory)), None)
+
+
+def _dot(weights: Sequence[float], row: Sequence[float]) -> float:
+    return sum(weight * value for weight, value in zip(weights, row, strict=True))
+
+
+def _strongest(weights: Sequence[float], row: Sequence[float], means: Sequence[float]) -> str:
+    lifts = [w * (x - m) for w, x, m in zip(weights, row, means, strict=True)]
+    best = max(range(len(lifts)), key=lambda place: lifts[place])
+    return _REASONS[FEATURES[best]] if lifts[best] > 0 else ""

@@ -1,0 +1,180 @@
+"""What is scored: trivial baselines, the local layers, and recorded answers of models."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_judge.attribution import attribute, summarise
+from mast_trace_judge.attribution.cascade import cascade
+from mast_trace_judge.attribution.profile import choose_profile
+from mast_trace_judge.attribution.training import cross_validate, to_example
+from mast_trace_judge.bench.scoring import Prediction
+from mast_trace_judge.fusion import Opinion, contradicts_itself, fuse, read_opinion
+from mast_trace_judge.rules import find_modes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from mast_trace_judge.datasets.labelled import LabelledRun
+
+
+def random_step(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
+    """Predict every step alike; scored as an expectation, not drawn."""
+    result = []
+    for run in runs:
+        steps = run.trajectory.steps
+        chance = min(1.0, 3 / len(steps)) if steps else 0.0
+        result.append([Prediction((step.index,), step.agent, top_3=chance) for step in steps])
+    return result
+
+
+def fixed_step(runs: Sequence[LabelledRun], place: int) -> list[list[Prediction]]:
+    """Predict the same step in every run, or the last where a run is shorter."""
+    return [[_at(run, place)] for run in runs]
+
+
+def best_fixed_step(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
+    """Predict the steps that are labelled most often in the runs of all other questions."""
+    result = []
+    for run in runs:
+        seen = Counter(other.step for other in runs if other.group != run.group)
+        places = [place for place, _ in seen.most_common(3) if place is not None]
+        predictions = _at(run, places[0] if places else 0)
+        last = len(run.trajectory.steps) - 1
+        steps = tuple(dict.fromkeys(min(place, last) for place in places))
+        result.append([Prediction(steps or predictions.steps, predictions.agent)])
+    return result
+
+
+def untrained(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
+    """Predict by the cascade alone, without findings and profiles."""
+    return [[_predict(run, *cascade(run.trajectory), name="cascade")] for run in runs]
+
+
+def shipped(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
+    """Predict as the product does: rules, and the shipped profile where one is meant for the run."""
+    result = []
+    for run in runs:
+        found = attribute(run.trajectory, find_modes(run.trajectory))
+        best = found.candidates[0] if found.candidates else None
+        result.append(
+            [
+                Prediction(
+                    tuple(candidate.step for candidate in found.candidates),
+                    best.agent if best else "",
+                    best.probability if best else None,
+                )
+            ]
+        )
+    return result
+
+
+def held_out(runs: Sequence[LabelledRun], repeats: int) -> list[list[dict[int, float]]]:
+    """Return per run the distributions of profiles that saw no run of the same question.
+
+    One for each partition of the runs into folds.
+    """
+    examples = [to_example(run) for run in runs]
+    usable = [example for example in examples if example is not None]
+    result: list[list[dict[int, float]]] = [[] for _ in runs]
+    places = [place for place, example in enumerate(examples) if example is not None]
+    for repeat in range(repeats):
+        for place, example, p in zip(places, usable, cross_validate(usable, repeat), strict=True):
+            result[place].append(dict(zip(example.steps, p, strict=True)))
+    return result
+
+
+def trained(
+    runs: Sequence[LabelledRun], distributions: Sequence[Sequence[dict[int, float]]]
+) -> list[list[Prediction]]:
+    """Predict by cross-validated profiles."""
+    return [
+        [_predict(run, found, {}, name="profile") for found in given]
+        for run, given in zip(runs, distributions, strict=True)
+    ]
+
+
+def recorded_answers(data: Path) -> dict[str, dict[tuple[str, str], Opinion | None]]:
+    """Read the recorded answers of models, by model and by subset and name of the run."""
+    path = data / "recorded-judge" / "who-and-when-all-at-once.json"
+    answers: dict[str, dict[tuple[str, str], Opinion | None]] = defaultdict(dict)
+    if path.is_file():
+        records: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        for record in records:
+            key = (str(record["split"]).lower(), str(record["file"]).removesuffix(".json"))
+            answers[str(record["model"])][key] = read_opinion(str(record["response"]))
+    return dict(answers)
+
+
+def model_alone(
+    runs: Sequence[LabelledRun], answers: Mapping[tuple[str, str], Opinion | None]
+) -> list[list[Prediction]]:
+    """Predict what a model answered, as it answered it."""
+    return [[_said(answers.get((run.subset, run.name)))] for run in runs]
+
+
+def gated(
+    runs: Sequence[LabelledRun],
+    answers: Mapping[tuple[str, str], Opinion | None],
+    distributions: Sequence[Sequence[dict[int, float]]],
+) -> list[list[Prediction]]:
+    """Predict what a model answered unless the answer contradicts itself, else the local judge."""
+    result = []
+    for run, local in zip(runs, trained(runs, distributions), strict=True):
+        opinion = answers.get((run.subset, run.name))
+        sound = opinion is not None and not contradicts_itself(run.trajectory, opinion)
+        result.append([_said(opinion)] if sound else local)
+    return result
+
+
+def fused(
+    runs: Sequence[LabelledRun],
+    answers: Sequence[Mapping[tuple[str, str], Opinion | None]],
+    distributions: Sequence[Sequence[dict[int, float]]],
+) -> list[list[Prediction]]:
+    """Predict by cross-validated profiles joined with models' answers, with the shipped weights."""
+    result = []
+    for run, given in zip(runs, distributions, strict=True):
+        key = (run.subset, run.name)
+        opinions = [opinion for said in answers if (opinion := said.get(key)) is not None]
+        joined = [fuse(run.trajectory, found, opinions) for found in given]
+        result.append([_predict(run, found, {}, name="fused") for found in joined])
+    return result
+
+
+def profile_of(runs: Sequence[LabelledRun]) -> str:
+    """Return the name of the shipped profile that is meant for these runs; empty without one."""
+    names = {p.name for run in runs if (p := choose_profile(run.trajectory)) is not None}
+    return ", ".join(sorted(names))
+
+
+def _predict(
+    run: LabelledRun,
+    probabilities: Mapping[int, float],
+    reasons: Mapping[int, str],
+    *,
+    name: str,
+) -> Prediction:
+    found = summarise(run.trajectory, probabilities, reasons, profile=name)
+    if not found.candidates:
+        return Prediction((), "")
+    best = found.candidates[0]
+    steps = tuple(candidate.step for candidate in found.candidates)
+    return Prediction(steps, best.agent, best.probability)
+
+
+def _said(opinion: Opinion | None) -> Prediction:
+    if opinion is None:
+        return Prediction((), "")
+    return Prediction(() if opinion.step is None else (opinion.step,), opinion.agent)
+
+
+def _at(run: LabelledRun, place: int) -> Prediction:
+    steps = run.trajectory.steps
+    if not steps:
+        return Prediction((), "")
+    step = steps[min(place, len(steps) - 1)]
+    return Prediction((step.index,), step.agent)

@@ -1,0 +1,185 @@
+"""Shows a benchmark's report: as tables in a terminal, as JSON, and as Markdown with plots."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_judge.bench.plots import reliability_diagram, step_error_histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from mast_trace_judge.agreement import Agreement
+    from mast_trace_judge.bench import Report
+    from mast_trace_judge.bench.scoring import Score
+
+_COLUMNS = (
+    ("agent", "agent"),
+    ("step", "step"),
+    ("within 1", "±1"),
+    ("within 3", "±3"),
+    ("top 3", "top 3"),
+    ("marked in 1", "marked @1"),
+    ("marked in 3", "marked @3"),
+    ("official agent", "official agent"),
+    ("official step", "official step"),
+)
+_WITH_INTERVAL = {"agent", "step"}
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """Return the report as plain JSON types."""
+    values: dict[str, Any] = json.loads(json.dumps(asdict(report)))
+    return values
+
+
+def tables(report: Report) -> list[Table]:
+    """Return the report as tables for a terminal."""
+    found = []
+    for subset in dict.fromkeys(score.subset for score in report.scores):
+        scores = [score for score in report.scores if score.subset == subset]
+        table = Table(title=f"{subset}: {scores[0].runs} runs, percent", title_justify="left")
+        _fill(table, _score_rows(scores))
+        found.append(table)
+    if report.modes:
+        table = Table(title="failure modes, against people's labels", title_justify="left")
+        _fill(table, _mode_rows(report.modes))
+        found.append(table)
+    if report.outcomes:
+        wrong, right = report.outcome_runs
+        title = f"rules in runs of known outcome ({wrong} wrong, {right} right), percent"
+        table = Table(title=title, title_justify="left")
+        _fill(table, _outcome_rows(report))
+        found.append(table)
+    return found
+
+
+def write_markdown(report: Report, folder: Path, file: str = "report.md") -> Path:
+    """Write the report as Markdown with its plots beside it, and return the file.
+
+    The folder is made where it does not exist.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["# The judge on labelled runs", ""]
+    for subset in dict.fromkeys(score.subset for score in report.scores):
+        scores = [score for score in report.scores if score.subset == subset]
+        lines += [f"## {subset} ({scores[0].runs} runs)", "", "Percent of the runs.", ""]
+        lines += [*_markdown(_score_rows(scores)), "", *_plots(scores, folder), ""]
+    for name, found in report.ceilings.items():
+        lines += [
+            (
+                f"Two teams of people on the same runs ({name}, {found.runs} runs): exact step "
+                f"{100 * found.exact:.1f} %, ±1 {100 * found.within_one:.1f} %, "
+                f"±3 {100 * found.within_three:.1f} %, agent {100 * found.agent:.1f} %."
+            ),
+            "",
+        ]
+    if report.modes:
+        lines += ["## Failure modes against people's labels", ""]
+        lines += [*_markdown(_mode_rows(report.modes)), ""]
+    if report.outcomes:
+        wrong, right = report.outcome_runs
+        lines += [f"## Rules in {wrong} wrong and {right} right runs", ""]
+        lines += [*_markdown(_outcome_rows(report)), ""]
+    if report.milliseconds:
+        spent = ", ".join(f"{layer} {ms:.1f} ms" for layer, ms in report.milliseconds.items())
+        lines += [f"Median time per run on this machine: {spent}.", ""]
+    lines += ["## Notes", "", *(f"- {note}" for note in report.notes), ""]
+    path = folder / file
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def _plots(scores: Sequence[Score], folder: Path) -> list[str]:
+    """Write the plots of a subset's local methods, and return the lines that show them."""
+    subset = scores[0].subset
+    shown = (score for score in scores if not score.method.startswith("as shipped"))
+    calibrated = [s for s in shown if s.reliability and "contradicts" not in s.method][:4]
+    if not calibrated:
+        return []
+    best = next((s for s in calibrated if "cross-validated" in s.method), calibrated[0])
+    drawn = {
+        f"{subset}-reliability.svg": reliability_diagram(calibrated, f"Calibration, {subset}"),
+        f"{subset}-step-errors.svg": step_error_histogram(best, f"Distance, {subset}"),
+    }
+    for name, svg in drawn.items():
+        (folder / name).write_text(svg, encoding="utf-8")
+    return [" ".join(f"![{name.removesuffix('.svg')}]({name})" for name in drawn)]
+
+
+def _score_rows(scores: Sequence[Score]) -> list[list[str]]:
+    columns = [
+        (key, title) for key, title in _COLUMNS if any(key in score.shares for score in scores)
+    ]
+    rows = [["method", *(title for _, title in columns), "calibration error"]]
+    for score in scores:
+        cells = []
+        for key, _ in columns:
+            share = score.shares.get(key)
+            text = "" if share is None else f"{100 * share.value:.1f}"
+            if share is not None and key in _WITH_INTERVAL:
+                low, high = share.interval.low, share.interval.high
+                text += f" ({100 * low:.0f}-{100 * high:.0f})"
+            cells.append(text)
+        error = score.calibration_error
+        rows.append([score.method, *cells, "" if error is None else f"{error:.3f}"])
+    return rows
+
+
+def _mode_rows(found: Sequence[Agreement]) -> list[list[str]]:
+    rows = [["mode", "raters", "runs", "positives", "both", "kappa (95 %)", "AC1", "prevalence"]]
+    for agreed in found:
+        if agreed.subject in FAILURE_MODES:
+            subject = f"{agreed.subject} {FAILURE_MODES[agreed.subject].name}"
+        else:
+            subject = agreed.subject
+        interval = agreed.kappa_interval
+        kappa = "too few" if agreed.kappa is None else f"{agreed.kappa:.2f}"
+        if interval is not None:
+            kappa += f" ({interval.low:.2f} to {interval.high:.2f})"
+        rows.append(
+            [
+                subject,
+                " / ".join(agreed.raters),
+                str(agreed.items),
+                " / ".join(str(count) for count in agreed.positives),
+                str(agreed.both),
+                kappa,
+                "" if agreed.ac1 is None else f"{agreed.ac1:.2f}",
+                f"{100 * agreed.prevalence:.0f} %",
+            ]
+        )
+    return rows
+
+
+def _outcome_rows(report: Report) -> list[list[str]]:
+    return [
+        ["mode", "in wrong runs", "in right runs"],
+        *(
+            [
+                f"{rate.code} {FAILURE_MODES[rate.code].name}",
+                f"{100 * rate.in_wrong:.1f}",
+                f"{100 * rate.in_right:.1f}",
+            ]
+            for rate in report.outcomes
+        ),
+    ]
+
+
+def _fill(table: Table, rows: Sequence[Sequence[str]]) -> None:
+    for place, name in enumerate(rows[0]):
+        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+    for row in rows[1:]:
+        table.add_row(*row)
+
+
+def _markdown(rows: Iterable[Sequence[str]]) -> list[str]:
+    head, *body = rows
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    return [*lines, *("| " + " | ".join(row) + " |" for row in body)]

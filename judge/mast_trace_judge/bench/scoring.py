@@ -1,0 +1,159 @@
+"""Scores predictions of the decisive step against labels: strictly, and as the paper's script does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.agreement import Interval, wilson
+from mast_trace_judge.datasets.who_and_when import same_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mast_trace_judge.datasets.labelled import LabelledRun
+
+MEASURES = (
+    "agent",
+    "step",
+    "within 1",
+    "within 3",
+    "top 3",
+    "marked in 1",
+    "marked in 3",
+    "official agent",
+    "official step",
+)
+"""Shares of runs. ``marked`` means a step that the second label team calls a failure of any kind."""
+_BINS = 10
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a method says of a run.
+
+    Attributes:
+        steps: likeliest first; empty where the method gives no verdict, which counts as a miss.
+        agent: the blamed agent.
+        probability: of the first step; None where the method gives none.
+        weight: how much the prediction counts, for methods that draw one of several by chance.
+        top_3: the chance that the label is among three, where that is not read off ``steps``.
+    """
+
+    steps: tuple[int, ...]
+    agent: str
+    probability: float | None = None
+    weight: float = 1.0
+    top_3: float | None = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of runs with Wilson's interval at 95 %."""
+
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a method does on a subset.
+
+    Attributes:
+        method: its name.
+        subset: the runs' name.
+        runs: their number.
+        shares: by measure; a measure that needs labels which the subset lacks is missing.
+        calibration_error: expected calibration error of the first step's probability, ten bins.
+        reliability: per bin with predictions: mean probability, share that was right, count.
+        step_errors: how often the first step is how far from the label, in steps.
+    """
+
+    method: str
+    subset: str
+    runs: int
+    shares: Mapping[str, Share]
+    calibration_error: float | None
+    reliability: tuple[tuple[float, float, float], ...] = ()
+    step_errors: Mapping[int, float] = field(default_factory=dict)
+
+
+def score(
+    method: str,
+    subset: str,
+    labelled: Sequence[LabelledRun],
+    predictions: Sequence[Sequence[Prediction]],
+) -> Score:
+    """Score a method that gave each run one or several predictions, which share the run's weight."""
+    sums: dict[str, float] = defaultdict(float)
+    errors: dict[int, float] = defaultdict(float)
+    confident: list[tuple[float, bool, float]] = []
+    for run, given in zip(labelled, predictions, strict=True):
+        total = sum(prediction.weight for prediction in given) or 1.0
+        for prediction in given:
+            weight = prediction.weight / total
+            for measure, value in _hits(run, prediction).items():
+                sums[measure] += weight * value
+            if prediction.steps and run.step is not None:
+                errors[prediction.steps[0] - run.step] += weight
+                if prediction.probability is not None:
+                    hit = prediction.steps[0] == run.step
+                    confident.append((prediction.probability, hit, weight))
+    count = len(labelled)
+    reliability = _reliability(confident)
+    return Score(
+        method=method,
+        subset=subset,
+        runs=count,
+        shares={
+            measure: Share(sums[measure] / count, wilson(round(sums[measure]), count))
+            for measure in MEASURES
+            if measure in sums and count
+        },
+        calibration_error=_calibration_error(reliability) if reliability else None,
+        reliability=reliability,
+        step_errors=dict(sorted(errors.items())),
+    )
+
+
+def _hits(run: LabelledRun, prediction: Prediction) -> dict[str, float]:
+    first = prediction.steps[0] if prediction.steps else None
+    hits: dict[str, float] = {}
+    if run.agent:
+        hits["agent"] = bool(prediction.agent) and same_agent(prediction.agent, run.agent)
+        hits["official agent"] = bool(prediction.agent) and run.agent in prediction.agent
+    if run.step is not None:
+        distance = None if first is None else abs(first - run.step)
+        hits["step"] = distance == 0
+        hits["within 1"] = distance is not None and distance <= 1
+        hits["within 3"] = distance is not None and distance <= 3
+        hits["top 3"] = (
+            run.step in prediction.steps[:3] if prediction.top_3 is None else prediction.top_3
+        )
+        # The published script looks for the gold step's digits anywhere in the answer's.
+        hits["official step"] = first is not None and str(run.step) in str(first)
+    if run.marked:
+        hits["marked in 1"] = first in run.marked
+        hits["marked in 3"] = any(step in run.marked for step in prediction.steps[:3])
+    return hits
+
+
+def _reliability(
+    confident: Iterable[tuple[float, bool, float]],
+) -> tuple[tuple[float, float, float], ...]:
+    bins: dict[int, list[tuple[float, bool, float]]] = defaultdict(list)
+    for probability, hit, weight in confident:
+        bins[min(_BINS - 1, int(probability * _BINS))].append((probability, hit, weight))
+    result = []
+    for _, members in sorted(bins.items()):
+        total = sum(weight for _, _, weight in members)
+        mean = sum(probability * weight for probability, _, weight in members) / total
+        right = sum(weight for _, hit, weight in members if hit) / total
+        result.append((mean, right, total))
+    return tuple(result)
+
+
+def _calibration_error(reliability: Sequence[tuple[float, float, float]]) -> float:
+    total = sum(count for _, _, count in reliability)
+    return sum(abs(mean - right) * count for mean, right, count in reliability) / total

@@ -1,0 +1,185 @@
+"""The settings of the judge and of its worker."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path  # noqa: TC003  # pydantic reads it at run time
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import SettingsConfigDict
+
+from mast_trace_collector.settings import Settings
+from mast_trace_judge.llm.budget import Price  # noqa: TC001  # pydantic reads it at run time
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+_OF_OPENAI = {"judge_base_url": "OPENAI_BASE_URL", "judge_api_key": "OPENAI_API_KEY"}
+"""The variables of the OpenAI clients that stand in for settings that are empty."""
+
+
+class JudgeConfig(Settings):
+    """What the judge may be told; `[judge]` in the configuration file."""
+
+    # Empty settings are validated too: that is where the variables stand in.
+    model_config = SettingsConfigDict(validate_default=True)
+
+    table: ClassVar[str] = "judge"
+
+    judge_model: str = Field(
+        "",
+        description="Model that reads the runs; several, with commas between, vote as a panel. "
+        "Empty: the local layers judge alone.",
+    )
+    judge_base_url: str = Field(
+        "", description="OpenAI-compatible endpoint; OPENAI_BASE_URL if empty."
+    )
+    judge_api_key: SecretStr = Field(
+        SecretStr(""), description="Key of the endpoint; OPENAI_API_KEY if empty."
+    )
+    judge_profiles_dir: Path | None = Field(
+        None,
+        description="Folder of attribution profiles (*.json), such as `mast-trace judge fit` "
+        "writes; they are tried before the shipped ones.",
+    )
+    judge_sample_rate: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="Share of the runs that the model reads. Runs that failed, or that rules found "
+        "at fault with certainty, are always read.",
+    )
+    judge_max_tokens_per_run: PositiveInt = Field(
+        200_000, description="Tokens that judging one run may take; beyond, the local layers judge."
+    )
+    judge_max_usd_per_day: NonNegativeFloat | None = Field(
+        None,
+        description="US dollars that all model calls of a UTC day may cost; needs judge_prices.",
+    )
+    judge_prices: dict[str, Price] = Field(
+        default_factory=dict,
+        description='US dollars per million tokens by model, as JSON: {"model": {"input": 1.0, '
+        '"cached": 0.1, "output": 4.0}}.',
+    )
+    judge_concurrency: PositiveInt = Field(
+        8, description="Most calls at a time to the endpoint; fewer when it is overloaded."
+    )
+    judge_timeout_seconds: PositiveFloat = Field(
+        60.0, description="Longest wait for one answer of the model."
+    )
+    judge_run_timeout_seconds: PositiveFloat = Field(
+        600.0, description="Longest time that the model may take over one run."
+    )
+    judge_attempts: PositiveInt = Field(5, description="Times that a failing call is made in all.")
+    judge_temperature: float | None = Field(
+        0.0, description="Sampling temperature; left out where the model does not take one."
+    )
+    judge_max_output_tokens: PositiveInt = Field(
+        8192, description="Longest answer, a model's reasoning included."
+    )
+    judge_window_tokens: int = Field(
+        24_000,
+        ge=2000,
+        description="Longest record that the model reads at once; longer runs are read in parts.",
+    )
+    judge_clip_characters: int = Field(
+        500, ge=80, description="Characters of an ordinary step that the model is shown."
+    )
+    judge_candidates: int = Field(
+        4, ge=0, le=8, description="Steps for which the model is asked what else would have come."
+    )
+
+    @field_validator("judge_base_url")
+    @classmethod
+    def _base_url_of_openai(cls, value: str) -> str:
+        return value or os.environ.get(_OF_OPENAI["judge_base_url"], "")
+
+    @field_validator("judge_api_key")
+    @classmethod
+    def _key_of_openai(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value():
+            return value
+        return SecretStr(os.environ.get(_OF_OPENAI["judge_api_key"], ""))
+
+    @model_validator(mode="after")
+    def _capped_models_have_prices(self) -> Self:
+        unpriced = [model for model in self.models if model not in self.judge_prices]
+        if self.judge_max_usd_per_day is not None and unpriced:
+            raise ValueError(f"judge_max_usd_per_day needs a price of {', '.join(unpriced)}")
+        return self
+
+    def _origin(self, name: str) -> str:
+        origin = super()._origin(name)
+        stand_in = _OF_OPENAI.get(name, "")
+        return stand_in if origin == "default" and os.environ.get(stand_in) else origin
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that read the runs, each once."""
+        names = (name.strip() for name in self.judge_model.split(","))
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    @property
+    def uses_model(self) -> bool:
+        """Whether there is a model to ask: one is named, and where or with which key is known."""
+        return bool(self.models and (self.judge_base_url or self.judge_api_key.get_secret_value()))
+
+
+class WorkerConfig(Settings):
+    """What the worker may be told; `[worker]` in the configuration file."""
+
+    table: ClassVar[str] = "worker"
+
+    worker_concurrency: PositiveInt = Field(
+        8, description="Most runs that are judged with the model at a time."
+    )
+    worker_batch: PositiveInt = Field(
+        200, description="Most finished runs that are fetched at a time."
+    )
+    worker_poll_seconds: PositiveFloat = Field(
+        0.5, description="Pause between looks for finished runs when there was none."
+    )
+    worker_shard: str = Field(
+        "0/1", description="Which share of the runs this worker judges: i/n, with i from 0."
+    )
+    worker_lookback_days: PositiveInt = Field(
+        7,
+        description="Runs to which nothing has come for so many days are left alone, also by a new "
+        "version of the judge; `mast-trace judge run --since` judges them.",
+    )
+    worker_attempts: PositiveInt = Field(
+        3, description="Times that judging a run is tried before it is left unscored."
+    )
+    worker_retry_max_seconds: PositiveFloat = Field(
+        30.0, description="Longest pause while the database does not answer."
+    )
+    run_quiet_seconds: PositiveFloat = Field(
+        5.0, description="A run whose root has ended is finished after this long without a span."
+    )
+    run_idle_seconds: PositiveFloat = Field(
+        600.0, description="A run without a root is finished after this long without a span."
+    )
+
+    @property
+    def shard(self) -> tuple[int, int]:
+        """This worker's number and the number of workers."""
+        index, _, count = self.worker_shard.partition("/")
+        return int(index), int(count)
+
+    @field_validator("worker_shard")
+    @classmethod
+    def _is_shard(cls, value: str) -> str:
+        index, _, count = value.partition("/")
+        if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
+            raise ValueError("a shard is i/n, with i from 0 and below n")
+        return value

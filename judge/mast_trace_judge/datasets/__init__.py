@@ -1,0 +1,1 @@
+"""Readers of labelled runs. The data itself never ships with the project."""

@@ -1,0 +1,105 @@
+"""What people say of a run: the labels that `judge agree` and `judge fit` read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.taxonomy import FAILURE_MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_collector.storage.store import Store
+
+TABLE = "mast_human_labels"
+OUTCOMES = ("", "success", "failure")
+
+
+@dataclass(frozen=True)
+class HumanLabel:
+    """One person's word on one run; a later one of the same person takes its place.
+
+    Attributes:
+        annotator: who says it.
+        outcome: ``success``, ``failure``, or empty for no opinion.
+        modes: codes of the failure modes that the run shows.
+        decisive_step: index of the decisive step; None for no opinion.
+        decisive_agent: its agent.
+    """
+
+    trace_id: str
+    annotator: str
+    outcome: str = ""
+    modes: tuple[str, ...] = ()
+    decisive_step: int | None = None
+    decisive_agent: str = ""
+    note: str = ""
+    project: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the run.
+
+        Raises:
+            ConfigurationError: an outcome or a failure mode that does not exist, or no annotator.
+        """
+        if not self.annotator.strip():
+            raise ConfigurationError("a label needs the name of who gives it")
+        if self.outcome not in OUTCOMES:
+            raise ConfigurationError(f"an outcome is success or failure, not {self.outcome!r}")
+        if unknown := sorted(set(self.modes) - FAILURE_MODES.keys()):
+            raise ConfigurationError(f"MAST has no failure mode {', '.join(unknown)}")
+
+
+def save_labels(store: Store, labels: Sequence[HumanLabel]) -> None:
+    """Store labels.
+
+    Raises:
+        StorageError: the database does not take them.
+    """
+    now = datetime.now(timezone.utc)
+    rows = [
+        {
+            "Project": label.project,
+            "TraceId": label.trace_id,
+            "Annotator": label.annotator.strip(),
+            "LabelledAt": now,
+            "Outcome": label.outcome,
+            "Modes": sorted(label.modes),
+            "DecisiveStep": label.decisive_step,
+            "DecisiveAgent": label.decisive_agent,
+            "Note": label.note,
+        }
+        for label in labels
+    ]
+    if rows:
+        store.insert(TABLE, rows)
+
+
+def labels_of(store: Store, trace_id: str | None = None) -> list[HumanLabel]:
+    """Return the latest label of each person, of one run or of all.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    rows = store.query(
+        f"""SELECT * FROM {TABLE} FINAL
+        WHERE {{trace:String}} = '' OR TraceId = {{trace:String}}
+        ORDER BY TraceId, Annotator""",  # noqa: S608  # made of constants
+        {"trace": trace_id or ""},
+    )
+    return [
+        HumanLabel(
+            trace_id=row["TraceId"],
+            annotator=row["Annotator"],
+            outcome=row["Outcome"],
+            modes=tuple(row["Modes"]),
+            decisive_step=row["DecisiveStep"],
+            decisive_agent=row["DecisiveAgent"],
+            note=row["Note"],
+            project=row["Project"],
+        )
+        for row in rows
+    ]

@@ -1,0 +1,188 @@
+"""The ledger: every call of a judge's model, what it cost and what it answered.
+
+A call is written when it ends. That makes it the memory of what was paid for, too: a judge that
+was killed in the middle of a run finds the answers that it had and makes only the other calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mast_trace.exceptions import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mast_trace_collector.storage.store import Store
+
+TABLE = "mast_judge_calls"
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class JudgeCall:
+    """One call, retries included.
+
+    Attributes:
+        stage: which question was asked.
+        status: ``ok``, ``unreadable`` or ``error``.
+        error: what went wrong, empty if nothing did.
+        request_hash: equal for the same question about the same record to the same model.
+        answer: the text, where it could be read.
+    """
+
+    project: str
+    trace_id: str
+    judge_version: str
+    stage: str
+    model: str
+    started_at: datetime
+    duration_ms: int
+    status: str
+    error: str = ""
+    retries: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    request_hash: str = ""
+    answer: str = ""
+    call_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+class Ledger(Protocol):
+    """Where calls are written, and answers that were paid for are found."""
+
+    async def record(self, call: JudgeCall) -> None:
+        """Write a call."""
+
+    async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:
+        """Return the answers that could be read, by the hash of their request."""
+
+    async def flush(self) -> None:
+        """Write what could not be written before."""
+
+    def spent_today(self) -> float:
+        """Return the US dollars of all calls since midnight UTC."""
+
+
+class MemoryLedger:
+    """A ledger for judging without a store; it lasts as long as the process.
+
+    Attributes:
+        calls: every call, in the order in which they ended.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[JudgeCall] = []
+
+    async def record(self, call: JudgeCall) -> None:
+        """Write a call."""
+        self.calls.append(call)
+
+    async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:
+        """Return the answers that could be read, by the hash of their request."""
+        return {
+            call.request_hash: call.answer
+            for call in self.calls
+            if (call.trace_id, call.judge_version) == (trace_id, judge_version)
+            and call.status == "ok"
+        }
+
+    async def flush(self) -> None:
+        """Do nothing: everything is in memory at once."""
+
+    def spent_today(self) -> float:
+        """Return the US dollars of all calls since midnight UTC."""
+        today = datetime.now(timezone.utc).date()
+        return sum(call.cost_usd for call in self.calls if call.started_at.date() == today)
+
+
+class StoreLedger:
+    """The ledger in the database's table ``mast_judge_calls``.
+
+    While the database is away calls wait in memory, so that judging goes on.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: list[JudgeCall] = []
+        self._writing = threading.Lock()
+
+    async def record(self, call: JudgeCall) -> None:
+        """Write a call, even if the judging of its run is cancelled meanwhile."""
+        self._waiting.append(call)
+        try:
+            await self.flush()
+        except StorageError as error:
+            _LOG.warning("%d judge calls wait for the database: %s", len(self._waiting), error)
+
+    async def flush(self) -> None:
+        """Write what could not be written before.
+
+        Raises:
+            StorageError: the database does not take it.
+        """
+        if self._waiting:
+            await asyncio.shield(asyncio.to_thread(self._write))
+
+    def _write(self) -> None:
+        with self._writing:
+            calls = self._waiting[:]
+            if calls:
+                self._store.insert(TABLE, [_row(call) for call in calls])
+                del self._waiting[: len(calls)]
+
+    async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:
+        """Return the answers that could be read, by the hash of their request.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        rows = await asyncio.to_thread(
+            self._store.query,
+            f"SELECT RequestHash, Answer FROM {TABLE} WHERE TraceId = {{trace:String}}"  # noqa: S608
+            " AND JudgeVersion = {version:String} AND Status = 'ok'",
+            {"trace": trace_id, "version": judge_version},
+        )
+        return {row["RequestHash"]: row["Answer"] for row in rows}
+
+    def spent_today(self) -> float:
+        """Return the US dollars of all calls since midnight UTC.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        rows = self._store.query(
+            f"SELECT sum(CostUsd) AS Spent FROM {TABLE} FINAL"  # noqa: S608
+            " WHERE StartedAt >= toStartOfDay(now64(3, 'UTC'))"
+        )
+        return float(rows[0]["Spent"])
+
+
+def _row(call: JudgeCall) -> dict[str, Any]:
+    return {
+        "CallId": call.call_id,
+        "Project": call.project,
+        "TraceId": call.trace_id,
+        "JudgeVersion": call.judge_version,
+        "Stage": call.stage,
+        "Model": call.model,
+        "StartedAt": call.started_at,
+        "DurationMs": call.duration_ms,
+        "Status": call.status,
+        "Error": call.error,
+        "Retries": call.retries,
+        "InputTokens": call.input_tokens,
+        "CachedTokens": call.cached_tokens,
+        "OutputTokens": call.output_tokens,
+        "CostUsd": call.cost_usd,
+        "RequestHash": call.request_hash,
+        "Answer": call.answer,
+    }

@@ -1,0 +1,116 @@
+"""The shapes in which a model answers, one for each question.
+
+Numbers have no bounds in the schema, because some servers refuse a schema that has them; they are
+checked afterwards. Agents are never asked for: they follow from the step.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from mast_trace.taxonomy import FAILURE_MODES
+
+Code = Literal[
+    "1.1", "1.2", "1.3", "1.4", "1.5", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "3.1", "3.2", "3.3"
+]
+if get_args(Code) != tuple(FAILURE_MODES):  # a Literal cannot be computed
+    raise AssertionError("the codes that may be answered are not those of the taxonomy")
+
+
+def _between_0_and_1(value: float) -> float:
+    if not 0.0 <= value <= 1.0:
+        raise ValueError("a probability is a number from 0 to 1")
+    return value
+
+
+Probability = Annotated[float, AfterValidator(_between_0_and_1)]
+
+
+class Answer(BaseModel):
+    """Base of all: every field is required and no other is allowed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class FailurePoint(Answer):
+    """Something that went wrong at a step."""
+
+    step: int
+    what: str
+    caused_by: int | None
+    repaired_at: int | None
+    severity: Literal["minor", "major", "decisive"]
+    quotes: list[str]
+
+
+class Reading(Answer):
+    """What a reader makes of the whole run, before it knows of any taxonomy."""
+
+    outcome: Literal["success", "failure", "unclear"]
+    failure_probability: Probability
+    reason: str
+    points: list[FailurePoint]
+
+
+class SegmentNotes(Answer):
+    """What a reader notes of a part of a long run."""
+
+    summary: str
+    points: list[FailurePoint]
+
+
+class Counterfactual(Answer):
+    """What would have followed if one step had been right."""
+
+    minimal_fix: str
+    uses_only_earlier_information: bool
+    flip_probability: Probability
+    earlier_cause: int | None
+    reason: str
+
+
+class MappedMode(Answer):
+    """A failure mode of the taxonomy that the points amount to."""
+
+    code: Code
+    probability: Probability
+    steps: list[int]
+    reason: str
+    quotes: list[str]
+
+
+class Mapping(Answer):
+    """All failure modes that the points amount to."""
+
+    modes: list[MappedMode]
+
+
+def json_schema(shape: type[Answer]) -> dict[str, Any]:
+    """Return the JSON schema of an answer in the subset that strict servers accept.
+
+    References are written out and titles and descriptions left away; every object is closed and
+    all of its properties are required.
+    """
+    schema = shape.model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "$ref" in value:
+            return plain(definitions[value["$ref"].rpartition("/")[2]])
+        return {
+            key: (
+                {name: plain(field) for name, field in item.items()}
+                if key == "properties"
+                else plain(item)
+            )
+            for key, item in value.items()
+            if key not in {"title", "description"}
+        }
+
+    return dict(plain(schema))

@@ -1,0 +1,162 @@
+"""What a run and a day may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat
+
+from mast_trace.exceptions import BudgetExhausted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Price(BaseModel):
+    """US dollars per million tokens; ``cached`` is the input price if not given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+    cached: NonNegativeFloat | None = None
+
+    def of(self, tokens: Tokens) -> float:
+        """Return what these tokens cost."""
+        cached = self.input if self.cached is None else self.cached
+        fresh = tokens.input - tokens.cached
+        return (fresh * self.input + tokens.cached * cached + tokens.output * self.output) / 1e6
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens of one or several calls; ``cached`` ones are among ``input``."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+
+    @property
+    def total(self) -> int:
+        """Input and output together."""
+        return self.input + self.output
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What judging a run took so far."""
+
+    calls: int = 0
+    tokens: Tokens = Tokens()
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        mine, theirs = self.tokens, other.tokens
+        return Usage(
+            self.calls + other.calls,
+            Tokens(
+                mine.input + theirs.input,
+                mine.cached + theirs.cached,
+                mine.output + theirs.output,
+            ),
+            self.cost_usd + other.cost_usd,
+        )
+
+
+@dataclass
+class UsageMeter:
+    """Adds up what judging a run takes, also where it ends in an error."""
+
+    total: Usage = Usage()
+
+    def add(self, tokens: Tokens, cost_usd: float) -> None:
+        """Book one call."""
+        self.total += Usage(1, tokens, cost_usd)
+
+
+@dataclass
+class RunBudget:
+    """The tokens that judging one run may take.
+
+    Calls run in parallel, so each reserves what it may need and gives back what it did not.
+    """
+
+    limit: int
+    used: int = 0
+    reserved: int = 0
+
+    @property
+    def left(self) -> int:
+        """Tokens that no call has taken or reserved."""
+        return self.limit - self.used - self.reserved
+
+    def reserve(self, tokens: int) -> None:
+        """Take hold of tokens for a call.
+
+        Raises:
+            BudgetExhausted: they are not there.
+        """
+        if tokens > self.left:
+            raise BudgetExhausted(
+                f"the next call needs about {tokens} tokens, and {max(0, self.left)} of the run's "
+                f"{self.limit} are left"
+            )
+        self.reserved += tokens
+
+    def settle(self, reserved: int, used: int) -> None:
+        """Give back what a call had reserved, and book what it took."""
+        self.reserved -= reserved
+        self.used += used
+
+
+class DailyCap:
+    """The US dollars that a day (UTC) may cost, over all runs.
+
+    A call that is under way when the cap is reached is finished, so that a day may exceed it by
+    the calls in flight.
+    """
+
+    def __init__(
+        self,
+        limit_usd: float | None,
+        *,
+        spent_today: Callable[[], float] = lambda: 0.0,
+        today: Callable[[], date] = lambda: datetime.now(timezone.utc).date(),
+    ) -> None:
+        self.limit_usd = limit_usd
+        self._spent_today = spent_today
+        self._today = today
+        self._day: date | None = None
+        self._spent = 0.0
+
+    def check(self) -> None:
+        """Go on, or not.
+
+        Raises:
+            BudgetExhausted: the day's cap is reached.
+        """
+        if self.limit_usd is None:
+            return
+        self._turn_day()
+        if self._spent >= self.limit_usd:
+            raise BudgetExhausted(
+                f"the day's cap of {self.limit_usd:.2f} USD is reached; model calls go on at "
+                "midnight UTC"
+            )
+
+    def add(self, cost_usd: float) -> None:
+        """Book the cost of a call."""
+        if self.limit_usd is None:
+            return
+        self._turn_day()
+        self._spent += cost_usd
+
+    def _turn_day(self) -> None:
+        today = self._today()
+        if today != self._day:
+            # At the first call the ledger says what other processes, and this one before a
+            # restart, have spent; at midnight everyone begins at nothing.
+            self._spent = self._spent_today() if self._day is None else 0.0
+            self._day = today

@@ -1,0 +1,197 @@
+"""Questions to one model about one run: budgeted, written to the ledger, never asked twice."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from mast_trace.exceptions import JudgeError, VerdictUnreadable
+from mast_trace_judge.ledger import JudgeCall
+from mast_trace_judge.llm.budget import Tokens
+from mast_trace_judge.llm.prompts import prompt
+from mast_trace_judge.llm.reading import parse_answer
+from mast_trace_judge.llm.rendering import clip, estimate_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mast_trace_judge.ledger import Ledger
+    from mast_trace_judge.llm.answers import Answer
+    from mast_trace_judge.llm.budget import DailyCap, Price, RunBudget, UsageMeter
+    from mast_trace_judge.llm.endpoint import Completion, Endpoint
+
+A = TypeVar("A", bound="Answer")
+
+_EXPECTED_OUTPUT = 1200
+_ASKED_AGAIN = 1
+_SHOWN_OF_UNREADABLE = 2000
+
+
+@dataclass
+class RunContext:
+    """What all calls about one run share.
+
+    Attributes:
+        answers: what the ledger holds already, by the hash of the request.
+        budget: tokens that the run may take.
+        cap: dollars that the day may cost.
+        meter: adds up what is used.
+    """
+
+    project: str
+    trace_id: str
+    version: str
+    ledger: Ledger
+    budget: RunBudget
+    cap: DailyCap
+    meter: UsageMeter
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Conversation:
+    """Asks one model about one record.
+
+    The record stands in front of every question, so that all questions of a run share the prefix
+    that servers cache; it and the question are one message, because some models' templates refuse
+    two in a row from one side.
+    """
+
+    endpoint: Endpoint
+    context: RunContext
+    price: Price | None
+    record: str
+
+    async def ask(self, stage: str, question: str, shape: type[A]) -> A:
+        """Ask a question; an unreadable answer is sent back once with what is wrong with it.
+
+        Raises:
+            BudgetExhausted: the run's tokens or the day's dollars do not suffice.
+            EndpointUnavailable: no answer is to be had now.
+            PromptTooLong: the model cannot take so long a prompt.
+            VerdictUnreadable: the answer is none, the second time as well.
+            JudgeError: the server will not take the request.
+        """
+        messages = [
+            {"role": "system", "content": prompt("system").text},
+            {"role": "user", "content": f"{self.record}\n\n{question}"},
+        ]
+        request_hash = self._hash(messages, shape)
+        if request_hash in self.context.answers:
+            return parse_answer(self.context.answers[request_hash], shape)
+        problem = ""
+        for _ in range(1 + _ASKED_AGAIN):
+            completion = await self._complete(stage, messages, shape, request_hash)
+            if isinstance(completion, _Read):
+                return completion.answer
+            problem = completion.problem
+            if completion.final:
+                break
+            messages = [
+                *messages,
+                {"role": "assistant", "content": completion.text or "(nothing)"},
+                {
+                    "role": "user",
+                    "content": f"This cannot be read: {problem}. Answer again, with JSON only.",
+                },
+            ]
+        raise VerdictUnreadable(f"{stage}: the model's answer cannot be read: {problem}")
+
+    async def _complete(
+        self,
+        stage: str,
+        messages: list[dict[str, str]],
+        shape: type[A],
+        request_hash: str,
+    ) -> _Read[A] | _Unreadable:
+        context = self.context
+        estimate = sum(estimate_tokens(message["content"]) for message in messages)
+        reserved = estimate + _EXPECTED_OUTPUT
+        self.endpoint.check()
+        context.cap.check()
+        context.budget.reserve(reserved)
+        used = Tokens()
+        started = datetime.now(timezone.utc)
+        outcome: _Read[A] | _Unreadable | None = None
+        failure = "the call was cancelled"
+        retries = 0
+        try:
+            completion = await self.endpoint.complete(messages, shape)
+            used = _counted(completion, estimate)
+            retries = completion.retries
+            outcome = _read(completion, shape)
+        except JudgeError as error:
+            failure = str(error)
+            raise
+        else:
+            failure = outcome.problem
+            return outcome
+        finally:
+            context.budget.settle(reserved, used.total)
+            cost = self.price.of(used) if self.price else 0.0
+            context.cap.add(cost)
+            context.meter.add(used, cost)
+            readable = isinstance(outcome, _Read)
+            await context.ledger.record(
+                JudgeCall(
+                    project=context.project,
+                    trace_id=context.trace_id,
+                    judge_version=context.version,
+                    stage=stage,
+                    model=self.endpoint.model,
+                    started_at=started,
+                    duration_ms=_milliseconds_since(started),
+                    status="ok" if readable else "unreadable" if outcome else "error",
+                    error=failure[:1000],
+                    retries=retries,
+                    input_tokens=used.input,
+                    cached_tokens=used.cached,
+                    output_tokens=used.output,
+                    cost_usd=cost,
+                    request_hash=request_hash,
+                    answer=outcome.text if outcome is not None and readable else "",
+                )
+            )
+
+    def _hash(self, messages: list[dict[str, str]], shape: type[Answer]) -> str:
+        digest = hashlib.sha256(f"{self.endpoint.model}\0{shape.__name__}".encode())
+        for message in messages:
+            digest.update(f"\0{message['role']}\0{message['content']}".encode())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Read(Generic[A]):
+    answer: A
+    text: str
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class _Unreadable:
+    problem: str
+    text: str
+    final: bool
+
+
+def _read(completion: Completion, shape: type[A]) -> _Read[A] | _Unreadable:
+    text = clip(completion.text, _SHOWN_OF_UNREADABLE)
+    if completion.problem:
+        return _Unreadable(completion.problem, text, final=True)
+    try:
+        return _Read(parse_answer(completion.text, shape), completion.text)
+    except VerdictUnreadable as error:
+        return _Unreadable(str(error), text, final=False)
+
+
+def _counted(completion: Completion, estimate: int) -> Tokens:
+    """Servers that report no usage cost tokens all the same."""
+    if completion.tokens.total:
+        return completion.tokens
+    return Tokens(input=estimate, output=estimate_tokens(completion.text))
+
+
+def _milliseconds_since(moment: datetime) -> int:
+    return int((datetime.now(timezone.utc) - moment).total_seconds() * 1000)

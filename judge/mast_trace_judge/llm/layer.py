@@ -1,0 +1,103 @@
+"""The model layer as the judge sees it: set up once, asked for each run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openai import AsyncOpenAI
+
+from mast_trace.exceptions import JudgeError
+from mast_trace_judge.llm.budget import DailyCap, RunBudget, UsageMeter
+from mast_trace_judge.llm.conversation import RunContext
+from mast_trace_judge.llm.endpoint import Endpoint
+from mast_trace_judge.llm.panel import vote
+from mast_trace_judge.llm.reader import RunReader
+from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
+from mast_trace_judge.llm.together import together
+
+if TYPE_CHECKING:
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_judge.config import JudgeConfig
+    from mast_trace_judge.ledger import Ledger
+    from mast_trace_judge.llm.findings import ModelReading
+    from mast_trace_judge.local_layers import LocalFindings
+
+
+class ModelLayer:
+    """One endpoint and the models on it that read runs."""
+
+    def __init__(self, config: JudgeConfig, ledger: Ledger, version: str) -> None:
+        self._config = config
+        self._ledger = ledger
+        self._version = version
+        self._cap = DailyCap(config.judge_max_usd_per_day, spent_today=ledger.spent_today)
+        self._client = AsyncOpenAI(
+            # Local servers want no key, but the client wants one.
+            api_key=config.judge_api_key.get_secret_value() or "none",
+            base_url=config.judge_base_url or None,
+            max_retries=0,
+            timeout=config.judge_timeout_seconds,
+        )
+        limit = AdaptiveLimit(config.judge_concurrency)
+        self._endpoints = [
+            Endpoint(
+                self._client,
+                model,
+                limit=limit,
+                retry=Retry(attempts=config.judge_attempts),
+                timeout=config.judge_timeout_seconds,
+                temperature=config.judge_temperature,
+                max_output_tokens=config.judge_max_output_tokens,
+            )
+            for model in config.models
+        ]
+
+    async def read(
+        self, run: FinishedRun, trajectory: Trajectory, local: LocalFindings, meter: UsageMeter
+    ) -> ModelReading:
+        """Let every model read the run, and return what they agree on.
+
+        Args:
+            run: where it comes from.
+            trajectory: the run.
+            local: what the local layers found.
+            meter: adds up what is used, also where this raises.
+
+        Raises:
+            JudgeError: no model could read the run, for the reason that the text gives.
+            StorageError: the ledger's database does not answer.
+        """
+        context = RunContext(
+            project=run.project,
+            trace_id=run.trace_id,
+            version=self._version,
+            ledger=self._ledger,
+            budget=RunBudget(self._config.judge_max_tokens_per_run),
+            cap=self._cap,
+            meter=meter,
+            answers=await self._ledger.answers(run.trace_id, self._version),
+        )
+        results = await together(
+            self._read(endpoint, context, trajectory, local) for endpoint in self._endpoints
+        )
+        readings = [result for result in results if not isinstance(result, JudgeError)]
+        failures = [result for result in results if isinstance(result, JudgeError)]
+        if not readings:
+            raise failures[0]
+        return vote(readings, [str(failure) for failure in failures])
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _read(
+        self, endpoint: Endpoint, context: RunContext, trajectory: Trajectory, local: LocalFindings
+    ) -> ModelReading | JudgeError:
+        reader = RunReader(
+            endpoint, self._config, context, self._config.judge_prices.get(endpoint.model)
+        )
+        try:
+            return await reader.read(trajectory, local)
+        except JudgeError as error:
+            return error

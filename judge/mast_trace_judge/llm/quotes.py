@@ -1,0 +1,185 @@
+"""Finds what a model quotes in the steps of a run, and returns the passage as it stands there.
+
+Two texts agree when they are equal after NFKC, without regard to case, space and punctuation. A
+number's sign, point and thousands comma are no punctuation: ``3.5`` is not found in ``35``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mast_trace.trajectory import Step, Trajectory
+
+_ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:\.{3,}|…)[^\]]*\]|\(\s*(?:\.{3,}|…)\s*\)|\.{3,}|…)\s*")
+_LONG = 12
+"""Folded characters from which a passage is more than a coincidence."""
+
+
+@dataclass(frozen=True)
+class FoldedText:
+    """A text folded for comparison, with the place of every folded character in the original."""
+
+    original: str
+    folded: str
+    places: Sequence[int]
+
+    @classmethod
+    def of(cls, text: str) -> FoldedText:
+        """Fold a text."""
+        folded: list[str] = []
+        places: list[int] = []
+        for place, char in enumerate(text):
+            for piece in _fold(text, place, char):
+                if piece == " " and (not folded or folded[-1] == " "):
+                    continue
+                folded.append(piece)
+                places.append(place)
+        while folded and folded[-1] == " ":
+            folded.pop()
+            places.pop()
+        return cls(text, "".join(folded), places)
+
+    def find(self, quote: str, start: int = 0) -> tuple[int, int] | None:
+        """Return where a folded quote begins and ends in the folded text."""
+        at = self.folded.find(quote, start)
+        while at >= 0:
+            end = at + len(quote)
+            if self._whole(at, end):
+                return at, end
+            at = self.folded.find(quote, at + 1)
+        return None
+
+    def passage(self, begin: int, end: int) -> str:
+        """Return the original text of a folded range."""
+        return self.original[self.places[begin] : self.places[end - 1] + 1]
+
+    def _whole(self, begin: int, end: int) -> bool:
+        """Whether the range cuts no number, and, where it is short, no word."""
+        for inside, outside in ((begin, begin - 1), (end - 1, end)):
+            if not 0 <= outside < len(self.folded):
+                continue
+            one, other = self.folded[inside], self.folded[outside]
+            if " " in (one, other):
+                continue
+            if _numeric(one) and _numeric(other):
+                return False
+            if end - begin < _LONG and one.isascii() and other.isascii():
+                return False
+        return True
+
+
+@dataclass
+class QuoteCheck:
+    """Looks quotes up in one run.
+
+    Attributes:
+        kept: quotes found in the step that was named.
+        moved: quotes found in exactly one other step.
+        dropped: quotes found nowhere, or in several other steps.
+    """
+
+    trajectory: Trajectory
+    kept: int = 0
+    moved: int = 0
+    dropped: int = 0
+    _folded: dict[int, tuple[FoldedText, ...]] = field(default_factory=dict)
+
+    def verify(self, quotes: Sequence[str], steps: Sequence[int]) -> list[tuple[int, str]]:
+        """Return ``(step, passage)`` for every quote that the run holds, word for word.
+
+        Args:
+            quotes: as the model wrote them; parts around an ellipsis must follow each other.
+            steps: where it says they are; numbers that exist.
+        """
+        found: dict[tuple[int, str], None] = {}
+        for quote in quotes:
+            parts = [part for part in map(_folded_quote, _ELLIPSIS.split(quote)) if part]
+            if not parts:
+                continue
+            step, passages = self._look_up(parts, steps)
+            if passages and step in steps:
+                self.kept += 1
+            elif passages:
+                self.moved += 1
+            else:
+                self.dropped += 1
+            found.update(((step, passage), None) for passage in passages)
+        return list(found)
+
+    def _look_up(self, parts: Sequence[str], steps: Sequence[int]) -> tuple[int, list[str]]:
+        for step in steps:
+            passages = self._in_step(parts, step)
+            if passages:
+                return step, passages
+        if max(len(part) for part in parts) < _LONG:
+            return -1, []
+        # Folding costs far more than this look at one word, and a run may have thousands of steps.
+        word = max((word for part in parts for word in part.split()), key=len)
+        elsewhere = (
+            (step.index, passages)
+            for step in self.trajectory.steps
+            if step.index not in steps
+            and any(word in text.casefold() for text in sources(step))
+            and (passages := self._in_step(parts, step.index))
+        )
+        first, second = next(elsewhere, None), next(elsewhere, None)
+        return first if first and not second else (-1, [])
+
+    def _in_step(self, parts: Sequence[str], step: int) -> list[str]:
+        for text in self._texts(step):
+            passages: list[str] = []
+            start = 0
+            for part in parts:
+                place = text.find(part, start)
+                if place is None:
+                    break
+                passages.append(text.passage(*place))
+                start = place[1]
+            else:
+                return passages
+        return []
+
+    def _texts(self, index: int) -> tuple[FoldedText, ...]:
+        if index not in self._folded:
+            step = self.trajectory.steps[index]
+            self._folded[index] = tuple(FoldedText.of(text) for text in sources(step))
+        return self._folded[index]
+
+
+def sources(step: Step) -> list[str]:
+    """Return the texts of a step that may be quoted."""
+    return [text for text in (step.text, step.arguments, step.error or "") if text]
+
+
+def _folded_quote(text: str) -> str:
+    return FoldedText.of(text).folded
+
+
+def _fold(text: str, place: int, char: str) -> Iterator[str]:
+    if char.isascii():
+        yield char.lower() if char.isalnum() or _of_number(text, place, char) else " "
+        return
+    for piece in unicodedata.normalize("NFKC", char).casefold():
+        if piece.isalnum():
+            yield piece
+        elif unicodedata.category(piece) not in {"Cf", "Mn"}:
+            yield " "
+
+
+def _of_number(text: str, place: int, char: str) -> bool:
+    """Whether a sign, point or comma belongs to a number."""
+    before = text[place - 1] if place else " "
+    after = text[place + 1] if place + 1 < len(text) else " "
+    if char in ".,":
+        return before.isdigit() and after.isdigit()
+    return char == "-" and after.isdigit() and not before.isalnum()
+
+
+def _numeric(char: str) -> bool:
+    return char.isdigit() or char in ".,-"

@@ -1,0 +1,60 @@
+"""Reads a model's answer as JSON of a known shape, whatever it wraps around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from mast_trace.exceptions import VerdictUnreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_judge.llm.answers import Answer
+
+A = TypeVar("A", bound="Answer")
+
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_DECODER = json.JSONDecoder()
+
+
+def parse_answer(text: str, shape: type[A]) -> A:
+    """Return the last JSON object in the text that has the shape.
+
+    The last, because a model that repeats something of the run before it answers does so first.
+
+    Raises:
+        VerdictUnreadable: there is none; the text says what is wrong with the last object.
+    """
+    problem = "there is no complete JSON object in the answer"
+    for value in reversed(list(_objects(_THOUGHTS.sub("", text)))):
+        try:
+            return shape.model_validate(value)
+        except ValidationError as error:
+            if problem.startswith("there is no"):
+                problem = _explain(error)
+    raise VerdictUnreadable(problem)
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Find the outermost JSON objects of a text, in order."""
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield value
+        at = text.find("{", end)
+
+
+def _explain(error: ValidationError) -> str:
+    problems = [
+        f"{'.'.join(map(str, problem['loc'])) or 'the object'}: {problem['msg']}"
+        for problem in error.errors(include_input=False, include_url=False, include_context=False)
+    ]
+    return "; ".join(problems[:5])

@@ -1,0 +1,161 @@
+"""Writes a run down for a model: every step with its number, long texts clipped, nothing left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace_judge.llm.sanitise import WITHHELD, clean, withhold
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+_HEAD = 0.65
+"""Share of a clipped text that its beginning gets; causes stand early, results late."""
+_REPEATED = 80
+"""Characters from which a text that came before is replaced by a reference."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate how many tokens a text costs: four ASCII characters each, or one and a half others."""
+    if text.isascii():
+        return len(text) // 4 + 1
+    plain = sum(char < "\x80" for char in text)
+    return int(plain / 4 + (len(text) - plain) / 1.5) + 1
+
+
+def clip(text: str, limit: int) -> str:
+    """Cut the middle out of a text longer than ``limit`` characters, with a mark that says so."""
+    if len(text) <= limit:
+        return text
+    head = int(limit * _HEAD)
+    tail = limit - head
+    return f"{text[:head]} [... {len(text) - limit} characters ...] {text[-tail:] if tail else ''}"
+
+
+@dataclass(frozen=True)
+class RenderOptions:
+    """How much of each text is shown.
+
+    Attributes:
+        clip: characters of an ordinary step.
+        full: characters of a step that is shown in full.
+        task: characters of the task.
+    """
+
+    clip: int = 500
+    full: int = 6000
+    task: int = 8000
+
+
+@dataclass
+class Renderer:
+    """Writes the steps of one run.
+
+    Attributes:
+        nonce: the mark of the fences; taken out of whatever the run says.
+        in_full: steps that are not clipped.
+    """
+
+    trajectory: Trajectory
+    nonce: str
+    options: RenderOptions = field(default_factory=RenderOptions)
+    in_full: Collection[int] = frozenset()
+    _texts: dict[str, int] = field(default_factory=dict)
+    # Shared by the copies that try other options: sanitising costs far more than clipping.
+    _sanitised: dict[str, str] = field(default_factory=dict)
+
+    def record(self, steps: Sequence[Step] | None = None) -> str:
+        """Return the record between its fences.
+
+        Args:
+            steps: only these, in order; all if not given.
+        """
+        self._texts = {}
+        shown = self.trajectory.steps if steps is None else steps
+        body = "\n".join(self.step(step) for step in shown)
+        return self.fenced("record", body)
+
+    def fenced(self, name: str, body: str) -> str:
+        """Put text between fences that it cannot close."""
+        return f"<<{name} {self.nonce}>>\n{body}\n<<end {name} {self.nonce}>>"
+
+    def task(self) -> str:
+        """Return what the run was asked to do, and what was recorded of its end."""
+        run = self.trajectory
+        lines = [*self.quoted(run.task or "(not recorded)", self.options.task)]
+        facts = [
+            ("agents", ", ".join(map(self._name, run.agents[:60]))),
+            ("stopped because", run.termination_reason),
+            ("error at the end", run.error or ""),
+            ("open items of the plan", "; ".join(run.open_items)),
+            ("outcome that was recorded", run.outcome),
+            ("reason that was recorded", run.outcome_reason),
+        ]
+        for name, value in facts:
+            if value:
+                lines.append(f"{name}:")
+                lines.extend(self.quoted(value, self.options.clip))
+        return self.fenced("task", "\n".join(lines))
+
+    def step(self, step: Step) -> str:
+        """Return one step: a line that says what it is, and its texts, each line marked."""
+        limit = self.options.full if step.index in self.in_full else self.options.clip
+        lines = [f"[{step.index}] {self._heading(step)}"]
+        if step.arguments:
+            lines.append("  arguments:" if step.kind is StepKind.TOOL else "  asks for:")
+            lines.extend(self.quoted(step.arguments, limit))
+            if step.text:
+                lines.append("  result:" if step.kind is StepKind.TOOL else "  says:")
+        earlier = self._texts.setdefault(step.text, step.index)
+        if earlier != step.index and len(step.text) >= _REPEATED:
+            lines.append(f"  (the same text as in step {earlier})")
+        elif step.text:
+            lines.extend(self.quoted(step.text, limit))
+        elif not step.arguments:
+            lines.append(f"  ({'content not recorded' if step.content_hash else 'no text'})")
+        if step.error:
+            lines.append("  error:")
+            lines.extend(self.quoted(step.error, limit))
+        return "\n".join(lines)
+
+    def withheld(self) -> list[int]:
+        """Return the steps of which passages were withheld, as far as they have been written."""
+        return [
+            step.index
+            for step in self.trajectory.steps
+            if any(
+                WITHHELD in self._sanitised.get(text or "", "")
+                for text in (step.text, step.arguments, step.error)
+            )
+        ]
+
+    def quoted(self, text: str, limit: int) -> Iterable[str]:
+        """Return the lines of a text of the run, sanitised, clipped and marked as the run's."""
+        return [f"  | {line}" for line in clip(self._evidence(text), limit).split("\n")]
+
+    def _evidence(self, text: str) -> str:
+        if text not in self._sanitised:
+            self._sanitised[text] = withhold(clean(text)).replace(self.nonce, "")
+        return self._sanitised[text]
+
+    def _heading(self, step: Step) -> str:
+        agent = self._name(step.agent) or "(unknown)"
+        if step.kind is StepKind.TOOL:
+            heading = f"{agent} calls tool {self._name(step.tool) or '(unnamed)'}"
+        elif step.kind is StepKind.MODEL:
+            heading = f"{agent} thinks"
+        else:
+            to = ", ".join(map(self._name, step.recipients[:8]))
+            heading = f"{agent} to {to}" if to else f"{agent} says"
+        if step.handoff_to:
+            heading += f", hands over to {self._name(step.handoff_to)}"
+        if step.synthetic:
+            heading += " (written by the framework)"
+        return heading + (" FAILED" if step.error else "")
+
+    def _name(self, name: str) -> str:
+        """Names come from the run as well: one line, no brackets, no length."""
+        flat = " ".join(self._evidence(name).split())
+        return flat.replace("[", "(").replace("]", ")").replace("<<", "(")[:80]

@@ -1,0 +1,151 @@
+"""The one retry layer of the judge's calls, and how many of them run at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import email.utils
+import logging
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from mast_trace.exceptions import EndpointUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+
+
+class Transient(Exception):
+    """A failure that may be gone in a moment; never leaves this layer.
+
+    Attributes:
+        retry_after: seconds that the server asked to wait; None if it did not say.
+        overloaded: whether fewer calls at a time would help.
+    """
+
+    def __init__(
+        self, reason: str, *, retry_after: float | None = None, overloaded: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+        self.overloaded = overloaded
+
+
+class AdaptiveLimit:
+    """Calls at a time: a little more after each success, half after each sign of overload (AIMD).
+
+    Attributes:
+        most: the upper end.
+        limit: how many may run now; at least one may.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.limit = float(most)
+        self._in_flight = 0
+        self._freed = asyncio.Event()
+        self._closed_until = 0.0
+
+    @contextlib.asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait for a free place, and for the end of a pause that the server asked for."""
+        while self._in_flight >= int(self.limit):
+            self._freed.clear()
+            await self._freed.wait()
+        self._in_flight += 1
+        try:
+            await self._pause_is_over()
+            yield
+        finally:
+            self._in_flight -= 1
+            self._freed.set()
+
+    async def _pause_is_over(self) -> None:
+        pause = self._closed_until - time.monotonic()
+        if pause > 0:
+            await asyncio.sleep(pause)
+            await self._pause_is_over()  # another call may have made it longer meanwhile
+
+    def succeeded(self) -> None:
+        """Note a call that went well."""
+        self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
+        self._freed.set()
+
+    def overloaded(self, pause: float) -> None:
+        """Note a sign of overload: nobody calls for ``pause`` seconds, then half as many do.
+
+        Calls that were in flight together report the same overload; it counts once.
+        """
+        now = time.monotonic()
+        if now >= self._closed_until:
+            self.limit = max(1.0, self.limit / 2)
+        self._closed_until = max(self._closed_until, now + pause)
+
+
+@dataclass(frozen=True)
+class Retry:
+    """When a call is made again.
+
+    Attributes:
+        attempts: calls in all.
+        first_pause: seconds before the second; it doubles from there, half of it by chance.
+        longest_pause: seconds; a server that asks for more is taken as away.
+    """
+
+    attempts: int = 5
+    first_pause: float = 0.5
+    longest_pause: float = 60.0
+
+    async def call(self, send: Callable[[], Awaitable[T]], limit: AdaptiveLimit) -> tuple[T, int]:
+        """Call until it works; return the result and the number of retries.
+
+        Raises:
+            EndpointUnavailable: every attempt failed, or the server asked for too long a wait.
+        """
+        for attempt in range(self.attempts):
+            try:
+                async with limit.slot():
+                    result = await send()
+            except Transient as failure:
+                pause = self._pause(attempt, failure)
+                if failure.overloaded:
+                    limit.overloaded(min(pause, self.longest_pause))
+                if attempt + 1 == self.attempts or pause > self.longest_pause:
+                    raise EndpointUnavailable(
+                        f"the model's endpoint failed {attempt + 1} times, last: {failure}"
+                    ) from failure
+                _LOG.info("judge call failed (%s); again in %.1f s", failure, pause)
+                await asyncio.sleep(pause)
+            else:
+                limit.succeeded()
+                return result, attempt
+        raise EndpointUnavailable("no attempt was allowed")
+
+    def _pause(self, attempt: int, failure: Transient) -> float:
+        own = self.first_pause * 2.0**attempt
+        jittered = min(own, self.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311
+        if failure.retry_after is None:
+            return jittered
+        return failure.retry_after + jittered * 0.1
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server asks to wait, from any of the spellings of the header."""
+    milliseconds = headers.get("retry-after-ms")
+    seconds = headers.get("retry-after")
+    try:
+        if milliseconds:
+            return max(0.0, float(milliseconds) / 1000)
+        return max(0.0, float(seconds)) if seconds else None
+    except ValueError:
+        pass
+    try:
+        moment = email.utils.parsedate_to_datetime(seconds or "")
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - time.time())

@@ -1,0 +1,118 @@
+"""Divides runs that no model can read at once into parts, cut where control changes hands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import BudgetExhausted
+from mast_trace.trajectory import StepKind
+from mast_trace_judge.llm.rendering import Renderer, RenderOptions, estimate_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace.trajectory import Step, Trajectory
+
+_NOTES = 1500
+"""Tokens that the answer for one part may take."""
+_LEAST_CLIP = 60
+_EARLIEST_CUT = 0.6
+"""Share of a part that must be full before it ends at a place that is fit for it."""
+
+
+@dataclass(frozen=True)
+class ReadingPlan:
+    """How a run is read.
+
+    Attributes:
+        options: how much of each step is shown.
+        segments: the parts; one if the run is read at once.
+    """
+
+    options: RenderOptions
+    segments: tuple[tuple[Step, ...], ...]
+
+    @property
+    def at_once(self) -> bool:
+        """Whether one prompt holds the whole record."""
+        return len(self.segments) == 1
+
+
+def plan_reading(renderer: Renderer, *, window: int, budget: int, questions: int) -> ReadingPlan:
+    """Choose how to read a run: at once if it fits, else in parts, with texts as long as affordable.
+
+    Args:
+        renderer: of the run, with the wished options.
+        window: tokens that a record may take.
+        budget: tokens that all calls may take together.
+        questions: how many questions are asked about the record.
+
+    Raises:
+        BudgetExhausted: even in parts and with the shortest texts the run takes too many tokens.
+    """
+    wished = renderer.options
+    for clip in (wished.clip, wished.clip // 2):
+        options = _shorter(wished, clip)
+        if _tokens(renderer, options) <= window:
+            return ReadingPlan(options, (renderer.trajectory.steps,))
+    clip, needed = wished.clip, 0
+    while clip >= _LEAST_CLIP:
+        options = _shorter(wished, clip)
+        segments = _divide(renderer, options, window)
+        # The parts are read once; what they amount to is read with every question.
+        needed = _tokens(renderer, options) + len(segments) * _NOTES + questions * (window // 2)
+        if needed <= budget:
+            return ReadingPlan(options, segments)
+        clip //= 2
+    raise BudgetExhausted(
+        f"reading {len(renderer.trajectory.steps)} steps takes about {needed} tokens, and the run "
+        f"may take {budget}"
+    )
+
+
+def _shorter(options: RenderOptions, clip: int) -> RenderOptions:
+    return replace(options, clip=clip, full=min(options.full, 12 * clip))
+
+
+def _tokens(renderer: Renderer, options: RenderOptions) -> int:
+    return estimate_tokens(replace(renderer, options=options).record())
+
+
+def _divide(
+    renderer: Renderer, options: RenderOptions, window: int
+) -> tuple[tuple[Step, ...], ...]:
+    """Fill parts up to the window; each ends at a hand-over where there is one late enough."""
+    writer = replace(renderer, options=options)
+    parts: list[tuple[Step, ...]] = []
+    part: list[Step] = []
+    sizes: list[int] = []
+    for step in renderer.trajectory.steps:
+        size = estimate_tokens(writer.step(step))
+        if part and sum(sizes) + size > window:
+            cut = _cut(part, sizes, window, renderer.trajectory)
+            parts.append(tuple(part[:cut]))
+            part, sizes = part[cut:], sizes[cut:]
+        part.append(step)
+        sizes.append(size)
+    parts.append(tuple(part))
+    return tuple(parts)
+
+
+def _cut(part: Sequence[Step], sizes: Sequence[int], window: int, trajectory: Trajectory) -> int:
+    """Return how many steps of a full part go into it: up to its last hand-over, if late enough."""
+    filled = sum(sizes)
+    for cut in range(len(part), 0, -1):
+        if filled < _EARLIEST_CUT * window:
+            break
+        following = trajectory.steps[part[cut - 1].index + 1]
+        if _hands_over(part[cut - 1], following):
+            return cut
+        filled -= sizes[cut - 1]
+    return len(part)
+
+
+def _hands_over(step: Step, following: Step) -> bool:
+    if step.handoff_to:
+        return True
+    return following.kind is StepKind.MESSAGE and following.agent != step.agent

@@ -1,0 +1,93 @@
+"""Takes finished runs through the local layers, a chunk of them in one thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import StorageError
+from mast_trace_judge.run_reader import spans_of_runs, trajectory_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mast_trace.trajectory import SpanRecord, Trajectory
+    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.judge import Judge
+    from mast_trace_judge.local_layers import LocalFindings
+    from mast_trace_judge.verdict import Verdict
+
+_SPANS_AT_ONCE = 4000
+_RUNS_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class JudgedLocally:
+    """A run after the local layers.
+
+    Attributes:
+        verdict: set where nothing is left to do.
+        trajectory: set where the model is to read the run.
+        local: likewise.
+        error: set where the run could not be judged.
+    """
+
+    run: FinishedRun
+    verdict: Verdict | None = None
+    trajectory: Trajectory | None = None
+    local: LocalFindings | None = None
+    error: Exception | None = None
+
+    @property
+    def transient(self) -> bool:
+        """Whether another try may go better."""
+        return isinstance(self.error, StorageError | OSError | MemoryError)
+
+    @property
+    def for_model(self) -> tuple[FinishedRun, Trajectory, LocalFindings]:
+        """What the model layer needs of a run that it is to read."""
+        assert self.trajectory is not None
+        assert self.local is not None
+        return self.run, self.trajectory, self.local
+
+
+def chunks_of(runs: Sequence[FinishedRun]) -> Iterator[list[FinishedRun]]:
+    """Divide runs so that the spans of a chunk fit into memory and few runs wait for the others."""
+    chunk: list[FinishedRun] = []
+    spans = 0
+    for run in runs:
+        if chunk and (spans + run.spans > _SPANS_AT_ONCE or len(chunk) == _RUNS_AT_ONCE):
+            yield chunk
+            chunk, spans = [], 0
+        chunk.append(run)
+        spans += run.spans
+    if chunk:
+        yield chunk
+
+
+def judge_chunk(store: Store, judge: Judge, runs: Sequence[FinishedRun]) -> list[JudgedLocally]:
+    """Read the runs and apply the local layers.
+
+    Raises:
+        StorageError: the database does not answer at all.
+    """
+    try:
+        spans = spans_of_runs(store, runs)
+    except StorageError as error:
+        store.query("SELECT 1")  # raises where it is not these runs that the database cannot read
+        if len(runs) == 1:
+            return [JudgedLocally(runs[0], error=error)]
+        return [one for run in runs for one in judge_chunk(store, judge, [run])]
+    return [_judge_one(judge, run, spans.get((run.project, run.trace_id), ())) for run in runs]
+
+
+def _judge_one(judge: Judge, run: FinishedRun, spans: Sequence[SpanRecord]) -> JudgedLocally:
+    try:
+        trajectory = trajectory_of(run, spans)
+        local = judge.apply_rules(trajectory)
+        if trajectory.steps and judge.wants_model(run, local):
+            return JudgedLocally(run, trajectory=trajectory, local=local)
+        return JudgedLocally(run, verdict=judge.without_model(run, trajectory, local))
+    except Exception as error:  # noqa: BLE001 - one run's failure is that run's verdict
+        return JudgedLocally(run, error=error)

@@ -1,0 +1,87 @@
+"""Whether a run reached what it was asked to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from mast_trace.semconv import Termination
+from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.verdict import ModeFinding
+
+Outcome = Literal["success", "failure", "unknown"]
+
+_STOPPED_BY_PEOPLE = {Termination.INTERRUPTED, Termination.CANCELLED, Termination.USER_ENDED}
+_BROKEN_OFF = {Termination.ERROR, Termination.RECURSION_LIMIT, Termination.BUDGET}
+_FAILING = {"3.1", "3.3"}
+"""Modes that, shown exactly, say that the result is not there or is wrong. The others are seen in
+runs that succeed as well: nine in ten repetitions of one model were in successful runs."""
+_CERTAIN = 0.7
+_BASE_RATE = 0.2
+_WEIGHTS = {Evidence.EXACT: 0.8, Evidence.MODEL: 0.8, Evidence.HEURISTIC: 0.35}
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How a run ended.
+
+    Attributes:
+        outcome: ``unknown`` where nothing says.
+        failure_probability: from 0 to 1.
+        source: ``recorded``, ``error``, ``termination``, ``rules``, ``model`` or empty.
+    """
+
+    outcome: Outcome
+    failure_probability: float
+    source: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether something says how the run ended."""
+        return self.outcome != "unknown"
+
+
+def outcome_of(trajectory: Trajectory, modes: Sequence[ModeFinding]) -> RunOutcome:
+    """Decide without a model: what was recorded counts first, then how the run ended, then rules."""
+    if trajectory.outcome == "success":
+        return RunOutcome("success", 0.0, "recorded")
+    if trajectory.outcome == "failure":
+        return RunOutcome("failure", 1.0, "recorded")
+    if trajectory.termination_reason not in _STOPPED_BY_PEOPLE:
+        if trajectory.error is not None:
+            return RunOutcome("failure", 0.97, "error")
+        if trajectory.termination_reason in _BROKEN_OFF:
+            return RunOutcome("failure", 0.95, "termination")
+        return _by_rules(modes)
+    return RunOutcome("unknown", suspicion(modes))
+
+
+def _by_rules(modes: Sequence[ModeFinding]) -> RunOutcome:
+    decided = [
+        mode.probability
+        for mode in modes
+        if mode.code in _FAILING
+        and mode.evidence is Evidence.EXACT
+        and mode.probability >= _CERTAIN
+    ]
+    if decided:
+        return RunOutcome("failure", max(decided), "rules")
+    return RunOutcome("unknown", suspicion(modes))
+
+
+def suspicion(modes: Sequence[ModeFinding]) -> float:
+    """Return how likely a run failed of which nobody knows, from its failure modes alone."""
+    fine = 1.0 - _BASE_RATE
+    for mode in modes:
+        fine *= 1.0 - _WEIGHTS[mode.evidence] * mode.probability
+    return round(1.0 - fine, 4)
+
+
+def strongly_suspect(modes: Sequence[ModeFinding]) -> bool:
+    """Whether a finding is certain enough to name a decisive step in a run of unknown outcome."""
+    return any(mode.evidence is Evidence.EXACT and mode.probability >= _CERTAIN for mode in modes)

@@ -1,0 +1,96 @@
+"""Judges runs again on request: after a change of the judge, or what was left unscored."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from mast_trace_collector.storage.runs import summary_of
+from mast_trace_judge import verdict_store
+from mast_trace_judge.local_batch import chunks_of, judge_chunk
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.judge import Judge
+    from mast_trace_judge.local_batch import JudgedLocally
+    from mast_trace_judge.verdict import Verdict
+
+_AT_ONCE = 8
+
+_RUNS = """
+SELECT * FROM mast_runs
+WHERE End >= fromUnixTimestamp64Nano({since:Int64})
+  AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
+  AND ({version:String} = '' OR (Project, TraceId) IN
+      (SELECT Project, TraceId FROM mast_verdicts WHERE JudgeVersion = {version:String}))
+  AND (Project, TraceId, Fingerprint) NOT IN
+      (SELECT Project, TraceId, Fingerprint FROM mast_verdicts FINAL
+       WHERE JudgeVersion = {present:String} AND (Status = 'ok' OR NOT {unscored:Bool}))
+ORDER BY End
+"""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which runs are judged again.
+
+    Attributes:
+        since: runs that ended then or later; all if None.
+        of_version: only runs that this judge version has judged.
+        unscored: also runs that the present version has left unscored.
+        project: only runs of this project.
+    """
+
+    since: datetime | None = None
+    of_version: str = ""
+    unscored: bool = False
+    project: str | None = None
+
+
+async def rejudge(
+    store: Store, judge: Judge, selection: Selection | None = None
+) -> AsyncIterator[Verdict]:
+    """Judge runs that the present judge version has not judged with their present content.
+
+    Each verdict is stored before it is given out, so that this may be broken off and begun anew.
+    Answers of the model that are in the ledger are not asked for again.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    runs = await asyncio.to_thread(_selected, store, judge, selection or Selection())
+    for chunk in chunks_of(runs):
+        judged = await asyncio.to_thread(judge_chunk, store, judge, chunk)
+        for batch in (judged[i : i + _AT_ONCE] for i in range(0, len(judged), _AT_ONCE)):
+            verdicts = await asyncio.gather(*(_finish(judge, one) for one in batch))
+            await asyncio.to_thread(verdict_store.save, store, verdicts)
+            for verdict in verdicts:
+                yield verdict
+
+
+async def _finish(judge: Judge, one: JudgedLocally) -> Verdict:
+    if one.error is not None:
+        return judge.unscored(one.run, one.error)
+    if one.verdict is not None:
+        return one.verdict
+    return await judge.judge_further(*one.for_model)
+
+
+def _selected(store: Store, judge: Judge, selection: Selection) -> Sequence[FinishedRun]:
+    since = selection.since or datetime.fromtimestamp(0, timezone.utc)
+    rows = store.query(
+        _RUNS,
+        {
+            "since": int(since.timestamp() * 1e9),
+            "project": selection.project,
+            "version": selection.of_version,
+            "present": judge.version,
+            "unscored": selection.unscored,
+        },
+    )
+    return [summary_of(row) for row in rows]

@@ -1,0 +1,124 @@
+"""Failure modes that spans and texts show without a model.
+
+Every rule is a pure function from a run to its findings. Those tagged `Evidence.EXACT` follow from
+ids, arguments, results and states; the others read texts. Modes are those of MAST (arXiv
+2503.13657).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.rules.clarification import assumed_instead_of_asking
+from mast_trace_judge.rules.inter_agent import (
+    never_shown,
+    unchanged_after_correction,
+    withheld_findings,
+)
+from mast_trace_judge.rules.lost_context import asked_again, asks_for_what_it_had
+from mast_trace_judge.rules.mismatch import claimed_call, misstated_result
+from mast_trace_judge.rules.premature_end import (
+    ended_with_error,
+    ended_without_answer,
+    gave_up,
+    left_items_open,
+    left_pages_unread,
+    unkept_promise,
+)
+from mast_trace_judge.rules.repetition import repeated_calls, repeated_messages
+from mast_trace_judge.rules.reset import lost_input, restarted
+from mast_trace_judge.rules.termination import (
+    ended_by_limit,
+    went_on_after_done,
+    went_on_after_signal,
+)
+from mast_trace_judge.rules.verification import (
+    idle_checker,
+    passed_a_failure,
+    skipped_check,
+    unchecked_artefact,
+    unsupported_answer,
+)
+from mast_trace_judge.verdict import Evidence, ModeFinding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mast_trace.trajectory import Trajectory
+
+Rule = Callable[["Trajectory"], list[ModeFinding]]
+
+RULES: tuple[Rule, ...] = (
+    repeated_calls,
+    repeated_messages,
+    asked_again,
+    asks_for_what_it_had,
+    ended_by_limit,
+    went_on_after_signal,
+    went_on_after_done,
+    lost_input,
+    restarted,
+    assumed_instead_of_asking,
+    withheld_findings,
+    never_shown,
+    unchanged_after_correction,
+    claimed_call,
+    misstated_result,
+    ended_with_error,
+    left_items_open,
+    ended_without_answer,
+    gave_up,
+    unkept_promise,
+    left_pages_unread,
+    unchecked_artefact,
+    idle_checker,
+    skipped_check,
+    unsupported_answer,
+    passed_a_failure,
+)
+"""Every rule, by the taxonomy's order of what it finds."""
+
+_IN_SUCCESS = 0.5
+"""What a finding is worth in a run that succeeded, where most repetition and haste is benign."""
+_LEAST = 0.2
+_SHOWN = 12
+
+
+def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
+    """Apply every rule and return one finding per failure mode, most probable first.
+
+    Where a mode has exact evidence, only that is shown for it. In a run whose outcome is a success
+    probabilities are halved, and weak heuristics are left out.
+    """
+    by_code: dict[str, list[ModeFinding]] = defaultdict(list)
+    for rule in RULES:
+        for found in rule(trajectory):
+            by_code[found.code].append(found)
+    merged = [_merge(found) for found in by_code.values()]
+    if trajectory.outcome == "success":
+        merged = [
+            found.model_copy(update={"probability": found.probability * _IN_SUCCESS})
+            for found in merged
+        ]
+        merged = [found for found in merged if found.probability >= _LEAST]
+    return tuple(sorted(merged, key=lambda found: (-found.probability, found.code)))
+
+
+def _merge(findings: Iterable[ModeFinding]) -> ModeFinding:
+    ordered = sorted(findings, key=lambda found: -found.probability)
+    exact = [found for found in ordered if found.evidence is Evidence.EXACT]
+    kept = exact or ordered
+    strongest = kept[0]
+    if len(kept) == 1:
+        return strongest
+    steps = sorted({step for found in kept for step in found.steps})
+    quotes = dict.fromkeys(text for found in kept for text in found.quotes)
+    return strongest.model_copy(
+        update={
+            "steps": tuple(steps),
+            "quotes": tuple(quotes)[:_SHOWN],
+            "reason": " ".join(dict.fromkeys(found.reason for found in kept[:3])),
+        }
+    )

@@ -1,0 +1,190 @@
+"""What the rules share: who acts, what a tool call is, and how a finding is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace_judge.texts import quote, says_failed
+from mast_trace_judge.verdict import Evidence, ModeFinding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mast_trace.trajectory import Invocation
+
+USERS = frozenset({"", "user", "human", "user_proxy", "userproxy", "customer", "__start__"})
+"""Names under which a person, or the program in a person's place, takes part."""
+
+_ENDS_RUN = frozenset(
+    [
+        "answer",
+        "submit",
+        "finish",
+        "final",
+        "done",
+        "complete",
+        "respond",
+        "reply",
+        "send",
+        "end",
+        "write",
+        "save",
+        "publish",
+    ]
+)
+_HANDOFF = re.compile(r"^(?:transfer|hand_?off|delegate)(?:_|$)", re.IGNORECASE)
+_NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_CHECKER = re.compile(
+    r"verif|valid|review|critic|tester|checker|qa\b|quality|inspect|audit|evaluat|judge",
+    re.IGNORECASE,
+)
+
+
+def finding(
+    code: str,
+    probability: float,
+    evidence: Evidence,
+    reason: str,
+    steps: Iterable[Step],
+    quotes: Iterable[str] = (),
+) -> ModeFinding:
+    """Write a finding; steps in order and once each, empty and double quotes left out."""
+    return ModeFinding(
+        code=code,
+        probability=probability,
+        evidence=evidence,
+        reason=reason,
+        steps=tuple(sorted({step.index for step in steps})),
+        quotes=tuple(dict.fromkeys(text for text in quotes if text)),
+    )
+
+
+def by_user(step: Step) -> bool:
+    """Whether a person, not an agent, said it."""
+    return step.kind is StepKind.MESSAGE and step.agent.lower() in USERS
+
+
+def is_handoff(step: Step) -> bool:
+    """Whether the step only passes control on."""
+    return bool(step.handoff_to) or (step.kind is StepKind.TOOL and bool(_HANDOFF.match(step.tool)))
+
+
+def is_tool(step: Step) -> bool:
+    """Whether a tool ran that does more than pass control on."""
+    return step.kind is StepKind.TOOL and not is_handoff(step)
+
+
+def is_said(step: Step) -> bool:
+    """Whether an agent wrote it itself: no tool, no user, no text of the framework's."""
+    return (
+        step.kind is not StepKind.TOOL
+        and bool(step.text.strip())
+        and not step.synthetic
+        and not by_user(step)
+        and step.role not in {"tool", "system"}
+    )
+
+
+def failed(step: Step) -> bool:
+    """Whether a tool run failed: its span says so, or its output is that of a failed execution."""
+    return step.error is not None or (is_tool(step) and says_failed(step.text) is not None)
+
+
+def checks(agent: str) -> bool:
+    """Whether an agent's name says that it checks the work of others."""
+    return bool(_CHECKER.search(agent))
+
+
+def call_key(step: Step) -> tuple[str, str, str]:
+    """Return agent, tool and arguments of a call; equal for equal calls."""
+    return (step.agent, step.tool, _canonical(step.arguments))
+
+
+def result_key(step: Step) -> str:
+    """Return what identifies a call's result; empty where content is not captured."""
+    return step.text.strip() or (step.error or "")
+
+
+def name_words(name: str) -> set[str]:
+    """Split a tool's name into its words: ``getWeather_now`` into get, weather and now."""
+    return {word.lower() for word in _NAME_WORD.findall(name)}
+
+
+def ends_run(step: Step) -> bool:
+    """Whether a tool call delivers the answer or ends the run, by the tool's name."""
+    return step.kind is StepKind.TOOL and bool(_ENDS_RUN & name_words(step.tool))
+
+
+def ending(steps: Sequence[Step]) -> Step:
+    """Return the step that ended a run: a call among the last three that does so, else the last."""
+    return next((step for step in reversed(steps[-3:]) if ends_run(step)), steps[-1])
+
+
+def first_line(step: Step) -> str:
+    """Return the first line of a step's text, word for word."""
+    return quote(step.text)
+
+
+def conversations(trajectory: Trajectory) -> dict[str, str]:
+    """Map each turn and model call to the span around all turns of its conversation.
+
+    Nested chats, and programs that run several conversations in one trace, have one each.
+    """
+    parents = {call.span_id: call.parent_span_id for call in trajectory.invocations}
+    return {span: outermost(parents, span) for span in parents}
+
+
+def outermost(parents: Mapping[str, str], span: str) -> str:
+    """Return the first ancestor of a span that is no turn and no model call."""
+    passed: set[str] = set()
+    while span in parents and span not in passed:
+        passed.add(span)
+        span = parents[span]
+    return span
+
+
+def shown_together(trajectory: Trajectory) -> list[list[Invocation]]:
+    """Group what was shown into sequences in which an agent's input should only grow.
+
+    These are: an agent's turns in one conversation; its model calls within one turn; and the first
+    model calls of those turns that saw all that the agent's first turn saw, and more. A program
+    that asks an agent anew starts new sequences.
+    """
+    around = conversations(trajectory)
+    turns = {call.span_id: call for call in trajectory.invocations if call.kind == "agent"}
+    first: dict[tuple[str, str], Invocation] = {}
+    groups: dict[tuple[str, str, str], list[Invocation]] = defaultdict(list)
+    opened: set[str] = set()
+    for call in trajectory.invocations:
+        if not call.agent:
+            continue
+        conversation = around[call.span_id]
+        if call.kind == "agent":
+            first.setdefault((call.agent, conversation), call)
+            groups["agent", call.agent, conversation].append(call)
+            continue
+        groups["model", call.agent, call.parent_span_id].append(call)
+        turn, opening = turns.get(call.parent_span_id), first.get((call.agent, conversation))
+        if turn is None or opening is None or turn.span_id in opened:
+            continue
+        opened.add(turn.span_id)
+        if turn is opening or set(turn.input_ids) > set(opening.input_ids):
+            groups["opening", call.agent, conversation].append(call)
+    return list(groups.values())
+
+
+def ordinary(trajectory: Trajectory) -> list[Step]:
+    """Return the steps that agents and tools made, in order."""
+    return [step for step in trajectory.steps if not step.synthetic and not by_user(step)]
+
+
+def _canonical(arguments: str) -> str:
+    try:
+        value: Any = json.loads(arguments)
+    except ValueError:
+        return " ".join(arguments.split())
+    return json.dumps(value, sort_keys=True, default=str)

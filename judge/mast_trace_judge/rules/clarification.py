@@ -1,0 +1,66 @@
+"""Mode 2.2, fail to ask for clarification."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.rules._evidence import finding, is_said
+from mast_trace_judge.texts import quote
+from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.verdict import ModeFinding
+
+_ASSUMES = re.compile(
+    r"\b(?:(?:i|we)(?:'ll| will| shall| have to| can)? (?:just |simply |therefore )?assume\b"
+    r"|let(?:'s| us| me) (?:just |simply )?assume\b|(?:by|just|simply) assuming\b"
+    r"|(?:using|use|with|based on) (?:a |an |some |the )?"
+    r"(?:hypothetical|placeholder|dummy|mock|made-up|simulated|assumed|sample|example) "
+    r"(?:data|values?|figures?|numbers?|prices?|results?|dataset)"
+    r"|for (?:the sake of|the purpose of|demonstration|illustration)[^.\n]{0,40}assum\w+)",
+    re.IGNORECASE,
+)
+_HINTS = re.compile("[Aa]ssum|hypothetical|placeholder|dummy|mock|made-up|simulated|sample|example")
+"""Without one of these `_ASSUMES` cannot match; looking for them first is far quicker."""
+_ASKS = re.compile(
+    r"\b(?:could|can|would) you (?:please )?(?:clarify|specify|provide|confirm|tell)"
+    r"|\bplease (?:clarify|specify|confirm|provide)\b|\bdo you mean\b",
+    re.IGNORECASE,
+)
+
+
+def assumed_instead_of_asking(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent puts an assumption or made-up data where something is missing, and nobody asks.
+
+    Definition: MAST 2.2, "inability to request additional information when faced with unclear or
+    incomplete data" (heuristic). On 1,192 mathematics runs with a known outcome it was the single
+    best predictor of a wrong answer (AUC 0.67); against human labels of the mode it is weak.
+    """
+    if trajectory.outcome == "success":
+        return []
+    assumed = None
+    count = 0
+    for step in trajectory.steps:
+        if not is_said(step):
+            continue
+        if _ASKS.search(step.text):
+            return []
+        match = _ASSUMES.search(step.text) if _HINTS.search(step.text) else None
+        if match:
+            count += 1
+            assumed = assumed or (step, match)
+    if assumed is None:
+        return []
+    step, match = assumed
+    return [
+        finding(
+            "2.2",
+            min(0.6, 0.35 + 0.08 * count),
+            Evidence.HEURISTIC,
+            f"{step.agent} assumes what it could have asked for.",
+            [step],
+            [quote(step.text, *match.span())],
+        )
+    ]

@@ -1,0 +1,110 @@
+"""Mode 1.4, loss of conversation history."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.rules._evidence import (
+    call_key,
+    finding,
+    first_line,
+    is_said,
+    is_tool,
+    shown_together,
+)
+from mast_trace_judge.texts import quote, words
+from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.verdict import ModeFinding
+
+_ASKS = re.compile(
+    r"[^.?!\n]*\b(?:what|which|where|when|who|could you|can you|please|remind)\b[^.?!\n]*\?"
+    r"|[^.?!\n]*\b(?:please (?:provide|share|tell)|i (?:do not|don't) (?:have|know|see))\b[^.?!\n]*",
+    re.IGNORECASE,
+)
+_SHARED = 4
+"""Words that a question must share with a lost message to be a question for it."""
+
+
+def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent had a result in its context, lost it, and makes the same call again (exact).
+
+    Definition: MAST 1.4, "unexpected context truncation, disregarding recent interaction history
+    and reverting to an antecedent conversational state". The ids of the messages that each turn
+    was shown prove that the result was there and is gone.
+    """
+    lost = _lost(trajectory)
+    made: dict[tuple[str, str, str], Step] = {}
+    for step in trajectory.steps:
+        if not is_tool(step) or not step.arguments:
+            continue
+        earlier = made.get(call_key(step))
+        made[call_key(step)] = step
+        gone = lost.get((step.agent, earlier.message_id)) if earlier else None
+        if earlier is not None and gone is not None and gone <= step.start:
+            return [
+                finding(
+                    "1.4",
+                    0.85,
+                    Evidence.EXACT,
+                    f"The result of {step.tool} dropped out of what {step.agent} was shown, and "
+                    f"{step.agent} asked for it again.",
+                    [earlier, step],
+                    [first_line(earlier)],
+                )
+            ]
+    return []
+
+
+def asks_for_what_it_had(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent asks for something that a message said which it was shown and lost (heuristic).
+
+    Definition: MAST 1.4. That the message is gone is recorded; that the question is about it is
+    read off the words that the two share.
+    """
+    lost: dict[str, list[tuple[int, set[str], str]]] = defaultdict(list)
+    for (agent, identity), gone in _lost(trajectory).items():
+        if identity in trajectory.texts:
+            text = trajectory.texts[identity].content
+            lost[agent].append((gone, words(text[:4000]), quote(text)))
+    for step in trajectory.steps:
+        if not is_said(step) or step.agent not in lost:
+            continue
+        for question in _ASKS.finditer(step.text[-1500:]):
+            asked = words(question[0])
+            for gone, known, said in lost[step.agent][:50]:
+                if gone <= step.end and len(asked & known) >= _SHARED:
+                    return [
+                        finding(
+                            "1.4",
+                            0.5,
+                            Evidence.HEURISTIC,
+                            f"{step.agent} asks for what it had been shown before: {said!r}.",
+                            [step],
+                            [question[0].strip()[:160]],
+                        )
+                    ]
+    return []
+
+
+def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
+    """Return when an agent was last shown less: by agent and message id, the time of the turn."""
+    lost: dict[tuple[str, str], int] = {}
+    for turns in shown_together(trajectory):
+        had: set[str] = set()
+        for turn in turns:
+            shown = set(turn.input_ids)
+            if not shown:
+                continue
+            for identity in had - shown:
+                lost.setdefault((turn.agent, identity), turn.start)
+            for identity in shown:
+                lost.pop((turn.agent, identity), None)
+            had |= shown
+    return lost

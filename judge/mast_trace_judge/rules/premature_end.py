@@ -1,0 +1,244 @@
+"""Mode 3.1, premature termination."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from mast_trace.semconv import Termination
+from mast_trace.trajectory import StepKind
+from mast_trace_judge.rules._evidence import (
+    ending,
+    ends_run,
+    failed,
+    finding,
+    first_line,
+    is_said,
+    is_tool,
+    ordinary,
+)
+from mast_trace_judge.texts import quote
+from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.verdict import ModeFinding
+
+_STOPPED_BY_PEOPLE = {Termination.INTERRUPTED, Termination.CANCELLED, Termination.USER_ENDED}
+_GIVES_UP = re.compile(
+    r"\b(?:(?:unable|not able|failed) to (?:find|determine|retrieve|complete|access|obtain|locate"
+    r"|verify|provide)|(?:could|can|did)(?: not|n't) (?:be )?(?:find|found|determined?|retrieved?"
+    r"|completed?|access(?:ed)?|obtain(?:ed)?|verif(?:y|ied)|located?)"
+    r"|further (?:research|investigation|work) (?:is|will be|would be) (?:needed|required))",
+    re.IGNORECASE,
+)
+_PROMISES = re.compile(
+    r"\b(?:i(?: will|'ll| am going to)|let me|let's|we(?: will|'ll| need to| still need to)) "
+    r"(?:now |next |then |proceed to |continue to |start by |begin by )*"
+    r"(?:search|check|look|find|verify|run|test|compute|calculate|analy[sz]e|execute|continue"
+    r"|review|implement|write|fetch|retrieve|gather|proceed)\b",
+    re.IGNORECASE,
+)
+_MORE_FLAGS = ("has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage")
+_PAGE = ("page", "current_page", "currentPage")
+_PAGES = ("pages", "total_pages", "totalPages", "page_count")
+_ENDS_BY_TOOL = frozenset(
+    [
+        "answer",
+        "submit",
+        "finish",
+        "final",
+        "done",
+        "complete",
+        "respond",
+        "reply",
+        "send",
+        "end",
+        "write",
+        "save",
+        "publish",
+    ]
+)
+
+
+def ended_with_error(trajectory: Trajectory) -> list[ModeFinding]:
+    """The run as a whole, or its very last step, failed (exact).
+
+    Definition: MAST 3.1, "ending a dialogue, interaction or task before all necessary information
+    has been exchanged or objectives have been met".
+    """
+    if trajectory.outcome == "success" or trajectory.termination_reason in _STOPPED_BY_PEOPLE:
+        return []
+    last = trajectory.steps[-1:]
+    error = trajectory.error
+    if error is None and last and last[0].error is not None:
+        error = last[0].error
+    if error is None:
+        return []
+    return [
+        finding(
+            "3.1",
+            0.9,
+            Evidence.EXACT,
+            f"The run ended with an error: {error.splitlines()[0][:200] if error else 'unknown'}.",
+            last,
+            [first_line(step) for step in last],
+        )
+    ]
+
+
+def left_items_open(trajectory: Trajectory) -> list[ModeFinding]:
+    """The framework's own plan had open items when the run ended (exact).
+
+    Definition: MAST 3.1; the items are those that the root span lists.
+    """
+    if not trajectory.open_items or trajectory.outcome == "success":
+        return []
+    if trajectory.termination_reason in _STOPPED_BY_PEOPLE:
+        return []
+    last = trajectory.steps[-1:]
+    listed = "; ".join(trajectory.open_items[:5])
+    return [
+        finding(
+            "3.1",
+            0.9,
+            Evidence.EXACT,
+            f"{len(trajectory.open_items)} planned items were open at the end: {listed}.",
+            last,
+            [first_line(step) for step in last],
+        )
+    ]
+
+
+def ended_without_answer(trajectory: Trajectory) -> list[ModeFinding]:
+    """No agent's word concludes the run.
+
+    Definition: MAST 3.1. Exact where no agent says anything at all after the tools ran and the last
+    of them failed, or nobody speaks in the whole run; heuristic where a run ends on a tool's
+    result, for the result may be the answer.
+    """
+    steps = ordinary(trajectory)
+    if not steps or not trajectory.finished or trajectory.outcome == "success":
+        return []
+    if trajectory.termination_reason in _STOPPED_BY_PEOPLE or steps[-1].handoff_to:
+        return []
+    last = steps[-1]
+    if last.kind is not StepKind.TOOL or ends_run(last):
+        return []
+    exact = failed(last) and bool(last.span_id)
+    return [
+        finding(
+            "3.1",
+            0.85 if exact else 0.5,
+            Evidence.EXACT if exact else Evidence.HEURISTIC,
+            f"The run ends on {'a failed call' if failed(last) else 'the result'} of "
+            f"{last.tool or 'a tool'}, and no agent concludes.",
+            [last],
+            [first_line(last)],
+        )
+    ]
+
+
+def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
+    """The last word says that something could not be done (heuristic).
+
+    Definition: MAST 3.1. Read off the last message only: before it, such words are work in
+    progress.
+    """
+    said = [step for step in trajectory.steps if is_said(step)]
+    if not said or trajectory.outcome == "success":
+        return []
+    last = said[-1]
+    start = max(0, len(last.text) - 1500)
+    match = _GIVES_UP.search(last.text, start)
+    if match is None:
+        return []
+    return [
+        finding(
+            "3.1",
+            0.6,
+            Evidence.HEURISTIC,
+            f"The last message of {last.agent} says that something could not be done.",
+            [last],
+            [quote(last.text, *match.span())],
+        )
+    ]
+
+
+def unkept_promise(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent's last words announce work, and it does not act again (heuristic).
+
+    Definition: MAST 3.1. Only the end of the agent's last message counts; what is announced earlier
+    in it may be done in the same breath.
+    """
+    steps = ordinary(trajectory)
+    if trajectory.outcome == "success" or not trajectory.finished:
+        return []
+    last_of = {step.agent: step for step in steps}
+    for step in reversed(steps):
+        if last_of[step.agent] is not step or not is_said(step):
+            continue
+        match = _PROMISES.search(step.text, max(0, len(step.text.rstrip()) - 200))
+        if match:
+            return [
+                finding(
+                    "3.1",
+                    0.55,
+                    Evidence.HEURISTIC,
+                    f"{step.agent} announces work that never follows.",
+                    [step, ending(steps)],
+                    [quote(step.text, *match.span())],
+                )
+            ]
+    return []
+
+
+def left_pages_unread(trajectory: Trajectory) -> list[ModeFinding]:
+    """A tool's result says that there is more, and nobody asks for it (heuristic).
+
+    Definition: MAST 3.1, "before all necessary information has been exchanged". Reads results in
+    JSON: a page number below the number of pages, or a flag that there is more. That the rest was
+    needed is an assumption, so the rule looks at failed runs and short listings only.
+    """
+    if trajectory.outcome == "success":
+        return []
+    unread: dict[str, Step] = {}
+    for step in trajectory.steps:
+        if is_tool(step) and step.error is None:
+            more = _more(step.text)
+            if more is True:
+                unread[step.tool] = step
+            elif more is False:
+                unread.pop(step.tool, None)
+    return [
+        finding(
+            "3.1",
+            0.6 if trajectory.outcome == "failure" else 0.4,
+            Evidence.HEURISTIC,
+            f"{step.tool} said that there is more to read, and nobody read on.",
+            [step],
+            [first_line(step)],
+        )
+        for step in unread.values()
+    ]
+
+
+def _more(text: str) -> bool | None:
+    """Whether a result in JSON says that more can be read; None if it says nothing of it."""
+    if not text.startswith("{") or len(text) > 200_000:
+        return None
+    try:
+        result = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(result, dict):
+        return None
+    flag = next((result[key] for key in _MORE_FLAGS if key in result), None)
+    if isinstance(flag, bool):
+        return flag
+    page = next((result[key] for key in _PAGE if key in result), None)
+    pages = next((result[key] for key in _PAGES if key in result), None)
+    if isinstance(page, int) and isinstance(pages, int) and 1 <= page <= pages <= 20:
+        return page < pages
+    return None

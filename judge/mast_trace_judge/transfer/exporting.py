@@ -1,0 +1,171 @@
+"""Gives out runs with their verdict and labels, a few at a time, as JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.storage.runs import summary_of
+from mast_trace_judge.labels import HumanLabel
+from mast_trace_judge.local_batch import chunks_of
+from mast_trace_judge.run_reader import spans_of_runs, trajectory_of
+from mast_trace_judge.verdict_store import verdict_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_collector.storage.store import Store
+
+_PAGE = 500
+_RUNS = """
+SELECT * FROM mast_runs
+WHERE End >= fromUnixTimestamp64Nano({since:Int64})
+  AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
+  AND (Project, TraceId) > ({after_project:String}, {after:String})
+ORDER BY Project, TraceId
+LIMIT {page:UInt64}
+"""
+_COUNT = """
+SELECT count() AS Runs FROM mast_runs
+WHERE End >= fromUnixTimestamp64Nano({since:Int64})
+  AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
+"""
+_VERDICTS = "SELECT * FROM mast_latest_verdicts WHERE TraceId IN {traces:Array(String)}"
+_LABELS = """
+SELECT * FROM mast_human_labels FINAL WHERE TraceId IN {traces:Array(String)}
+ORDER BY TraceId, Annotator
+"""
+COLUMNS = (
+    "project",
+    "trace_id",
+    "name",
+    "service",
+    "framework",
+    "start",
+    "end",
+    "outcome",
+    "trajectory",
+    "verdict",
+    "labels",
+)
+"""What is given of each run; in Parquet the last three are JSON texts."""
+_NESTED = ("trajectory", "verdict", "labels")
+_ROW_GROUP = 16 * 1024 * 1024
+"""Characters of JSON after which rows are written out."""
+
+
+def count_runs(store: Store, *, since: datetime | None = None, project: str | None = None) -> int:
+    """Return how many runs `export_runs` would give."""
+    (row,) = store.query(_COUNT, {"since": _nanoseconds(since), "project": project})
+    return int(row["Runs"])
+
+
+def export_runs(
+    store: Store, *, since: datetime | None = None, project: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield runs with trajectory, newest verdict and labels; few are in memory at a time.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    after = ("", "")
+    while True:
+        given = {"since": _nanoseconds(since), "project": project, "page": _PAGE}
+        rows = store.query(_RUNS, {**given, "after_project": after[0], "after": after[1]})
+        runs = [summary_of(row) for row in rows]
+        for chunk in chunks_of(runs):
+            yield from _chunk(store, chunk)
+        if len(runs) < _PAGE:
+            return
+        after = (runs[-1].project, runs[-1].trace_id)
+
+
+def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]:
+    spans = spans_of_runs(store, runs)
+    traces = {"traces": [run.trace_id for run in runs]}
+    verdicts = {(row["Project"], row["TraceId"]): row for row in store.query(_VERDICTS, traces)}
+    labels: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in store.query(_LABELS, traces):
+        labels.setdefault((row["Project"], row["TraceId"]), []).append(_label(row))
+    for run in runs:
+        key = (run.project, run.trace_id)
+        verdict = verdicts.get(key)
+        yield {
+            "project": run.project,
+            "trace_id": run.trace_id,
+            "name": run.name,
+            "service": run.service,
+            "framework": run.framework,
+            "start": _utc(run.start),
+            "end": _utc(run.end),
+            "outcome": run.outcome,
+            "trajectory": trajectory_of(run, spans.get(key, ())).to_dict(),
+            "verdict": None if verdict is None else verdict_of(verdict).to_json(),
+            "labels": labels.get(key, []),
+        }
+
+
+def _label(row: dict[str, Any]) -> dict[str, Any]:
+    label = HumanLabel(
+        trace_id=row["TraceId"],
+        annotator=row["Annotator"],
+        outcome=row["Outcome"],
+        modes=tuple(row["Modes"]),
+        decisive_step=row["DecisiveStep"],
+        decisive_agent=row["DecisiveAgent"],
+        note=row["Note"],
+        project=row["Project"],
+    )
+    return dataclasses.asdict(label)
+
+
+def write_jsonl(path: Path, runs: Iterable[dict[str, Any]]) -> int:
+    """Write each run on a line of its own; return their number."""
+    count = 0
+    with path.open("w", encoding="utf-8") as file:
+        for run in runs:
+            file.write(json.dumps(run, ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+def write_parquet(path: Path, runs: Iterable[dict[str, Any]]) -> int:
+    """Write a Parquet file with one row for each run; return their number.
+
+    Raises:
+        ConfigurationError: pyarrow is missing.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ConfigurationError("Parquet needs pyarrow: pip install pyarrow") from error
+    schema = pa.schema([(name, pa.string()) for name in COLUMNS])
+    count = size = 0
+    rows: list[dict[str, Any]] = []
+    with pq.ParquetWriter(path, schema) as writer:
+        for run in runs:
+            texts = {name: json.dumps(run[name], ensure_ascii=False) for name in _NESTED}
+            rows.append({**run, **texts})
+            size += sum(map(len, texts.values()))
+            count += 1
+            if size >= _ROW_GROUP:
+                writer.write_table(pa.Table.from_pylist(rows, schema))
+                rows, size = [], 0
+        if rows:
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+    return count
+
+
+def _utc(moment: datetime) -> str:
+    aware = moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment
+    return aware.astimezone(timezone.utc).isoformat()
+
+
+def _nanoseconds(since: datetime | None) -> int:
+    return 0 if since is None else int(since.timestamp() * 1e9)

@@ -1,0 +1,134 @@
+"""Turns a transcript into spans, so that it is stored and judged like any other run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
+
+from mast_trace import semconv
+from mast_trace.content import content_hash
+from mast_trace.trajectory import StepKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+    from mast_trace.trajectory import Step, Trajectory
+
+SERVICE = "import"
+_APART = 1_000_000
+"""Nanoseconds between steps that have no times of their own."""
+
+
+def trace_id_of(trajectory: Trajectory) -> str:
+    """Return an id that follows from what was said, so that the same run gets it again."""
+    said = [
+        [s.kind.value, s.agent, s.text, s.tool, s.arguments, list(s.recipients)]
+        for s in trajectory.steps
+    ]
+    digest = hashlib.sha256(json.dumps([trajectory.task, said]).encode())
+    return digest.hexdigest()[:32]
+
+
+def to_request(trajectory: Trajectory, *, name: str, start: int) -> ExportTraceServiceRequest:
+    """Return a transcript as one run: a root, and a span for each step, in their order.
+
+    Args:
+        trajectory: the transcript.
+        name: of the run.
+        start: of the run, in nanoseconds since the epoch.
+    """
+    trace_id = trace_id_of(trajectory)
+    request = ExportTraceServiceRequest()
+    resource = request.resource_spans.add()
+    _put(resource.resource.attributes.add(), semconv.SERVICE_NAME, SERVICE)
+    scope = resource.scope_spans.add()
+    root_id = _span_id(trace_id, -1)
+    root = scope.spans.add()
+    values: dict[str, Any] = {
+        semconv.OPERATION_NAME: semconv.INVOKE_WORKFLOW,
+        semconv.WORKFLOW_NAME: name,
+        semconv.FRAMEWORK: trajectory.framework,
+        semconv.RUN_OUTCOME: trajectory.outcome,
+        semconv.RUN_TERMINATION_REASON: trajectory.termination_reason,
+    }
+    if trajectory.task:
+        identity = f"task-{content_hash(trajectory.task)}"
+        parts = [{"type": "text", "content": trajectory.task}]
+        values[semconv.INPUT_MESSAGES] = json.dumps(
+            [{"role": "user", "id": identity, "parts": parts}], ensure_ascii=False
+        )
+    end = start + (len(trajectory.steps) + 1) * _APART
+    _fill(root, trace_id, root_id, f"{semconv.INVOKE_WORKFLOW} {name}", (start, end), values)
+    for step in trajectory.steps:
+        span = scope.spans.add()
+        begin = start + (step.index + 1) * _APART
+        operation = semconv.EXECUTE_TOOL if step.kind is StepKind.TOOL else semconv.SEND_MESSAGE
+        title = f"{operation} {step.tool or step.agent}".strip()
+        times = (begin, begin + _APART // 2)
+        _fill(
+            span, trace_id, _span_id(trace_id, step.index), title, times, _values(step, operation)
+        )
+        span.parent_span_id = root_id
+        if step.error is not None:
+            span.status.code = Status.STATUS_CODE_ERROR
+            span.status.message = step.error
+    return request
+
+
+def _values(step: Step, operation: str) -> dict[str, Any]:
+    shared = {semconv.OPERATION_NAME: operation, semconv.AGENT_NAME: step.agent}
+    if operation == semconv.EXECUTE_TOOL:
+        return shared | {
+            semconv.TOOL_NAME: step.tool,
+            semconv.TOOL_CALL_ARGUMENTS: step.arguments,
+            semconv.TOOL_CALL_RESULT: step.text,
+            semconv.ERROR_TYPE: "error" if step.error is not None else "",
+        }
+    return shared | {
+        semconv.MESSAGE_ID: f"step-{step.index}",
+        semconv.MESSAGE_SENDER: step.agent,
+        semconv.MESSAGE_RECIPIENTS: list(step.recipients),
+        semconv.MESSAGE_ROLE: step.role,
+        semconv.MESSAGE_CONTENT: step.text,
+        semconv.MESSAGE_CONTENT_HASH: content_hash(step.text),
+        semconv.MESSAGE_SYNTHETIC: step.synthetic,
+    }
+
+
+def _fill(
+    span: Span,
+    trace_id: str,
+    span_id: bytes,
+    name: str,
+    times: tuple[int, int],
+    values: Mapping[str, Any],
+) -> None:
+    span.trace_id = bytes.fromhex(trace_id)
+    span.span_id = span_id
+    span.name = name
+    span.start_time_unix_nano, span.end_time_unix_nano = times
+    for key, value in values.items():
+        if value not in ("", [], False):
+            _put(span.attributes.add(), key, value)
+
+
+def _put(attribute: KeyValue, key: str, value: str | bool | list[str]) -> None:
+    attribute.key = key
+    if isinstance(value, bool):
+        attribute.value.bool_value = value
+    elif isinstance(value, list):
+        for each in value:
+            attribute.value.array_value.values.add().string_value = each
+    else:
+        attribute.value.string_value = value
+
+
+def _span_id(trace_id: str, index: int) -> bytes:
+    return hashlib.sha256(f"{trace_id}:{index}".encode()).digest()[:8]

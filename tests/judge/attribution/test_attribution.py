@@ -1,0 +1,125 @@
+"""Which step is blamed, with what probability, and when the judge says that it is unsure."""
+
+import pytest
+from judge.builders import RunBuilder
+
+from mast_trace_judge.attribution import ABSTAIN_BELOW, UNTRAINED, attribute
+from mast_trace_judge.attribution.answer import final_answer, introduced
+from mast_trace_judge.rules import find_modes
+
+
+def _judged(run: RunBuilder):
+    trajectory = run.build()
+    return attribute(trajectory, find_modes(trajectory))
+
+
+def test_the_cause_of_the_first_failed_run_is_blamed():
+    """In a transcript an executor runs the code of the message before it."""
+    run = RunBuilder(outcome="failure", spans=False).asks().says("lead", "Coder, please.")
+    run.says("coder", "```python\nprint(1 / 0)\n```")
+    run.calls("terminal", "terminal", {}, error="ZeroDivisionError: division by zero")
+    run.says("lead", "Hm.").says("coder", "It is 7.")
+    found = _judged(run)
+    assert (found.candidates[0].step, found.candidates[0].agent) == (2, "coder")
+    assert found.rule == "the first failed tool run"
+
+
+def test_the_caller_of_a_failing_tool_is_blamed_for_the_call():
+    """In recorded runs the tool's span is the caller's own step."""
+    run = RunBuilder(outcome="failure").asks().says("lead", "Please look.")
+    run.calls("clerk", "lookup", {"id": "x"}, error="KeyError: 'x'").says("clerk", "It is 7.")
+    assert _judged(run).candidates[0].step == 2
+
+
+def test_the_first_step_with_the_final_answer_is_blamed_otherwise():
+    """Who brought the answer up decides, not who repeats it."""
+    run = RunBuilder("How many moons?", outcome="failure").asks().says("lead", "Reader, please.")
+    run.says("reader", "The page lists 84 moons.").says("lead", "FINAL ANSWER: 84")
+    found = _judged(run)
+    assert found.candidates[0].step == 2
+    assert found.rule == "first step with the final answer"
+
+
+def test_an_exact_finding_outweighs_the_structure():
+    """The first repetition of a call is the decisive step of a run that only repeats itself."""
+    run = RunBuilder(outcome="failure").asks().says("lead", "Clerk, please.")
+    for _ in range(3):
+        run.calls("clerk", "list_bills", {"page": 1}, "bills 12.50 and 7.50")
+    found = _judged(run.says("clerk", "Together 20.00.").says("lead", "FINAL ANSWER: 20.00"))
+    assert found.decisive is not None
+    assert (found.decisive.step, found.decisive.agent) == (3, "clerk")
+    assert found.decisive.rule.startswith("1.3")
+
+
+def test_probabilities_add_up_and_agents_are_their_sums():
+    """One distribution over steps carries everything else."""
+    run = RunBuilder(outcome="failure").asks()
+    for number in range(6):
+        run.says(f"agent{number % 2}", f"Remark {number}.")
+    found = _judged(run)
+    assert sum(found.probabilities.values()) == pytest.approx(1)
+    assert sum(found.agents.values()) == pytest.approx(1)
+    assert len(found.candidates) == 3
+    assert 0 not in found.probabilities  # the user's step
+
+
+def test_a_run_without_a_clue_is_left_undecided():
+    """Nothing speaks for any of many steps: candidates are given, no verdict."""
+    run = RunBuilder(outcome="failure").asks()
+    for number in range(20):
+        run.says(f"agent{number % 4}", "What do you think of it, everybody?")
+    found = _judged(run)
+    assert found.abstained
+    assert found.decisive is None
+    assert found.candidates[0].probability < ABSTAIN_BELOW
+    assert found.profile == UNTRAINED
+
+
+def test_a_success_has_no_decisive_error():
+    """There is nothing to blame anybody for."""
+    found = _judged(RunBuilder(outcome="success").asks().says("a", "FINAL ANSWER: 84"))
+    assert (found.candidates, found.decisive, found.probabilities) == ((), None, {})
+
+
+@pytest.mark.parametrize("run", [RunBuilder(), RunBuilder().asks(), RunBuilder().asks().asks("?")])
+def test_a_run_in_which_nobody_acts_has_no_candidate(run):
+    """Users are never blamed."""
+    found = _judged(run)
+    assert found.abstained
+    assert found.candidates == ()
+
+
+@pytest.mark.parametrize(
+    ("last", "answer"),
+    [
+        ("FINAL ANSWER: Paris", "Paris"),
+        (r"So it is \boxed{42}.", "42"),
+        ("The answer is: **12,345**", "12,345"),
+        ("Together they owe 6,930.75 EUR in six invoices of 2024", "2024"),
+        ("Goodbye", ""),
+    ],
+)
+def test_the_final_answer_is_what_the_last_words_announce(last, answer):
+    """Announced values first, else the last number."""
+    assert final_answer(RunBuilder().says("a", last).says("a", "TERMINATE").build().steps) == answer
+
+
+def test_an_answer_given_to_a_finishing_tool_counts():
+    """Some agents end a run by a call."""
+    run = (
+        RunBuilder().says("a", "Let me end here.").calls("a", "finish", {"answer": "It is 396"}, "")
+    )
+    assert final_answer(run.build().steps) == "396"
+
+
+def test_numbers_are_compared_as_numbers():
+    """Spelling does not matter, and a number inside another one is none."""
+    run = RunBuilder("How many?").says("a", "About 12345 people in room 912345.").build()
+    assert introduced(run, "12,345") == 0
+    assert introduced(run, "345") is None
+
+
+def test_an_answer_that_the_task_holds_was_introduced_by_nobody():
+    """Choosing between given values introduces none."""
+    run = RunBuilder("Is it 12 or 13?").says("a", "12").build()
+    assert introduced(run, "12") is None

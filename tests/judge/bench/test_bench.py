@@ -1,0 +1,180 @@
+"""Scoring against labels, on invented predictions and on a small invented data folder."""
+
+import io
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+from judge.builders import RunBuilder
+from judge.data import labelled_runs
+from rich.console import Console
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.bench import run_bench
+from mast_trace_judge.bench.methods import best_fixed_step, fixed_step, random_step
+from mast_trace_judge.bench.rendering import tables, to_json, write_markdown
+from mast_trace_judge.bench.scoring import Prediction, score
+from mast_trace_judge.datasets.labelled import LabelledRun
+
+
+def _labelled(step: int, agent: str = "b", group: str = "q", marked: frozenset[int] = frozenset()):
+    run = RunBuilder(outcome="failure")
+    for place in range(14):
+        run.says("abcd"[place % 4], f"Remark {place}.")
+    return LabelledRun("made-up", group, run.build(), group, step, agent, marked)
+
+
+def test_strict_and_official_scoring_differ_where_digits_are_contained():
+    """The gold step 1 is in the predicted 12: right for the published script, wrong here."""
+    found = score("judge", "made-up", [_labelled(1)], [[Prediction((12,), "b (thought)")]])
+    assert found.shares["step"].value == 0
+    assert found.shares["official step"].value == 1
+    assert found.shares["agent"].value == 1
+
+
+def test_near_misses_and_the_first_three_count_separately():
+    """One step off, three off, and third in the list."""
+    runs = [_labelled(5), _labelled(5), _labelled(5)]
+    given = [[Prediction((6,), "b")], [Prediction((2,), "b")], [Prediction((9, 8, 5), "b")]]
+    shares = score("judge", "made-up", runs, given).shares
+    assert shares["within 1"].value == pytest.approx(1 / 3)
+    assert shares["within 3"].value == pytest.approx(2 / 3)
+    assert shares["top 3"].value == pytest.approx(1 / 3)
+    assert shares["step"].value == 0
+
+
+def test_a_marked_failure_counts_though_it_is_not_the_root_cause():
+    """Only where a second team marked failures."""
+    runs = [_labelled(5, marked=frozenset({5, 9}))]
+    shares = score("judge", "made-up", runs, [[Prediction((9, 1, 2), "b")]]).shares
+    assert (shares["marked in 1"].value, shares["step"].value) == (1, 0)
+    assert "marked in 1" not in score("x", "y", [_labelled(5)], [[Prediction((9,), "b")]]).shares
+
+
+def test_no_verdict_is_a_miss():
+    """An abstention is never left out of the count."""
+    found = score("judge", "made-up", [_labelled(5)], [[Prediction((), "")]])
+    assert {share.value for share in found.shares.values()} == {0}
+
+
+def test_calibration_error_is_the_weighted_distance_per_bin():
+    """Ten at 0.85 of which nine are right, ten at 0.25 of which none is: (0.05 + 0.25) / 2."""
+    runs = [_labelled(5)] * 20
+    sure = [[Prediction((5 if i else 6,), "b", probability=0.85)] for i in range(10)]
+    unsure = [[Prediction((6,), "b", probability=0.25)] for _ in range(10)]
+    found = score("judge", "made-up", runs, [*sure, *unsure])
+    assert found.calibration_error == pytest.approx(0.15)
+    assert len(found.reliability) == 2
+    assert found.step_errors == {0: 9, 1: 11}
+
+
+def test_random_is_scored_as_an_expectation():
+    """One of fourteen steps, three of fourteen, one of four agents or a bit more."""
+    shares = score("random", "made-up", [_labelled(5)], random_step([_labelled(5)])).shares
+    assert shares["step"].value == pytest.approx(1 / 14)
+    assert shares["top 3"].value == pytest.approx(3 / 14)
+    assert shares["agent"].value == pytest.approx(4 / 14)
+
+
+def test_a_constant_position_is_chosen_on_other_questions():
+    """The runs of the same question do not vote."""
+    runs = [_labelled(3, group="q1"), _labelled(3, group="q1"), _labelled(7, group="q2")]
+    assert [given[0].steps[0] for given in best_fixed_step(runs)] == [7, 7, 3]
+    assert fixed_step(runs, 99)[0][0].steps == (13,)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A data folder with twelve invented failure logs."""
+    folder = tmp_path / "who-and-when" / "algorithm-generated"
+    folder.mkdir(parents=True)
+    for number in range(12):
+        guilty = 1 + number % 3
+        history = [{"name": "Lead_Expert", "role": "user", "content": f"Task {number}"}]
+        history += [
+            {
+                "name": f"Worker{place}_Expert",
+                "role": "assistant",
+                "content": "Sorry, an error." if place == guilty else f"Part {place} is done.",
+            }
+            for place in range(1, 5)
+        ]
+        record = {
+            "question": f"Question {number}?",
+            "question_ID": f"q{number // 2}",
+            "ground_truth": "4",
+            "history": history,
+            "mistake_agent": f"Worker{guilty}_Expert",
+            "mistake_step": str(guilty),
+        }
+        (folder / f"{number}.json").write_text(json.dumps(record), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_benchmark_scores_baselines_and_local_methods(data):
+    """Every method is a row; the trained one learns what the invented labels share."""
+    report = run_bench(data, ["local"], repeats=1)
+    rows = {found.method: found for found in report.scores}
+    assert "random step" in rows
+    assert "cascade, untrained" in rows
+    assert rows["profile, cross-validated"].shares["step"].value > 0.8
+    assert set(report.milliseconds) == {"rules", "attribution"}
+
+
+def test_another_judge_gets_a_row_of_its_own(data):
+    """Whatever predicts a step can be measured beside the local layers."""
+    report = run_bench(data, ["rules"], {"always 2": lambda _: Prediction((2,), "Worker2_Expert")})
+    (row,) = [found for found in report.scores if found.method == "always 2"]
+    assert row.shares["step"].value == pytest.approx(1 / 3)
+
+
+def test_an_unknown_layer_and_an_empty_folder_are_refused(data, tmp_path_factory):
+    """With what can be done about it."""
+    with pytest.raises(ConfigurationError, match="unknown layers"):
+        run_bench(data, ["psychic"])
+    with pytest.raises(ConfigurationError, match="no labelled runs"):
+        run_bench(tmp_path_factory.mktemp("empty"))
+
+
+def test_a_report_is_shown_as_tables_json_and_markdown(data, tmp_path):
+    """The same figures in all three; the plots are well-formed SVG that the text shows."""
+    report = run_bench(data, ["local"], repeats=1)
+    console = Console(width=200, record=True, file=io.StringIO())
+    for table in tables(report):
+        console.print(table)
+    assert "cascade, untrained" in console.export_text()
+    assert json.loads(json.dumps(to_json(report)))["scores"][0]["method"] == "random step"
+    path = write_markdown(report, tmp_path / "report")
+    text = path.read_text(encoding="utf-8")
+    drawn = sorted(file.name for file in path.parent.glob("*.svg"))
+    assert drawn == [
+        "algorithm-generated-reliability.svg",
+        "algorithm-generated-step-errors.svg",
+    ]
+    for name in drawn:
+        assert f"({name})" in text
+        assert ET.parse(path.parent / name).getroot().tag.endswith("svg")
+
+
+@pytest.mark.slow
+def test_the_judge_reaches_what_is_promised_of_it():
+    """Cross-validated, grouped by question; the targets are those of the documentation."""
+    report = run_bench(labelled_runs(), repeats=5)
+    rows = {(found.subset, found.method): found for found in report.scores}
+    captain = rows["algorithm-generated", "profile, cross-validated"].shares
+    magentic = rows["hand-crafted", "profile, cross-validated"].shares
+    assert captain["agent"].value >= 0.58
+    assert captain["step"].value >= 0.37
+    assert captain["top 3"].value >= 0.68
+    assert magentic["agent"].value >= 0.60
+    assert magentic["step"].value >= 0.20
+    joined = "profile + qwen3-8b + llama-3.1-8b"
+    assert rows["algorithm-generated", joined].shares["step"].value >= 0.43
+    assert rows["hand-crafted", joined].shares["step"].value >= 0.27
+    kappas = {found.subject: found.kappa for found in report.modes if "rules" in found.raters}
+    assert kappas["2.1"] >= 0.7
+    assert kappas["1.3"] >= 0.35
+    for (subset, method), found in rows.items():
+        if method == "cascade, untrained" and subset != "agentrx":
+            random = rows[subset, "random step"].shares["step"].value
+            assert found.shares["step"].value > 2 * random

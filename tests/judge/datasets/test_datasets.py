@@ -1,0 +1,121 @@
+"""Readers of labelled runs, with the traps in their labels."""
+
+import itertools
+import json
+
+import pytest
+from judge.data import labelled_runs
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.trajectory import StepKind
+from mast_trace_judge.agreement import step_agreement
+from mast_trace_judge.datasets.agentrx import read_agentrx
+from mast_trace_judge.datasets.labelled import DATA_VARIABLE, data_folder
+from mast_trace_judge.datasets.mast import read_mast_v0, read_mathchat
+from mast_trace_judge.datasets.who_and_when import from_history, read_who_and_when, same_agent
+
+
+def test_names_lose_what_magentic_one_appends():
+    """The same agent thinks, instructs and ends; letter case varies."""
+    assert same_agent("Orchestrator (-> WebSurfer)", "orchestrator")
+    assert same_agent("Orchestrator (thought)", "Orchestrator (termination condition)")
+    assert same_agent("Websurfer", "WebSurfer")
+    assert not same_agent("WebSurfer", "FileSurfer")
+
+
+def test_a_history_becomes_numbered_steps():
+    """Names before roles, recipients out of brackets, executors as tools with their failures."""
+    history = [
+        {"role": "human", "content": "What is 1/0?"},
+        {"role": "Orchestrator (-> Coder)", "content": "Compute it."},
+        {"role": "user", "name": "Coder", "content": "print(1/0)"},
+        {"role": "ComputerTerminal", "content": "exitcode: 1 (execution failed)"},
+        {"role": "assistant", "name": "Coder", "content": None},
+    ]
+    run = from_history(history, trace_id="x", task="What is 1/0?")
+    assert [step.agent for step in run.steps] == [
+        "human",
+        "Orchestrator",
+        "Coder",
+        "ComputerTerminal",
+        "Coder",
+    ]
+    assert run.steps[0].role == "user"
+    assert run.steps[1].recipients == ("Coder",)
+    assert run.steps[3].kind is StepKind.TOOL
+    assert run.steps[3].error is not None
+    assert (run.steps[4].text, run.outcome) == ("", "failure")
+
+
+def test_a_missing_data_folder_is_named(monkeypatch, tmp_path):
+    """The text says which folder was looked for and which variable to set."""
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(ConfigurationError, match=DATA_VARIABLE):
+        data_folder()
+    assert data_folder(tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize(
+    "folder", ["who-and-when/hand-crafted", "Who&When/Hand-Crafted", "Hand-Crafted"]
+)
+def test_the_published_folder_is_read_as_it_is(folder, tmp_path):
+    """Names differ between the published data and copies of it."""
+    record = {"history": [], "mistake_agent": "a", "mistake_step": "3", "question_ID": "q"}
+    path = tmp_path / folder / "7.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(record), encoding="utf-8")
+    (run,) = read_who_and_when(tmp_path, "hand-crafted")
+    assert (run.name, run.step, run.agent, run.group) == ("7", 3, "a", "q")
+    assert read_who_and_when(tmp_path, "algorithm-generated") == []
+
+
+def test_who_and_when_counts_steps_from_the_first_entry():
+    """Every labelled step exists, and nearly always the labelled agent speaks there."""
+    data = labelled_runs()
+    for subset, count, silent in (("algorithm-generated", 70, 2), ("hand-crafted", 37, 2)):
+        runs = read_who_and_when(data, subset)
+        assert len(runs) == count
+        speakers = [run.trajectory.steps[run.step].agent for run in runs]
+        pairs = zip(speakers, (run.agent for run in runs), strict=True)
+        assert sum(not same_agent(*pair) for pair in pairs) <= silent
+
+
+def test_agentrx_labels_are_shifted_to_the_same_count():
+    """As published: on these runs two teams agree on the agent in about two thirds."""
+    data = labelled_runs()
+    second = read_agentrx(data)
+    first = {run.name: run for run in read_who_and_when(data, "hand-crafted")}
+    assert len(second) == 28
+    found = step_agreement(
+        [(first[run.name].step, first[run.name].agent) for run in second],
+        [(run.step, run.agent) for run in second],
+    )
+    assert 0.3 < found.exact < 0.5
+    assert 0.55 < found.agent < 0.75
+    assert all(run.step in run.marked for run in second)
+
+
+def test_masts_first_traces_have_steps_modes_and_raters():
+    """Three frameworks' formats; handlers that logged a line twice are undone."""
+    runs = read_mast_v0(labelled_runs())
+    assert {run.subset for run in runs} == {"AG2", "HyperAgent", "MetaGPT"}
+    assert len(runs) == 54
+    for run in runs:
+        assert len(run.trajectory.steps) > 2
+        assert len(run.trajectory.agents) > 1
+        assert len(run.modes) in {12, 13}
+        assert set(run.raters) == {"o1, few examples", "Claude 3.7"}
+    logs = [run.trajectory.steps for run in runs if run.subset == "HyperAgent"]
+    assert all(
+        (a.agent, a.text) != (b.agent, b.text) or not a.text
+        for steps in logs
+        for a, b in itertools.pairwise(steps)
+    )
+
+
+def test_mathchat_says_which_answers_were_right():
+    """398 conversations, about one in seven wrong; the reader keeps the outcome off the run."""
+    runs = read_mathchat(labelled_runs())
+    assert len(runs) == 398
+    assert 0.1 < sum(not run.success for run in runs) / len(runs) < 0.2
+    assert {run.trajectory.outcome for run in runs} == {""}

@@ -1,0 +1,9 @@
+"""No test here may reach a model that the developer has set up."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_model_of_the_developer(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MAST_TRACE_JUDGE_MODEL"):
+        monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,221 @@
+"""A scripted model that reads runs: it answers each question of the judge, well or badly."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from judge.builders import RunBuilder
+from scripted_llm import Reply, ScriptedLLM, messages_of
+
+from mast_trace_collector.storage.runs import RunSummary
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.judge import Judge
+from mast_trace_judge.ledger import MemoryLedger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.verdict import Verdict
+
+Answer = dict[str, Any] | str | Reply
+
+_STAGES = (
+    ("counterfactual", re.compile(r"Suppose that only step (\d+) had been done right")),
+    ("map", re.compile(r"The failure modes of the MAST taxonomy:")),
+    ("segment", re.compile(r"This record is part (\d+) of")),
+    ("read", re.compile(r"Read the whole record from its beginning")),
+)
+
+WRONG_STEP = 3
+RUN_TEXTS = {
+    WRONG_STEP: "A double room in Lisbon costs 181 EUR a night.",
+    4: "Flights 396 EUR, hotel 3 x 181 = 543 EUR, together 939 EUR.",
+}
+
+
+def trip(*, outcome: str = "", **attributes: Any) -> Trajectory:
+    """A run in which the researcher turns 118 EUR into 181, and nobody notices."""
+    run = RunBuilder("What does the trip cost?", outcome=outcome, **attributes)
+    run.asks(to="researcher")
+    run.says("planner", "Find the prices, please.", to="researcher")
+    run.calls("researcher", "hotel_price", {"city": "Lisbon"}, "a double room: 118 EUR a night")
+    run.says("researcher", RUN_TEXTS[WRONG_STEP], to="planner")
+    run.says("planner", RUN_TEXTS[4], to="auditor")
+    run.says("auditor", "I agree: the trip costs 939 EUR.", to="user")
+    return run.build()
+
+
+def point(step: int, *quotes: str, severity: str = "major", **more: Any) -> dict[str, Any]:
+    """A failure point as a model notes it."""
+    return {
+        "step": step,
+        "what": "the price is not the one that the tool returned",
+        "caused_by": None,
+        "repaired_at": None,
+        "severity": severity,
+        "quotes": list(quotes),
+        **more,
+    }
+
+
+def mode(code: str, steps: list[int], *quotes: str, probability: float = 0.9) -> dict[str, Any]:
+    """A failure mode as a model maps it."""
+    return {
+        "code": code,
+        "probability": probability,
+        "steps": steps,
+        "reason": "the price differs from the tool's",
+        "quotes": list(quotes),
+    }
+
+
+def reading(*points: dict[str, Any], outcome: str = "failure", p: float = 0.9) -> dict[str, Any]:
+    """A reading of the whole run."""
+    return {
+        "outcome": outcome,
+        "failure_probability": p,
+        "reason": "the total rests on a wrong price",
+        "points": list(points),
+    }
+
+
+def what_if(flip: float = 0.9, **more: Any) -> dict[str, Any]:
+    """An answer to what the correction of a step would have changed."""
+    return {
+        "minimal_fix": "say 118 EUR, as the tool returned",
+        "uses_only_earlier_information": True,
+        "flip_probability": flip,
+        "earlier_cause": None,
+        "reason": "the sum would have been right",
+        **more,
+    }
+
+
+GOOD: dict[str, Answer | Callable[[str], Answer]] = {
+    "read": reading(point(WRONG_STEP, "181 EUR a night", severity="decisive")),
+    "counterfactual": lambda step: what_if(0.9 if int(step) == WRONG_STEP else 0.1),
+    "map": {"modes": [mode("2.6", [WRONG_STEP], "costs 181 EUR a night")]},
+    "segment": {"summary": "prices were looked up", "points": []},
+}
+
+
+@dataclass
+class JudgeScript:
+    """Answers by the question that is asked.
+
+    Attributes:
+        answers: by stage; a function gets what the question's pattern caught.
+        first: answers that are given before all others, whatever is asked.
+        asked: the stages, in order of arrival.
+    """
+
+    answers: dict[str, Answer | Callable[[str], Answer]] = field(default_factory=lambda: dict(GOOD))
+    first: list[Answer] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, request: dict[str, Any]) -> Reply | str:
+        question = next(m["content"] for m in messages_of(request) if m["role"] == "user")
+        stage, caught = stage_of(question)
+        with self._lock:
+            self.asked.append(stage)
+            if self.first:
+                return _reply(self.first.pop(0))
+        answer = self.answers[stage]
+        return _reply(answer(caught) if callable(answer) else answer)
+
+
+def stage_of(question: str) -> tuple[str, str]:
+    """Return which question it is, and what it asks about."""
+    for stage, pattern in _STAGES:
+        found = pattern.search(question)
+        if found:
+            return stage, found[1] if found.groups() else ""
+    raise AssertionError(f"no known question: {question[-300:]}")
+
+
+def with_answers(**answers: Answer | Callable[[str], Answer]) -> JudgeScript:
+    """A model that answers well but for these questions."""
+    return JudgeScript({**GOOD, **answers})
+
+
+def config_for(server: ScriptedLLM, **settings: Any) -> JudgeConfig:
+    """Settings that ask this server; everything else as shipped, but quicker to give up."""
+    defaults = {
+        "judge_base_url": server.url,
+        "judge_api_key": "scripted",
+        "judge_model": "scripted",
+        "judge_attempts": 3,
+        "judge_timeout_seconds": 5.0,
+    }
+    return JudgeConfig(**{**defaults, **settings})
+
+
+def run_of(trajectory: Trajectory, trace_id: str = "") -> RunSummary:
+    """What the store knows of a run."""
+    now = datetime.now(timezone.utc)
+    return RunSummary(
+        project="shop",
+        trace_id=trace_id or trajectory.trace_id,
+        fingerprint="f1",
+        name="trip",
+        service="travel",
+        framework="ag2",
+        conversation_id="",
+        start=now,
+        end=now,
+        last_seen=now,
+        has_root=True,
+        spans=len(trajectory.steps),
+        errors=0,
+        input_tokens=0,
+        output_tokens=0,
+        agents=trajectory.agents,
+        models=(),
+        outcome=trajectory.outcome,
+        outcome_reason="",
+        termination_reason="",
+    )
+
+
+@dataclass
+class Judged:
+    """What came of judging a run.
+
+    Attributes:
+        ledger: the calls.
+        requests: every request that the server got.
+    """
+
+    verdict: Verdict
+    ledger: MemoryLedger
+    requests: list[dict[str, Any]]
+
+
+async def judged(
+    script: Callable[[dict[str, Any]], Reply | str],
+    trajectory: Trajectory | None = None,
+    *,
+    ledger: MemoryLedger | None = None,
+    **settings: Any,
+) -> Judged:
+    """Judge a run with a scripted model behind a real HTTP server."""
+    trajectory = trajectory or trip()
+    ledger = ledger or MemoryLedger()
+    with ScriptedLLM(script) as server:
+        judge = Judge(config_for(server, **settings), ledger=ledger)
+        try:
+            verdict = await judge.judge(run_of(trajectory), trajectory)
+        finally:
+            await judge.aclose()
+        return Judged(verdict, ledger, list(server.requests))
+
+
+def _reply(answer: Answer) -> Reply | str:
+    return json.dumps(answer) if isinstance(answer, dict) else answer

@@ -1,0 +1,315 @@
+"""Servers that are busy, broken, slow, or speak another dialect of the API."""
+
+import asyncio
+import json
+import threading
+import time
+from email.utils import formatdate
+
+import pytest
+from judge.builders import RunBuilder
+from judge.llm.scripted_judge import GOOD, JudgeScript, config_for, judged, run_of, trip
+from scripted_llm import Reply, ScriptedLLM
+
+from mast_trace.exceptions import EndpointUnavailable
+from mast_trace_judge.judge import Judge
+from mast_trace_judge.ledger import MemoryLedger
+from mast_trace_judge.llm.endpoint import Dialect, Endpoint
+from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient, retry_after
+
+BUSY = Reply(status=429, text="slow down", headers={"Retry-After": "0"})
+
+
+class Dialects:
+    """A server that knows only some of the API, in front of a script.
+
+    Attributes:
+        refused: how many requests it refused.
+    """
+
+    def __init__(self, script, *, formats=("json_schema", "json_object"), unknown=(), status=400):
+        self.script = script
+        self.formats = formats
+        self.unknown = unknown
+        self.status = status
+        self.refused = 0
+
+    def __call__(self, request):
+        for name in self.unknown:
+            if name in request:
+                return self._refuse(f"Unsupported parameter: '{name}' is not supported")
+        wished = request.get("response_format", {}).get("type")
+        if wished and wished not in self.formats:
+            return self._refuse(f"response_format {wished} is not available for this model")
+        return self.script(request)
+
+    def _refuse(self, why):
+        self.refused += 1
+        return Reply(status=self.status, text=why)
+
+
+@pytest.mark.parametrize("reply", [BUSY, Reply(status=500), Reply(status=503), Reply(body="{cut")])
+async def test_passing_failures_are_retried(reply):
+    """429, 5xx and answers that are not the API's cost time, not the verdict."""
+    script = JudgeScript(first=[reply, reply])
+    result = await judged(script)
+    assert (result.verdict.method, result.verdict.status_reason) == ("fused", "")
+    assert sum(call.retries for call in result.ledger.calls) == 2
+    assert len(result.ledger.calls) == len(result.requests) - 2
+
+
+async def test_gateway_errors_in_a_good_status_are_retried():
+    """An answer of status 200 that holds an error and no choices is no answer."""
+    script = JudgeScript(first=[Reply(body=json.dumps({"error": {"message": "upstream"}}))])
+    assert (await judged(script)).verdict.method == "fused"
+
+
+async def test_a_stalled_answer_is_given_up_and_asked_again():
+    """A server that does not answer within the time-out does not hold the run up for ever."""
+    script = JudgeScript(first=[Reply(text="too late", delay=3.0)])
+    result = await judged(script, judge_timeout_seconds=0.5)
+    assert result.verdict.method == "fused"
+    assert result.ledger.calls[0].retries == 1
+
+
+async def test_a_server_that_always_stalls_leaves_the_local_verdict():
+    """After the last attempt the local layers' verdict stands, and says why."""
+    script = JudgeScript({**GOOD, "read": Reply(text="too late", delay=1.5)})
+    verdict = (
+        await judged(script, trip(outcome="failure"), judge_timeout_seconds=0.2, judge_attempts=2)
+    ).verdict
+    assert (verdict.status, verdict.method, verdict.outcome) == ("ok", "local", "failure")
+    assert "no answer within 0.2 s" in verdict.status_reason
+
+
+async def test_a_run_has_a_time_of_its_own():
+    """The whole conversation about a run ends at its time-out, however long each answer may take."""
+    script = JudgeScript({**GOOD, "read": Reply(text="too late", delay=2.0)})
+    verdict = (await judged(script, judge_run_timeout_seconds=0.3)).verdict
+    assert verdict.status == "unscored"
+    assert "longer than 0.3 s" in verdict.status_reason
+
+
+async def test_a_server_that_asks_for_too_long_a_wait_is_away():
+    """Retry-After of an hour is not waited for."""
+    hour = Reply(status=429, headers={"Retry-After": "3600"})
+    script = JudgeScript({**GOOD, "read": hour})
+    verdict = (await judged(script)).verdict
+    assert script.asked == ["read"]
+    assert "HTTP 429" in verdict.status_reason
+
+
+@pytest.mark.parametrize(
+    ("formats", "status", "expected"),
+    [
+        (("json_schema", "json_object"), 400, "json_schema"),
+        (("json_object",), 400, "json_object"),
+        (("json_object",), 422, "json_object"),
+        ((), 400, "text"),
+        ((), 404, "text"),
+    ],
+)
+async def test_falls_back_to_the_format_that_the_server_takes(formats, status, expected):
+    """json_schema, else json_object, else text: found out by the first question, once."""
+    server = Dialects(JudgeScript(), formats=formats, status=status)
+    result = await judged(server)
+    assert (result.verdict.method, result.verdict.status_reason) == ("fused", "")
+    assert server.refused == ("json_schema", "json_object", "text").index(expected)
+    answered = result.requests[server.refused :]
+    used = {request.get("response_format", {"type": "text"})["type"] for request in answered}
+    assert used == {expected}
+    if expected != "json_schema":
+        assert "JSON schema" in answered[0]["messages"][-1]["content"]
+
+
+async def test_leaves_out_parameters_that_the_model_does_not_take():
+    """A temperature or a name of the output limit that the model refuses is not sent again."""
+    server = Dialects(JudgeScript(), unknown=("temperature", "max_completion_tokens"))
+    result = await judged(server)
+    assert result.verdict.method == "fused"
+    assert server.refused == 2
+    sent = result.requests[-1]
+    assert "temperature" not in sent
+    assert sent["max_tokens"] == 8192
+    assert sent["response_format"]["type"] == "json_schema"
+
+
+def test_every_dialect_is_tried_before_giving_up():
+    """The fall-backs end, and each leaves out one thing."""
+    dialect, seen = Dialect(), []
+    while dialect is not None:
+        seen.append(dialect)
+        dialect = dialect.without("no")
+    assert [d.response_format for d in seen] == ["json_schema", "json_object", "text"]
+
+
+async def test_a_refused_request_is_not_repeated_for_ever():
+    """What the server refuses in every dialect leaves the local verdict with its words."""
+    script = JudgeScript({**GOOD, "read": Reply(status=400, text="this text breaks our policy")})
+    verdict = (await judged(script, trip(outcome="failure"))).verdict
+    assert len(script.asked) == 3
+    assert "breaks our policy" in verdict.status_reason
+    assert verdict.outcome == "failure"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_an_endpoint_that_cannot_work_is_not_asked_for_every_run(status):
+    """A wrong key or an unknown model is found out by the first run; the next ones go on at once."""
+    script = JudgeScript(dict.fromkeys(GOOD, Reply(status=status, text="no such model or key")))
+    ledger = MemoryLedger()
+    with ScriptedLLM(script) as server:
+        judge = Judge(config_for(server), ledger=ledger)
+        for number in range(5):
+            run = trip(outcome="failure")
+            verdict = await judge.judge(run_of(run, f"{number:032x}"), run)
+            assert "no such model or key" in verdict.status_reason
+            assert verdict.outcome == "failure"
+        await judge.aclose()
+    assert len(script.asked) <= 3
+    assert len(ledger.calls) == 1
+
+
+def test_a_dead_endpoint_is_asked_more_and_more_seldom(monkeypatch):
+    """Each row of failures makes the next pause longer; a success ends that."""
+    now = 1000.0
+    monkeypatch.setattr("mast_trace_judge.llm.endpoint.time.monotonic", lambda: now)
+    endpoint = Endpoint(None, "m", limit=AdaptiveLimit(1))
+    pauses = []
+    for _ in range(7):
+        endpoint._away("gone")
+        endpoint._away("gone")
+        with pytest.raises(EndpointUnavailable, match="gone"):
+            endpoint.check()
+        pauses.append(endpoint._away_until - now)
+        now = endpoint._away_until
+        endpoint.check()
+    assert pauses == [30, 60, 120, 240, 480, 600, 600]
+
+
+async def test_a_used_up_quota_is_no_overload():
+    """An account without money is not asked again and again."""
+    body = json.dumps({"error": {"message": "no money left", "code": "insufficient_quota"}})
+    script = JudgeScript({**GOOD, "read": Reply(status=429, body=body)})
+    verdict = (await judged(script)).verdict
+    assert script.asked == ["read"]
+    assert "no money left" in verdict.status_reason
+
+
+async def test_a_prompt_that_is_too_long_is_shortened():
+    """A context window smaller than configured is found out, and the run is read in parts."""
+    script = JudgeScript()
+
+    def small(request):
+        if len(request["messages"][1]["content"]) > 9000:
+            return Reply(status=400, text="maximum context length is 2000 tokens")
+        return script(request)
+
+    run = RunBuilder("Count.", outcome="failure")
+    for number in range(60):
+        run.says("counter", f"{number} " + "and so on, and so forth, " * 12, to="boss")
+    result = await judged(small, run.build())
+    assert "segment" in script.asked
+    assert result.verdict.method == "fused"
+
+
+async def test_servers_that_report_no_usage_cost_tokens_all_the_same():
+    """Budgets hold without usage figures: the tokens are estimated."""
+    body = json.dumps(
+        {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": json.dumps(GOOD["read"])},
+                }
+            ],
+        }
+    )
+    result = await judged(JudgeScript({**GOOD, "read": Reply(body=body)}))
+    assert result.ledger.calls[0].input_tokens > 100
+    assert result.ledger.calls[0].output_tokens > 10
+
+
+async def test_calls_stay_within_the_limit_and_halve_under_overload():
+    """Many runs at a time: never more calls than allowed, fewer after a 429, all verdicts there."""
+    script, lock, now, most = JudgeScript(), threading.Lock(), 0, 0
+    refused = iter([True, False, True] + [False] * 1000)
+
+    def counting(request):
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.01)
+        with lock:
+            now -= 1
+        return BUSY if next(refused) else script(request)
+
+    with ScriptedLLM(counting) as server:
+        judge = Judge(config_for(server, judge_concurrency=3), ledger=MemoryLedger())
+        runs = [(run_of(trip(), f"{number:032x}"), trip()) for number in range(12)]
+        verdicts = await asyncio.gather(*(judge.judge(*run) for run in runs))
+        await judge.aclose()
+    assert most <= 3
+    assert {verdict.method for verdict in verdicts} == {"fused"}
+
+
+def test_the_limit_falls_by_half_and_rises_by_little():
+    """AIMD: overload halves the calls at a time, each success adds less than one."""
+
+    async def run():
+        limit = AdaptiveLimit(8)
+        limit.overloaded(60.0)
+        limit.overloaded(60.0)
+        assert limit.limit == 4.0
+        limit.succeeded()
+        assert limit.limit == 4.25
+        for _ in range(100):
+            limit.succeeded()
+        assert limit.limit == 8.0
+
+    asyncio.run(run())
+
+
+async def test_a_waiting_call_that_is_cancelled_takes_no_place():
+    """Cancelled waiters do not use the limit up."""
+    limit = AdaptiveLimit(1)
+    async with limit.slot():
+        waiting = asyncio.create_task(limit.slot().__aenter__())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    async with limit.slot():
+        pass
+
+
+async def test_pauses_grow_and_keep_to_what_the_server_says():
+    """Each pause is longer than the one before; Retry-After is kept to."""
+    retry = Retry(first_pause=1.0)
+    pauses = [retry._pause(attempt, Transient("busy")) for attempt in range(4)]
+    assert all(0.5 * 2**n <= pause <= 2**n for n, pause in enumerate(pauses))
+    assert 7.0 <= retry._pause(0, Transient("busy", retry_after=7.0)) <= 7.2
+
+
+@pytest.mark.parametrize(
+    ("headers", "low", "high"),
+    [
+        ({"retry-after": "3"}, 3, 3),
+        ({"retry-after-ms": "250"}, 0.25, 0.25),
+        ({"retry-after": formatdate(time.time() + 7200, usegmt=True)}, 3600, 7201),
+        ({"retry-after": "-5"}, 0, 0),
+    ],
+)
+def test_reads_every_spelling_of_retry_after(headers, low, high):
+    """Seconds, milliseconds and dates."""
+    assert low <= retry_after(headers) <= high
+
+
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "soon"}])
+def test_no_or_strange_retry_after_is_none(headers):
+    """What cannot be read is not waited for."""
+    assert retry_after(headers) is None

@@ -1,0 +1,227 @@
+"""What a model that answers well adds to a verdict, and when it is asked at all."""
+
+import pytest
+from judge.llm.scripted_judge import (
+    GOOD,
+    JudgeScript,
+    judged,
+    mode,
+    point,
+    reading,
+    run_of,
+    trip,
+    what_if,
+    with_answers,
+)
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.attribution.profile import Profile
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.judge import Judge
+from mast_trace_judge.verdict import Evidence
+
+
+async def test_reads_then_tries_then_maps():
+    """One reading, the likeliest steps each tried once, one mapping; the verdict holds all three."""
+    script = JudgeScript()
+    result = await judged(script)
+    verdict = result.verdict
+    assert script.asked[0] == "read"
+    assert script.asked[-1] == "map"
+    assert 1 <= script.asked.count("counterfactual") <= 4
+    assert (verdict.status, verdict.method, verdict.outcome) == ("ok", "fused", "failure")
+    assert verdict.failure_probability == pytest.approx(0.9)
+    assert verdict.calls == len(result.requests) == len(result.ledger.calls)
+    assert verdict.model == "scripted"
+    decisive = verdict.decisive
+    assert (decisive.step, decisive.agent, decisive.span_id) == (3, "researcher", "s3")
+    assert decisive.minimal_fix == "say 118 EUR, as the tool returned"
+    (found,) = [mode for mode in verdict.modes if mode.code == "2.6"]
+    assert (found.evidence, found.steps, found.span_ids) == (Evidence.MODEL, (3,), ("s3",))
+    assert found.quotes == ("costs 181 EUR a night",)
+
+
+async def test_questions_share_their_beginning():
+    """All questions of a run have the record in front, word for word, so that caches of it hold."""
+    result = await judged(JudgeScript())
+    prompts = [request["messages"][1]["content"] for request in result.requests]
+    records = {prompt[: prompt.rindex("<<end record")] for prompt in prompts}
+    assert len(records) == 1
+    assert len({request["messages"][0]["content"] for request in result.requests}) == 1
+
+
+async def test_the_taxonomy_is_not_shown_before_the_reading():
+    """The first reading is not led by the names of failure modes; only the mapping knows them."""
+    result = await judged(JudgeScript())
+    shown = ["Premature termination" in str(request) for request in result.requests]
+    assert shown == [False] * (len(shown) - 1) + [True]
+
+
+async def test_the_agent_follows_from_the_step():
+    """The decisive agent is the speaker of the decisive step, whatever a model's text says."""
+    script = with_answers(
+        counterfactual=lambda step: what_if(0.95 if step == "4" else 0.0),
+        read=reading(point(4, "543 EUR", severity="decisive", what="it was the auditor's fault")),
+    )
+    verdict = (await judged(script, trip(outcome="failure"))).verdict
+    steps = trip().steps
+    for candidate in verdict.candidates:
+        assert candidate.agent == steps[candidate.step].agent
+
+
+async def test_a_recorded_outcome_stands():
+    """What the program itself recorded of its outcome counts more than a model's reading."""
+    claims_failure = with_answers(read=reading(point(3, "181 EUR"), outcome="failure", p=0.99))
+    verdict = (await judged(claims_failure, trip(outcome="success"))).verdict
+    assert (verdict.outcome, verdict.failure_probability) == ("success", 0.0)
+    assert (verdict.decisive, verdict.candidates, verdict.abstained) == (None, (), False)
+    claims_success = with_answers(read=reading(outcome="success", p=0.01))
+    verdict = (await judged(claims_success, trip(outcome="failure"))).verdict
+    assert (verdict.outcome, verdict.failure_probability) == ("failure", 1.0)
+
+
+async def test_a_run_in_which_nothing_went_wrong_takes_one_call():
+    """No failure point: nothing is tried and nothing mapped."""
+    script = with_answers(read=reading(outcome="success", p=0.05))
+    verdict = (await judged(script)).verdict
+    assert script.asked == ["read"]
+    assert (verdict.outcome, verdict.decisive) == ("success", None)
+
+
+async def test_an_outcome_at_odds_with_its_probability_is_none():
+    """A model that says success and a failure probability of 0.9 has not judged."""
+    script = with_answers(read=reading(outcome="success", p=0.9))
+    verdict = (await judged(script)).verdict
+    assert verdict.outcome == "unknown"
+    assert "failure probability" in verdict.status_reason
+
+
+async def test_late_and_secondary_steps_are_doubted():
+    """A fix that needs later knowledge, or whose step only follows from another, counts for less."""
+    answers = {
+        "3": what_if(0.9),
+        "4": what_if(0.9, uses_only_earlier_information=False, earlier_cause=3),
+    }
+    script = with_answers(
+        read=reading(point(3, "181 EUR"), point(4, "543 EUR")),
+        counterfactual=lambda step: answers.get(step, what_if(0.0)),
+    )
+    verdict = (await judged(script, trip(outcome="failure"))).verdict
+    assert verdict.decisive.step == 3
+
+
+async def test_without_a_model_nothing_is_asked():
+    """No model, no endpoint, no key: the local layers judge, and say so."""
+    judge = Judge(JudgeConfig())
+    assert not judge.uses_model
+    verdict = await judge.judge(run_of(trip(outcome="failure")), trip(outcome="failure"))
+    assert (verdict.status, verdict.method, verdict.calls) == ("ok", "local", 0)
+    assert verdict.status_reason == ""
+    assert verdict.decisive is not None
+
+
+@pytest.mark.parametrize(
+    ("environment", "asks"),
+    [
+        ({}, False),
+        ({"OPENAI_API_KEY": "k"}, False),
+        ({"MAST_TRACE_JUDGE_MODEL": "m"}, False),
+        ({"OPENAI_API_KEY": "k", "MAST_TRACE_JUDGE_MODEL": "m"}, True),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "MAST_TRACE_JUDGE_MODEL": "m"}, True),
+    ],
+)
+def test_the_environment_decides_whether_a_model_is_asked(monkeypatch, environment, asks):
+    """A model is asked when it is named and a key or an address is there."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert JudgeConfig().uses_model is asks
+
+
+def test_says_where_the_endpoint_comes_from(monkeypatch):
+    """A setting taken from the OpenAI clients' environment names that variable."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    origins = {setting.name: setting.origin for setting in JudgeConfig().effective()}
+    assert origins["judge_base_url"] == "OPENAI_BASE_URL"
+    assert origins["judge_api_key"] == "default"
+
+
+def test_the_key_is_not_shown():
+    """A printed configuration holds no key."""
+    config = JudgeConfig(judge_api_key="sk-secret")
+    assert "sk-secret" not in f"{config!r} {config.effective()}"
+
+
+async def test_a_sample_keeps_runs_that_failed():
+    """With a sampling rate of zero the model still reads what failed."""
+    script = JudgeScript()
+    failed = await judged(script, trip(outcome="failure"), judge_sample_rate=0.0)
+    assert failed.verdict.method == "fused"
+    script = JudgeScript()
+    succeeded = await judged(script, trip(outcome="success"), judge_sample_rate=0.0)
+    assert (succeeded.verdict.method, script.asked) == ("local", [])
+
+
+def test_the_sample_follows_from_the_run():
+    """About the wished share of runs is read, and the same ones by every judge."""
+    config = JudgeConfig(
+        judge_model="m", judge_base_url="http://127.0.0.1:9/v1", judge_sample_rate=0.3
+    )
+    judges = [Judge(config), Judge(config)]
+    runs = [run_of(trip(), f"{number:032x}") for number in range(500)]
+    local = judges[0].apply_rules(trip(outcome="success"))
+    drawn = [[judge.wants_model(run, local) for run in runs] for judge in judges]
+    assert drawn[0] == drawn[1]
+    assert 0.2 < sum(drawn[0]) / 500 < 0.4
+
+
+async def test_the_version_says_what_a_verdict_depends_on():
+    """Another model or another way of asking is another version; a key, a price or a cap is not."""
+    base = {"judge_model": "m", "judge_base_url": "http://127.0.0.1:9/v1"}
+    version = Judge(JudgeConfig(**base)).version
+    assert Judge(JudgeConfig(**base)).version == version
+    same = {
+        "judge_api_key": "k",
+        "judge_concurrency": 1,
+        "judge_prices": {"m": {"input": 1, "output": 1}},
+    }
+    assert Judge(JudgeConfig(**base, **same)).version == version
+    for change in ({"judge_model": "n"}, {"judge_clip_characters": 200}, {"judge_candidates": 1}):
+        assert Judge(JudgeConfig(**{**base, **change})).version != version
+    assert Judge(JudgeConfig()).version != version
+
+
+async def test_only_the_likeliest_steps_are_tried():
+    """However many points there are, at most the wished number of steps is tried."""
+    points = [point(step, severity="minor") for step in (1, 3, 4, 5)]
+    script = with_answers(read=reading(*points))
+    await judged(script, trip(outcome="failure"), judge_candidates=2)
+    assert script.asked.count("counterfactual") == 2
+    script = with_answers(read=reading(*points))
+    await judged(script, trip(outcome="failure"), judge_candidates=0)
+    assert script.asked.count("counterfactual") == 0
+
+
+async def test_modes_of_both_layers_are_merged():
+    """What a rule saw in the text and the model confirmed is more certain than either alone."""
+    script = with_answers(map={"modes": [mode("2.6", [3], "181 EUR a night", probability=0.6)]})
+    verdict = (await judged(script)).verdict
+    (confirmed,) = [mode for mode in verdict.modes if mode.code == "2.6"]
+    assert confirmed.probability > 0.6
+    assert len({mode.code for mode in verdict.modes}) == len(verdict.modes)
+    assert GOOD["map"] == {"modes": [mode("2.6", [3], "costs 181 EUR a night")]}
+
+
+def test_own_profiles_are_part_of_the_judge(tmp_path):
+    """A profile in the user's folder changes the version and speaks before the shipped ones."""
+    weights = {"first_actor": 5.0}
+    profile = Profile(name="ours", weights=weights, frameworks=("ours",), trained_on="ours")
+    (tmp_path / "ours.json").write_text(profile.to_json(), encoding="utf-8")
+    judge = Judge(JudgeConfig(judge_profiles_dir=tmp_path))
+    assert judge.version != Judge(JudgeConfig()).version
+    run = trip(outcome="failure", framework="ours")
+    assert judge.apply_rules(run).attribution.profile == "ours"
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="profile"):
+        Judge(JudgeConfig(judge_profiles_dir=tmp_path))
+    with pytest.raises(ConfigurationError, match="no folder"):
+        Judge(JudgeConfig(judge_profiles_dir=tmp_path / "absent"))

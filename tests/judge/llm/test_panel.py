@@ -1,0 +1,112 @@
+"""Several models that vote."""
+
+import pytest
+from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, reading, trip
+from scripted_llm import Reply
+
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_judge.agreement import ALL_MODES
+from mast_trace_judge.ledger import StoreLedger
+from mast_trace_judge.llm.findings import Flip, ModelReading
+from mast_trace_judge.llm.panel import vote
+from mast_trace_judge.llm.panel_votes import panel_agreement, panel_votes
+from mast_trace_judge.verdict import Evidence, ModeFinding
+
+
+class Panel:
+    """Each model has its own script."""
+
+    def __init__(self, **scripts):
+        self.scripts = scripts
+
+    def __call__(self, request):
+        return self.scripts[request["model"]](request)
+
+
+def says(outcome, p, **more):
+    return ModelReading(outcome=outcome, failure_probability=p, reason=f"{outcome} {p}", **more)
+
+
+def reports(code, probability):
+    return ModeFinding(code=code, probability=probability, evidence=Evidence.MODEL, quotes=("q",))
+
+
+async def test_the_majority_decides():
+    """Two of three models see a failure; the verdict names all three."""
+    blind = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
+    panel = Panel(a=JudgeScript(), b=JudgeScript(), c=blind)
+    verdict = (await judged(panel, judge_model="a, b,c")).verdict
+    assert verdict.outcome == "failure"
+    assert verdict.model == "a, b, c"
+    assert verdict.failure_probability == pytest.approx(1.9 / 3, abs=1e-3)
+    assert "2.6" in {found.code for found in verdict.modes}
+
+
+async def test_a_model_that_fails_does_not_silence_the_others():
+    """One model's errors are said; the others decide."""
+    broken = JudgeScript(dict.fromkeys(GOOD, Reply(status=401, text="no such key")))
+    verdict = (await judged(Panel(a=JudgeScript(), b=broken), judge_model="a,b")).verdict
+    assert (verdict.method, verdict.model) == ("fused", "a")
+    assert "no such key" in verdict.status_reason
+
+
+async def test_where_all_fail_the_local_verdict_stands():
+    """No model, no vote."""
+    broken = JudgeScript(dict.fromkeys(GOOD, "no JSON"))
+    verdict = (
+        await judged(Panel(a=broken, b=broken), trip(outcome="failure"), judge_model="a,b")
+    ).verdict
+    assert (verdict.method, verdict.outcome) == ("local", "failure")
+
+
+def test_no_majority_is_no_outcome():
+    """A tie decides nothing."""
+    assert vote([says("success", 0.1), says("failure", 0.9)]).outcome == "unknown"
+    assert (
+        vote([says("unknown", 0.5), says("failure", 0.9), says("failure", 0.8)]).outcome
+        == "failure"
+    )
+
+
+def test_half_of_the_models_carry_a_mode():
+    """What fewer than half report is left out; silence counts as a probability of 0."""
+    readings = [
+        says("failure", 0.9, modes=(reports("1.3", 0.8), reports("2.6", 0.6))),
+        says("failure", 0.9, modes=(reports("1.3", 0.6),)),
+        says("failure", 0.9),
+    ]
+    (carried,) = vote(readings).modes
+    assert carried.code == "1.3"
+    assert carried.probability == pytest.approx(1.4 / 3, abs=1e-3)
+
+
+def test_flips_are_averaged_over_those_who_tried():
+    """A step's weight is the mean of the models that tried it, with the best one's words."""
+    one = says("failure", 0.9, flips={3: Flip(0.9, "sum right", "say 118"), 4: Flip(0.2, "", "")})
+    other = says("failure", 0.9, flips={3: Flip(0.5, "perhaps", "ask")})
+    flips = vote([one, other]).flips
+    assert flips[3] == Flip(pytest.approx(0.7), "sum right", "say 118")
+    assert flips[4].weight == pytest.approx(0.2)
+
+
+async def test_the_ledger_tells_how_far_the_models_agree(tmp_path):
+    """Each model's answers are compared over the runs that it read, silence included."""
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        migrate(store)
+        alone = JudgeScript({**GOOD, "map": {"modes": [mode("3.2", [5], "I agree")]}})
+        calm = JudgeScript({**GOOD, "read": reading(outcome="success", p=0.1)})
+        panel = Panel(a=JudgeScript(), b=alone, c=calm)
+        result = await judged(panel, judge_model="a,b,c", ledger=StoreLedger(store))
+        votes = panel_votes(store, result.verdict.judge_version)
+        named = {
+            model: [c for c, yes in next(iter(runs.values())).items() if yes]
+            for model, runs in votes.items()
+        }
+        assert named == {"a": ["2.6"], "b": ["3.2"], "c": []}
+        overall = [
+            one
+            for one in panel_agreement(store, result.verdict.judge_version)
+            if one.subject == ALL_MODES
+        ]
+        assert [one.raters for one in overall] == [("a", "b"), ("a", "c"), ("b", "c")]
+        assert [one.observed for one in overall] == [pytest.approx(n / 14) for n in (12, 13, 13)]

@@ -1,0 +1,148 @@
+"""Runs that are too long to be read at once."""
+
+import pytest
+from judge.builders import RunBuilder
+from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, point, reading, what_if
+from scripted_llm import messages_of
+
+from mast_trace.exceptions import BudgetExhausted
+from mast_trace_judge.llm.rendering import Renderer, RenderOptions, estimate_tokens
+from mast_trace_judge.llm.segments import plan_reading
+
+WORDS = "looking through the ledger line by line and comparing it with the bank statement "
+
+
+def long_run(steps, *, agents=4, every=25, words=6, **attributes):
+    """Agents work for a while each, then hand over; one number is wrong in the middle."""
+    run = RunBuilder("Reconcile the ledger.", **attributes)
+    wrong = steps // 2
+    for number in range(steps):
+        agent = f"clerk{number // every % agents}"
+        if number % every == every - 1:
+            run.hands_over(agent, f"clerk{(number // every + 1) % agents}")
+        elif number == wrong:
+            run.says(
+                agent, "The balance of March is 4,711.00 EUR, I did not look it up.", to="boss"
+            )
+        else:
+            run.says(agent, f"{number}: {WORDS * words}", to="boss")
+    return run.build()
+
+
+def plan(trajectory, *, window=8000, budget=1_000_000, clip=500):
+    renderer = Renderer(trajectory, "mark", RenderOptions(clip=clip))
+    return renderer, plan_reading(renderer, window=window, budget=budget, questions=6)
+
+
+def test_a_short_run_is_read_at_once():
+    """What fits into the window is one record."""
+    _, chosen = plan(long_run(20))
+    assert chosen.at_once
+    assert chosen.options.clip == 500
+
+
+def test_a_run_that_nearly_fits_is_clipped_more():
+    """Half the text of each step is better than reading in parts."""
+    _, chosen = plan(long_run(75), window=8000)
+    assert chosen.at_once
+    assert chosen.options.clip == 250
+
+
+def test_parts_hold_every_step_once_and_fit_the_window():
+    """No step is lost or doubled, whatever the window."""
+    for window in (2000, 5000, 8000):
+        trajectory = long_run(700)
+        renderer, chosen = plan(trajectory, window=window)
+        assert [step.index for part in chosen.segments for step in part] == list(range(700))
+        for part in chosen.segments:
+            assert estimate_tokens(renderer.record(part)) <= window * 1.1
+
+
+def test_parts_end_where_control_changes_hands():
+    """A part ends at its last hand-over where that is late enough in it."""
+    _, chosen = plan(long_run(700, every=10), window=6000)
+    ends = [part[-1] for part in chosen.segments[:-1]]
+    assert len(ends) > 3
+    assert all(step.handoff_to for step in ends)
+
+
+def test_a_small_budget_shortens_the_texts():
+    """Where the texts are too expensive they are clipped further before anything is given up."""
+    _, rich = plan(long_run(2000))
+    _, poor = plan(long_run(2000), budget=180_000)
+    assert poor.options.clip < rich.options.clip
+    with pytest.raises(BudgetExhausted, match="2000 steps"):
+        plan(long_run(2000), budget=20_000)
+
+
+class SegmentReader:
+    """A model that finds the wrong number in its part, and knows of no other part."""
+
+    def __init__(self, wrong):
+        self.wrong = wrong
+        self.script = JudgeScript(
+            {
+                **GOOD,
+                "read": reading(point(wrong, "I did not look it up", severity="decisive")),
+                "counterfactual": lambda step: what_if(0.9 if int(step) == wrong else 0.0),
+                "map": {"modes": [mode("3.2", [wrong], "I did not look it up")]},
+            }
+        )
+
+    def __call__(self, request):
+        prompt = messages_of(request)[1]["content"]
+        found = [point(self.wrong, "I did not look it up")] if "4,711.00" in prompt else []
+        self.script.answers["segment"] = {"summary": "lines were compared", "points": found}
+        return self.script(request)
+
+
+async def test_a_run_of_fifteen_thousand_lines_is_read_in_parts():
+    """Every part is read once, and the whole is judged from the notes and the steps that stood out."""
+    trajectory = long_run(1500, words=6, outcome="failure")
+    text = RunBuilder("Reconcile the ledger.", outcome="failure")
+    for step in trajectory.steps:
+        text.says(step.agent, step.text.replace(" ", "\n", 10), to="boss")
+    trajectory = text.build()
+    lines = sum(step.text.count("\n") + 1 for step in trajectory.steps)
+    assert lines >= 15_000
+    model = SegmentReader(wrong=750)
+    result = await judged(model, trajectory, judge_max_tokens_per_run=400_000)
+    verdict = result.verdict
+    assert (verdict.status, verdict.method, verdict.status_reason) == ("ok", "fused", "")
+    assert model.script.asked.count("segment") > 5
+    assert model.script.asked.count("read") == 1
+    assert verdict.decisive is not None
+    assert verdict.decisive.step == 750
+    assert {found.code for found in verdict.modes} >= {"3.2"}
+    final = next(r for r in result.requests if "Read the whole record" in str(r))
+    assert "4,711.00" in messages_of(final)[1]["content"]
+    assert estimate_tokens(messages_of(final)[1]["content"]) < 24_000
+    assert verdict.input_tokens + verdict.output_tokens <= 400_000
+
+
+async def test_a_part_that_cannot_be_read_does_not_spoil_the_rest():
+    """Its notes say so, and the verdict does too."""
+    trajectory = long_run(400, outcome="failure")
+    model = SegmentReader(wrong=200)
+    refused = []
+
+    def failing(request):
+        if "part 1 of" in messages_of(request)[1]["content"]:
+            refused.append(request)
+            return "no JSON"
+        return model(request)
+
+    verdict = (await judged(failing, trajectory, judge_window_tokens=8000)).verdict
+    assert refused
+    assert verdict.method == "fused"
+    assert "part 1 of" in verdict.status_reason
+    assert verdict.decisive.step == 200
+
+
+async def test_a_run_beyond_its_budget_is_left_to_the_local_layers():
+    """Far too long a run costs no call, and has a verdict."""
+    trajectory = long_run(3000, outcome="failure")
+    result = await judged(JudgeScript(), trajectory, judge_max_tokens_per_run=30_000)
+    assert result.requests == []
+    assert (result.verdict.method, result.verdict.outcome) == ("local", "failure")
+    assert "3000 steps" in result.verdict.status_reason

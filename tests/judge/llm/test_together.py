@@ -1,0 +1,48 @@
+"""Coroutines that run at the same time."""
+
+import asyncio
+
+import pytest
+
+from mast_trace_judge.llm.together import together
+
+
+async def test_results_come_in_order():
+    """Whichever ends first."""
+
+    async def after(seconds):
+        await asyncio.sleep(seconds)
+        return seconds
+
+    assert await together(after(seconds) for seconds in (0.02, 0.0, 0.01)) == [0.02, 0.0, 0.01]
+    assert await together([]) == []
+
+
+async def test_nothing_is_left_behind_when_one_fails():
+    """The others are cancelled and awaited before the exception goes on."""
+    ended = []
+
+    async def waits():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("waits")
+
+    async def fails():
+        await asyncio.sleep(0)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await together([waits(), fails(), waits()])
+    assert ended == ["waits", "waits"]
+
+
+async def test_cancelling_it_cancels_all():
+    """A cancelled caller leaves no task running."""
+    sleeping = (asyncio.sleep(60) for _ in range(3))
+    task = asyncio.create_task(together(sleeping))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == {asyncio.current_task()}

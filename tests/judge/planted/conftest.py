@@ -1,0 +1,8 @@
+"""The programs of the instrumentations' own tests, where a framework takes much to set up."""
+
+import sys
+from pathlib import Path
+
+INSTRUMENTATIONS = Path(__file__).parents[2] / "instrumentations"
+for framework in ("crewai", "metagpt"):
+    sys.path.append(str(INSTRUMENTATIONS / framework))

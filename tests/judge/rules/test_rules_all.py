@@ -1,0 +1,172 @@
+"""What holds for every rule and for their merging."""
+
+import time
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judge.builders import RunBuilder
+
+from mast_trace.messages import Message
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace_judge.rules import RULES, find_modes
+from mast_trace_judge.verdict import Evidence
+
+NAMES = st.sampled_from(["", "user", "writer", "reviewer", "planner", "Computer_terminal"])
+TEXTS = st.one_of(
+    st.text(max_size=200),
+    st.sampled_from(
+        [
+            "TERMINATE",
+            "I called `search` and it returned 12,345.",
+            "exitcode: 1 (execution failed)",
+            "```python\nx = 1\ny = 2\n",
+            '{"page": 1, "pages": 3}',
+            "The total is 1e999, or 99999999999999999999999999999999.",
+            "I was unable to find it. Let me check",
+            "That is wrong. Approved! The answer is **12,345**.",
+            "\ud800 lone surrogate",
+        ]
+    ),
+)
+
+
+@st.composite
+def steps(draw, index):
+    kind = draw(st.sampled_from(StepKind))
+    return Step(
+        index=index,
+        kind=kind,
+        agent=draw(NAMES),
+        text=draw(TEXTS),
+        span_id=draw(st.sampled_from(["", f"s{index}"])),
+        message_id=draw(st.sampled_from(["", "m0", "m1", f"m{index}"])),
+        recipients=tuple(draw(st.lists(NAMES, max_size=3))),
+        role=draw(st.sampled_from(["", "user", "assistant", "tool"])),
+        tool=draw(st.sampled_from(["", "search", "write_file", "finish"])),
+        arguments=draw(st.sampled_from(["", "{}", "{bad", '{"q": [1, {"a": NaN}]}'])),
+        error=draw(st.sampled_from([None, "", "Timeout\nat line 3"])),
+        handoff_to=draw(NAMES),
+        synthetic=draw(st.booleans()),
+        start=draw(st.integers(-1, 50)),
+        end=draw(st.integers(-1, 50)),
+    )
+
+
+@st.composite
+def trajectories(draw):
+    count = draw(st.integers(0, 14))
+    return Trajectory(
+        trace_id="1",
+        steps=tuple(draw(steps(index)) for index in range(count)),
+        invocations=tuple(
+            Invocation(
+                kind=draw(st.sampled_from(["agent", "model"])),
+                agent=draw(NAMES),
+                span_id="i",
+                parent_span_id=draw(st.sampled_from(["i", "root", ""])),
+                start=draw(st.integers(0, 50)),
+                end=0,
+                input_ids=tuple(
+                    draw(st.lists(st.sampled_from(["m0", "m1", "m2", "x"]), max_size=4))
+                ),
+                input_length=draw(st.sampled_from([None, 0, 10, 1000])),
+            )
+            for _ in range(draw(st.integers(0, 5)))
+        ),
+        texts={"m0": Message("what was said"), "m1": Message("")},
+        task=draw(TEXTS),
+        outcome=draw(st.sampled_from(["", "success", "failure"])),
+        termination_reason=draw(st.sampled_from(["", "max_turns", "interrupted"])),
+        open_items=tuple(draw(st.lists(TEXTS, max_size=1))),
+        error=draw(st.sampled_from([None, "", "ValueError"])),
+        finished=draw(st.booleans()),
+    )
+
+
+@given(trajectories())
+@settings(max_examples=200, deadline=None)
+def test_findings_are_sound_on_any_run(trajectory):
+    """No rule raises; codes are known, steps exist, and every quote occurs in a step it names."""
+    for rule in RULES:
+        for found in rule(trajectory):
+            assert found.code in FAILURE_MODES
+            assert 0 < found.probability <= 1
+            assert found.evidence is not Evidence.MODEL
+            assert all(0 <= step < len(trajectory.steps) for step in found.steps)
+            texts = [trajectory.steps[step].text for step in found.steps]
+            assert all(any(quote in text for text in texts) for quote in found.quotes)
+
+
+@given(trajectories())
+@settings(max_examples=50, deadline=None)
+def test_merged_findings_are_one_per_mode_and_sorted(trajectory):
+    """One finding per mode, most probable first."""
+    modes = find_modes(trajectory)
+    assert len({mode.code for mode in modes}) == len(modes)
+    assert list(modes) == sorted(modes, key=lambda mode: -mode.probability)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_rule_names_its_mode_and_source(rule):
+    """The docstring gives the definition that the rule implements."""
+    assert "Definition: MAST" in rule.__doc__
+    assert rule(Trajectory(trace_id="1", steps=())) == []
+
+
+def test_exact_evidence_is_shown_alone():
+    """Steps that only a heuristic names are not mixed with what is proven."""
+    speech = "The quarterly report covers three regions, and revenue grew in each of them. "
+    run = RunBuilder().says("a", speech).says("a", speech)
+    run.calls("a", "list_bills", {"p": 1}, "12.50 EUR").calls(
+        "a", "list_bills", {"p": 1}, "12.50 EUR"
+    )
+    (mode,) = [
+        mode for mode in find_modes(run.says("a", "12.50 EUR.").build()) if mode.code == "1.3"
+    ]
+    assert (mode.evidence, mode.steps) == (Evidence.EXACT, (2, 3))
+
+
+def test_a_success_halves_what_is_found():
+    """A repeated call in a run that reached its goal is a hint at most."""
+    runs = [RunBuilder(outcome=outcome) for outcome in ("failure", "success")]
+    for run in runs:
+        run.calls("a", "list_bills", {"p": 1}, "12.50 EUR")
+        run.calls("a", "list_bills", {"p": 1}, "12.50 EUR").says("a", "It is 12.50 EUR.")
+    failure, success = (find_modes(run.build())[0].probability for run in runs)
+    assert success == failure / 2
+
+
+def test_the_cost_per_step_does_not_grow_with_the_run():
+    """Four times the steps take about four times the time, not sixteen times."""
+
+    def seconds(count):
+        run = RunBuilder()
+        for number in range(count):
+            agent = f"agent{number % 5}"
+            run.says(
+                agent, f"Step {number * 7919 % 104729}: " + f"part {number} of the report. " * 8
+            )
+            run.calls(agent, "search", {"q": number}, f"hit {number * 31} of many for {number}")
+        trajectory = run.build()
+        began = time.process_time()
+        find_modes(trajectory)
+        return time.process_time() - began
+
+    seconds(50)
+    assert seconds(1200) < 10 * seconds(300)
+
+
+def test_memory_stays_bounded_on_long_texts():
+    """Similarity looks at a bounded part of each text."""
+    run = RunBuilder()
+    for number in range(30):
+        run.says("a", f"{number} " + "word " * 40_000)
+    trajectory = run.build()
+    tracemalloc.start()
+    find_modes(trajectory)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60_000_000

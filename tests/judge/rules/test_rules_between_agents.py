@@ -1,0 +1,161 @@
+"""Modes 1.4, 2.2, 2.4 and 2.5: what is lost, assumed, withheld or ignored."""
+
+import pytest
+from judge.builders import RunBuilder
+
+from mast_trace_judge.rules.clarification import assumed_instead_of_asking
+from mast_trace_judge.rules.inter_agent import (
+    never_shown,
+    unchanged_after_correction,
+    withheld_findings,
+)
+from mast_trace_judge.rules.lost_context import asked_again, asks_for_what_it_had
+from mast_trace_judge.verdict import Evidence
+
+ROOM = "Double room in Lisbon near the harbour: 118 EUR per night"
+REPORT = "The eastern region sold 340 units in March and will need a second van before the summer."
+
+
+def _looked_up() -> RunBuilder:
+    run = RunBuilder("Plan the trip.").asks().shown("agent", 0)
+    return run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM).shown("agent", 0, 1)
+
+
+def test_asking_for_a_lost_result_again_is_exact():
+    """The result was shown, is shown no more, and the call is made again."""
+    run = _looked_up().says("agent", "Noted.").shown("agent", 0, 2)
+    run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM)
+    (found,) = asked_again(run.build())
+    assert (found.code, found.evidence, found.steps) == ("1.4", Evidence.EXACT, (1, 3))
+
+
+def test_asking_again_for_what_is_still_shown_is_another_mode():
+    """Nothing was lost: that is mere repetition."""
+    run = _looked_up().says("agent", "Noted.").shown("agent", 0, 1, 2)
+    run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM)
+    assert asked_again(run.build()) == []
+
+
+def test_a_lost_message_that_nobody_misses_is_no_finding():
+    """Histories are cut on purpose."""
+    run = (
+        _looked_up().says("agent", "Noted.").shown("agent", 2).says("agent", "The trip is planned.")
+    )
+    assert asked_again(run.build()) == []
+    assert asks_for_what_it_had(run.build()) == []
+
+
+def test_a_question_for_what_a_lost_message_said_is_heuristic():
+    """The words of the question are those of the message."""
+    run = _looked_up().says("agent", "Noted.").shown("agent", 0, 2)
+    run.says("agent", "What is the price of a double room in Lisbon near the harbour?")
+    (found,) = asks_for_what_it_had(run.build())
+    assert (found.evidence, found.steps) == (Evidence.HEURISTIC, (3,))
+
+
+def test_assuming_instead_of_asking_is_heuristic():
+    """The agent makes something up where the task says nothing."""
+    run = RunBuilder().says("agent", "No date is given, so I will assume next Friday.")
+    (found,) = assumed_instead_of_asking(run.build())
+    assert (found.code, found.evidence) == ("2.2", Evidence.HEURISTIC)
+
+
+def test_asking_makes_up_for_an_assumption():
+    """One question in the run is enough."""
+    run = RunBuilder().says("agent", "I will assume next Friday.")
+    run.says("agent", "Could you please specify the date?")
+    assert assumed_instead_of_asking(run.build()) == []
+
+
+def test_a_run_that_assumes_nothing_is_fine():
+    """The word alone is not enough: insurers assume risks."""
+    run = RunBuilder().says("agent", "The insurer has assumed the risk since Friday.")
+    assert assumed_instead_of_asking(run.build()) == []
+
+
+def test_findings_that_reach_nobody_are_withheld():
+    """No later text holds a figure of the result, and the recorded inputs show that nobody saw it."""
+    run = RunBuilder().asks().calls("researcher", "sales", {"region": "east"}, REPORT)
+    run.says("researcher", "I have finished my research.", to="writer").shown("writer", 0, 2)
+    run.says("writer", "Then I write the report.")
+    (found,) = withheld_findings(run.build())
+    assert (found.code, found.evidence, found.steps) == ("2.4", Evidence.EXACT, (1, 2))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        RunBuilder()
+        .calls("researcher", "sales", {}, REPORT)
+        .says("researcher", "They sold 340 units.", to="writer"),
+        RunBuilder()
+        .calls("researcher", "sales", {}, REPORT)
+        .says("researcher", "Done.", to="writer")
+        .says("researcher", "It was 340, by the way.", to="writer"),
+        RunBuilder()
+        .calls("researcher", "sales", {}, REPORT)
+        .says("researcher", "Done.", to="writer")
+        .shown("writer", 0, 1)
+        .says("writer", "I see."),
+        RunBuilder()
+        .calls("researcher", "sales", {}, REPORT)
+        .says("researcher", "Done.", to="user"),
+        RunBuilder()
+        .calls("researcher", "save", {}, "saved")
+        .says("researcher", "Saved.", to="writer"),
+    ],
+    ids=["told", "told later", "seen by all", "to the user", "nothing found"],
+)
+def test_what_was_shared_is_not_withheld(run):
+    """Told at once or later, seen in a shared history, or nothing to tell."""
+    assert withheld_findings(run.build()) == []
+
+
+def test_a_message_that_the_recipient_never_saw_is_exact():
+    """Other messages to the same agent did arrive under their ids."""
+    run = (
+        RunBuilder()
+        .says("a", "The first part is ready.", to="b")
+        .shown("b", 0)
+        .says("b", "Good.", to="a")
+    )
+    run.says("a", "The second part has an error in line 3.", to="b").shown("b", 0, 1).says(
+        "b", "Shipped."
+    )
+    (found,) = never_shown(run.build())
+    assert (found.code, found.evidence, found.steps) == ("2.5", Evidence.EXACT, (2,))
+
+
+def test_a_message_quoted_inside_another_was_seen():
+    """Frameworks may wrap what was said."""
+    run = (
+        RunBuilder()
+        .says("a", "The first part is ready.", to="b")
+        .shown("b", 0)
+        .says("b", "Good.", to="a")
+    )
+    run.says("a", "Line 3 is wrong.", to="b")
+    run.says("boss", "a wrote: Line 3 is wrong.", to="b").shown("b", 0, 1, 3).says("b", "Fixed.")
+    assert never_shown(run.build()) == []
+
+
+def test_no_claim_is_made_where_inputs_are_recorded_otherwise():
+    """If no message ever arrives under its id, ids prove nothing."""
+    run = RunBuilder().asks().says("a", "One.", to="b").shown("b", 0).says("b", "Yes.")
+    assert never_shown(run.says("a", "Two.", to="b").shown("b", 0).says("b", "Yes.").build()) == []
+
+
+def test_the_same_reply_after_a_correction_is_heuristic():
+    """The correction had no effect."""
+    run = RunBuilder().says("coder", REPORT).says("reviewer", "That is wrong, it was April.")
+    (found,) = unchanged_after_correction(run.says("coder", REPORT + " ").build())
+    assert (found.code, found.evidence, found.steps) == ("2.5", Evidence.HEURISTIC, (0, 1, 2))
+
+
+def test_a_changed_reply_after_a_correction_is_fine():
+    """So is the same reply after praise."""
+    changed = RunBuilder().says("coder", REPORT).says("reviewer", "That is wrong, it was April.")
+    changed.says("coder", "You are right: April, and the van is needed by then.")
+    praised = RunBuilder().says("coder", REPORT).says("reviewer", "Great.").says("coder", REPORT)
+    assert unchanged_after_correction(changed.build()) == []
+    assert unchanged_after_correction(praised.build()) == []

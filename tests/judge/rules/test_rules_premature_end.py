@@ -1,0 +1,111 @@
+"""Mode 3.1: runs that end too early."""
+
+import pytest
+from judge.builders import RunBuilder
+
+from mast_trace_judge.rules.premature_end import (
+    ended_with_error,
+    ended_without_answer,
+    gave_up,
+    left_items_open,
+    left_pages_unread,
+    unkept_promise,
+)
+from mast_trace_judge.verdict import Evidence
+
+PAGE = '{"page": %d, "pages": 3, "bills": [1]}'
+
+
+def test_an_error_at_the_root_is_exact():
+    """The root span says what failed."""
+    (found,) = ended_with_error(RunBuilder(error="ValueError: no key").says("a", "Hm.").build())
+    assert (found.code, found.evidence) == ("3.1", Evidence.EXACT)
+    assert "ValueError" in found.reason
+
+
+def test_an_error_that_was_repaired_is_no_premature_end():
+    """Only the very last step counts."""
+    run = RunBuilder().calls("a", "search", {}, error="Timeout").says("a", "It is 4.")
+    assert ended_with_error(run.build()) == []
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"outcome": "success"}, {"termination_reason": "interrupted"}]
+)
+def test_success_and_a_persons_stop_are_no_premature_end(attributes):
+    """A run that a person stopped, or that reached its goal, ended when it should."""
+    run = RunBuilder(error="Cancelled", open_items=("letter",), **attributes)
+    run.calls("a", "search", {}, "text")
+    trajectory = run.build()
+    assert not ended_with_error(trajectory)
+    assert not left_items_open(trajectory)
+    assert not ended_without_answer(trajectory)
+
+
+def test_open_items_of_the_plan_are_exact():
+    """The framework's own plan is the evidence."""
+    (found,) = left_items_open(RunBuilder(open_items=("write letter",)).says("a", "Ok.").build())
+    assert found.evidence is Evidence.EXACT
+    assert "write letter" in found.reason
+
+
+def test_ending_on_a_failed_call_is_exact_and_on_a_result_heuristic():
+    """A result may be the answer; a failure is none."""
+    failed = RunBuilder().says("a", "Look.").calls("a", "search", {}, error="Timeout").build()
+    plain = RunBuilder().says("a", "Look.").calls("a", "search", {}, "three hits").build()
+    assert ended_without_answer(failed)[0].evidence is Evidence.EXACT
+    assert ended_without_answer(plain)[0].evidence is Evidence.HEURISTIC
+
+
+@pytest.mark.parametrize("tool", ["submit_answer", "finish", "send_mail", "saveReport"])
+def test_ending_with_a_tool_that_delivers_is_fine(tool):
+    """Some agents answer through a tool."""
+    run = RunBuilder().says("a", "Look.").calls("a", tool, {"text": "4"}, "accepted")
+    assert ended_without_answer(run.build()) == []
+
+
+def test_giving_up_in_the_last_message_is_heuristic():
+    """The quote is what says so."""
+    run = RunBuilder().says("a", "I was unable to find the second invoice.")
+    (found,) = gave_up(run.build())
+    assert found.quotes == ("I was unable to find the second invoice.",)
+    assert gave_up(run.says("a", "Here it is: invoice 2.").build()) == []
+
+
+def test_announced_work_that_never_follows_is_heuristic():
+    """The researcher announces a look-up, and the run ends without it."""
+    run = RunBuilder().says(
+        "researcher", "The flight costs 198 EUR. I will look up the hotel next."
+    )
+    run.says("planner", "Then we are done.")
+    (found,) = unkept_promise(run.build())
+    assert found.steps == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "later",
+    ["The hotel costs 118 EUR.", "Let me check the sum: 198 + 118 = 316. " + "It is right. " * 20],
+)
+def test_announced_work_that_follows_is_fine(later):
+    """In a later message, or in the same one."""
+    run = (
+        RunBuilder().says("researcher", "I will look up the hotel next.").says("researcher", later)
+    )
+    assert unkept_promise(run.build()) == []
+
+
+def test_unread_pages_are_found_in_failed_runs():
+    """Page 2 of 3 was the last one read."""
+    run = RunBuilder(outcome="failure").calls("a", "bills", {"page": 1}, PAGE % 1)
+    run.calls("a", "bills", {"page": 2}, PAGE % 2).says("a", "That is all.")
+    (found,) = left_pages_unread(run.build())
+    assert found.steps == (1,)
+
+
+def test_read_pages_and_large_listings_are_fine():
+    """All three pages read; of a thousand, nobody needs all."""
+    run = RunBuilder(outcome="failure").calls("a", "bills", {"page": 2}, PAGE % 2)
+    run.calls("a", "bills", {"page": 3}, PAGE % 3)
+    run.calls("a", "hits", {"page": 1}, '{"page": 1, "pages": 1000}')
+    run.calls("a", "other", {}, "{not json")
+    assert left_pages_unread(run.build()) == []

@@ -1,0 +1,160 @@
+"""Mode 1.3: what counts as the same step done again."""
+
+import pytest
+from judge.builders import RunBuilder
+
+from mast_trace_judge.rules.repetition import repeated_calls, repeated_messages
+from mast_trace_judge.verdict import Evidence
+
+BILLS = '{"bills": [12.5, 7.5]}'
+LONG = "The quarterly report covers three regions, and revenue grew in each of them by a little. "
+
+
+def test_the_same_call_with_the_same_result_is_exact_repetition():
+    """Tool, arguments and result are equal, and nothing came in between."""
+    run = RunBuilder().calls("clerk", "list_bills", {"page": 1}, BILLS)
+    run.calls("clerk", "list_bills", {"page": 1}, BILLS).calls(
+        "clerk", "list_bills", {"page": 1}, BILLS
+    )
+    (found,) = repeated_calls(run.build())
+    assert (found.code, found.evidence, found.steps) == ("1.3", Evidence.EXACT, (0, 1, 2))
+    assert found.quotes == (BILLS,)
+
+
+def test_the_order_of_arguments_does_not_matter():
+    """Arguments are compared as values, not as text."""
+    run = RunBuilder().calls("clerk", "find_bill", {"a": 1, "b": 2}, BILLS)
+    run.calls("clerk", "find_bill", {"b": 2, "a": 1}, BILLS)
+    assert repeated_calls(run.build())
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(
+            RunBuilder()
+            .calls("clerk", "list_bills", {"page": 1}, BILLS)
+            .calls("clerk", "list_bills", {"page": 2}, BILLS),
+            id="other arguments",
+        ),
+        pytest.param(
+            RunBuilder()
+            .calls("clerk", "list_bills", {"page": 1}, BILLS)
+            .calls("clerk", "list_bills", {"page": 1}, '{"bills": []}'),
+            id="another result",
+        ),
+        pytest.param(
+            RunBuilder()
+            .calls("clerk", "list_bills", {"page": 1}, BILLS)
+            .calls("auditor", "list_bills", {"page": 1}, BILLS),
+            id="another agent checks",
+        ),
+        pytest.param(
+            RunBuilder()
+            .calls("coder", "run_tests", {"path": "tests"}, "1 test failed: test_sum")
+            .calls("coder", "edit_file", {"path": "sum.py"}, "edited sum.py, 2 lines changed")
+            .calls("coder", "run_tests", {"path": "tests"}, "1 test failed: test_sum"),
+            id="tests again after an edit",
+        ),
+        pytest.param(
+            RunBuilder()
+            .calls("clerk", "list_bills", {"page": 1}, BILLS)
+            .asks("And now?")
+            .calls("clerk", "list_bills", {"page": 1}, BILLS),
+            id="the user asked again",
+        ),
+        pytest.param(
+            RunBuilder()
+            .calls("clerk", "job_status", {"id": 7}, "the job is still running")
+            .calls("clerk", "job_status", {"id": 7}, "the job is still running"),
+            id="waiting",
+        ),
+        pytest.param(
+            RunBuilder()
+            .calls("surfer", "press_key", {"key": "down"}, "ok")
+            .calls("surfer", "press_key", {"key": "down"}, "ok"),
+            id="an acknowledgement says nothing",
+        ),
+        pytest.param(
+            RunBuilder()
+            .calls("clerk", "list_bills", {"page": 1}, error="TimeoutError: no answer")
+            .calls("clerk", "list_bills", {"page": 1}, error="TimeoutError: no answer"),
+            id="one retry of a failure",
+        ),
+        pytest.param(
+            RunBuilder().hands_over("boss", "clerk").hands_over("boss", "clerk"),
+            id="hand-offs",
+        ),
+        pytest.param(
+            RunBuilder(spans=False)
+            .calls("clerk", "list_bills", {"page": 1}, "")
+            .calls("clerk", "list_bills", {"page": 1}, ""),
+            id="content not captured",
+        ),
+    ],
+)
+def test_benign_calls_are_no_repetition(run):
+    """Anything that may have changed the answer, or says nothing, is not counted."""
+    assert repeated_calls(run.build()) == []
+
+
+def test_a_third_identical_failure_is_repetition():
+    """Trying a failing call once more is sound, a third time is not."""
+    run = RunBuilder()
+    for _ in range(3):
+        run.calls("clerk", "list_bills", {"page": 1}, error="PermissionError: not allowed")
+    (found,) = repeated_calls(run.build())
+    assert found.steps == (0, 1, 2)
+
+
+def test_almost_the_same_message_is_heuristic_repetition():
+    """A changed word or two in a long message make no new message."""
+    run = RunBuilder().says("writer", LONG * 3).says("boss", "Go on.")
+    run.says("writer", LONG * 3 + "Thanks.")
+    (found,) = repeated_messages(run.build())
+    assert (found.code, found.evidence, found.steps) == ("1.3", Evidence.HEURISTIC, (0, 2))
+
+
+def test_an_identical_message_is_found_however_far_back():
+    """Exact copies are found beyond the window of near copies."""
+    run = RunBuilder().says("writer", LONG * 2)
+    for number in range(40):
+        run.says(
+            "writer",
+            f"Chapter {number} deals with region {number * 37} in detail. " * 4 + "z" * number,
+        )
+    run.says("writer", LONG * 2).says("writer", LONG * 2)
+    assert any({0, 41} <= set(found.steps) for found in repeated_messages(run.build()))
+
+
+def test_one_repetition_among_many_messages_is_left_out():
+    """People do not call that a failure."""
+    run = RunBuilder().says("writer", LONG * 2).says("writer", LONG * 2)
+    for number in range(8):
+        run.says(
+            "writer", f"Chapter {number} deals with region {number * 37}. " + "yz" * number * 9
+        )
+    assert repeated_messages(run.build()) == []
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(RunBuilder().says("a", "Continue.").says("a", "Continue."), id="short"),
+        pytest.param(RunBuilder().says("a", LONG).says("b", LONG), id="two agents"),
+        pytest.param(
+            RunBuilder().says("a", LONG, synthetic=True).says("a", LONG, synthetic=True),
+            id="the framework's words",
+        ),
+        pytest.param(RunBuilder().asks(LONG).asks(LONG), id="the user's words"),
+        pytest.param(
+            RunBuilder()
+            .says("a", LONG)
+            .says("a", "Costs fell by a fifth, mostly in transport, as planned."),
+            id="different",
+        ),
+    ],
+)
+def test_other_messages_are_no_repetition(run):
+    """Short, foreign and framework-made texts recur without meaning."""
+    assert repeated_messages(run.build()) == []

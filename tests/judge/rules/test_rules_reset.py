@@ -1,0 +1,119 @@
+"""Mode 2.1: a conversation that starts over."""
+
+import pytest
+from judge.builders import RunBuilder
+
+from mast_trace_judge.rules.reset import lost_input, restarted
+from mast_trace_judge.verdict import Evidence
+
+PLAN = (
+    "First I read the customer's contract, then I list the open invoices, and in the end I compare "
+    "both and write a short letter to the customer about what is due."
+)
+
+
+def _grown() -> RunBuilder:
+    run = RunBuilder().asks().shown("clerk", 0).says("clerk", "One.").shown("clerk", 0, 1)
+    return run.says("clerk", "Two.").shown("clerk", 0, 1, 2).says("clerk", "Three.")
+
+
+def test_an_input_that_is_the_first_one_again_is_an_exact_reset():
+    """The ids show that everything since the beginning is gone."""
+    (found,) = lost_input(_grown().shown("clerk", 0).says("clerk", "One?").build())
+    assert (found.code, found.evidence, found.steps) == ("2.1", Evidence.EXACT, (4,))
+    assert found.quotes == ("One?",)
+
+
+def test_a_new_task_is_no_reset():
+    """An agent that is given other work is shown another message."""
+    run = _grown().asks("Something else, please.").shown("clerk", 4).says("clerk", "Fine.")
+    assert lost_input(run.build()) == []
+
+
+def test_a_history_that_is_cut_is_no_reset():
+    """A window over the last messages keeps what is new."""
+    assert lost_input(_grown().shown("clerk", 0, 2, 3).says("clerk", "Four.").build()) == []
+
+
+def test_the_same_question_put_several_times_is_no_reset():
+    """Sampling or retrying never had a longer input in between."""
+    run = RunBuilder().asks().shown("clerk", 0).shown("clerk", 0).shown("clerk", 0)
+    assert lost_input(run.says("clerk", "One.").build()) == []
+
+
+def test_only_lengths_make_it_heuristic():
+    """A length that falls back may also be another text of that length."""
+    run = RunBuilder().asks()
+    for length in (1000, 2500, 4000, 1010):
+        run.shown("clerk", length=length).says("clerk", "Next.")
+    (found,) = lost_input(run.build())
+    assert found.evidence is Evidence.HEURISTIC
+
+
+@pytest.mark.parametrize(
+    "phrase", ["Let's start over.", "I will begin from scratch now.", "We restart the process."]
+)
+def test_words_of_starting_over_are_heuristic(phrase):
+    """Read off the text, after the first quarter of the run."""
+    run = RunBuilder()
+    for number in range(8):
+        run.says("clerk", f"Invoice {number} is read.")
+    (found,) = restarted(run.says("clerk", phrase).build())
+    assert (found.evidence, found.steps) == (Evidence.HEURISTIC, (8,))
+    assert found.quotes[0] in phrase
+
+
+def test_a_return_to_the_first_message_is_heuristic():
+    """The agent says again what it said first, though not word for word."""
+    run = RunBuilder().says("clerk", PLAN)
+    for number in range(6):
+        run.says("boss", f"Invoice {number} is read.")
+    (found,) = restarted(run.says("clerk", PLAN + " So.").build())
+    assert found.steps == (7,)
+
+
+def test_starting_at_the_beginning_is_no_restart():
+    """In the first quarter there is no progress to lose."""
+    run = RunBuilder().says("clerk", "Hello.").says("clerk", "Let me start from scratch.")
+    for number in range(8):
+        run.says("clerk", f"Invoice {number} is read.")
+    assert restarted(run.build()) == []
+
+
+def _turn(run: RunBuilder, span: str, seen: tuple[int, ...], shown: tuple[int, ...]) -> RunBuilder:
+    """Let the agent act once: what the turn saw, and what its model was shown of it."""
+    run.shown("clerk", *seen, kind="agent", span=span)
+    return run.shown("clerk", *shown, parent=span)
+
+
+def test_a_node_that_drops_the_history_is_an_exact_reset():
+    """The turn sees the whole state, and its model only what it saw at first."""
+    run = _turn(RunBuilder().asks(), "t1", (0,), (0,)).says("clerk", "One.").says("boss", "On.")
+    _turn(run, "t2", (0, 1, 2), (0, 1, 2)).says("clerk", "Two.").says("boss", "On.")
+    _turn(run, "t3", (0, 1, 2, 3, 4), (0,)).says("clerk", "One?")
+    (found,) = lost_input(run.build())
+    assert (found.evidence, found.steps) == (Evidence.EXACT, (5,))
+
+
+def test_asking_an_agent_anew_is_no_reset():
+    """The second turn sees no more than the first: the program began another conversation."""
+    run = RunBuilder().asks()
+    for number in range(2):
+        run.shown("clerk", 0, kind="agent", span=f"t{number}").shown(
+            "clerk", 0, parent=f"t{number}"
+        )
+        run.calls("clerk", "bills", {"p": number}, "1").calls("clerk", "bills", {"q": number}, "2")
+        run.shown("clerk", 0, 1, 2, parent=f"t{number}").says("clerk", "Three.")
+    assert lost_input(run.build()) == []
+
+
+def test_a_second_prompt_in_every_turn_is_no_reset():
+    """A node may first plan and then write, each time with the plan in its input."""
+    run = RunBuilder().asks()
+    for number in range(3):
+        run.shown("clerk", 0, kind="agent", span=f"t{number}").shown(
+            "clerk", 0, parent=f"t{number}"
+        )
+        run.says("clerk", f"Plan {number}.")
+        run.shown("clerk", 0, 1, parent=f"t{number}").says("clerk", f"Text {number}.")
+    assert lost_input(run.build()) == []

@@ -1,0 +1,79 @@
+"""The ledger of the model's calls."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from mast_trace.exceptions import StorageError
+from mast_trace_judge.ledger import JudgeCall, MemoryLedger, StoreLedger
+
+
+def call(trace="t1", status="ok", *, cost=0.01, ago=0.0, **more):
+    return JudgeCall(
+        project="shop",
+        trace_id=trace,
+        judge_version="v1",
+        stage="read",
+        model="small-1",
+        started_at=datetime.now(timezone.utc) - timedelta(days=ago),
+        duration_ms=1200,
+        status=status,
+        input_tokens=900,
+        cached_tokens=100,
+        output_tokens=50,
+        cost_usd=cost,
+        **more,
+    )
+
+
+@pytest.fixture(params=["memory", "store"])
+def ledger(request, store):
+    """Both kinds of ledger keep the same promises."""
+    return MemoryLedger() if request.param == "memory" else StoreLedger(store)
+
+
+async def test_finds_the_answers_that_could_be_read(ledger):
+    """Answers of this run and judge version that were readable are found by their request."""
+    await ledger.record(call(request_hash="a", answer='{"x": 1}'))
+    await ledger.record(call(status="unreadable", request_hash="b", answer=""))
+    await ledger.record(call(trace="t2", request_hash="c", answer="other run"))
+    assert await ledger.answers("t1", "v1") == {"a": '{"x": 1}'}
+    assert await ledger.answers("t1", "v2") == {}
+
+
+async def test_adds_up_what_was_spent_today(ledger):
+    """Only calls of this UTC day count, readable or not."""
+    assert ledger.spent_today() == 0.0
+    await ledger.record(call(cost=0.5))
+    await ledger.record(call(status="unreadable", cost=0.25))
+    await ledger.record(call(cost=8.0, ago=1.5))
+    assert ledger.spent_today() == pytest.approx(0.75)
+
+
+async def test_calls_wait_for_a_database_that_is_away(store, monkeypatch):
+    """A call that cannot be written is written with the next one, once."""
+    ledger = StoreLedger(store)
+    insert = store.insert
+
+    def failing(*_arguments, **_options):
+        raise StorageError("the database is away")
+
+    monkeypatch.setattr(store, "insert", failing)
+    await ledger.record(call(request_hash="a", answer="1"))
+    with pytest.raises(StorageError):
+        await ledger.flush()
+    monkeypatch.setattr(store, "insert", insert)
+    await ledger.record(call(request_hash="b", answer="2"))
+    await ledger.flush()
+    rows = store.query("SELECT RequestHash FROM mast_judge_calls ORDER BY RequestHash")
+    assert [row["RequestHash"] for row in rows] == ["a", "b"]
+
+
+async def test_every_call_is_a_row(store):
+    """The table holds what the call took."""
+    await StoreLedger(store).record(call(retries=2, error="", request_hash="a"))
+    (row,) = store.query("SELECT * FROM mast_judge_calls")
+    assert (row["Stage"], row["Model"], row["Status"]) == ("read", "small-1", "ok")
+    assert (row["InputTokens"], row["CachedTokens"], row["OutputTokens"]) == (900, 100, 50)
+    assert (row["Retries"], row["DurationMs"]) == (2, 1200)
+    assert row["CostUsd"] == pytest.approx(0.01)

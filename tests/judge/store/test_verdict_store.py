@@ -1,0 +1,77 @@
+"""Verdicts come back as they were stored, one for each run, content and judge version."""
+
+from datetime import timedelta
+
+from judge.store.verdicts import NOON, verdict
+
+from mast_trace_judge.verdict_store import load, load_latest, load_version, save
+
+
+def test_a_verdict_comes_back_as_it_was(store):
+    """Nothing of a verdict is lost or changed by storing it."""
+    stored = verdict()
+    save(store, [stored])
+    assert load(store, stored.trace_id) == [stored]
+
+
+def test_empty_parts_come_back_empty(store):
+    """An unscored verdict has no modes, candidates and decisive step, and still has none."""
+    stored = verdict(
+        status="unscored",
+        status_reason="nobody can read it: \u2603",
+        outcome="unknown",
+        modes=(),
+        decisive=None,
+        candidates=(),
+        abstained=True,
+    )
+    save(store, [stored])
+    assert load_latest(store, stored.trace_id) == stored
+
+
+def test_the_same_key_replaces(store):
+    """Judging the same content with the same judge again leaves one verdict: the newer."""
+    save(store, [verdict(outcome="unknown")])
+    save(store, [verdict(hours=1)])
+    assert load(store, f"{1:032x}") == [verdict(hours=1)]
+    assert store.query("SELECT count() AS n FROM mast_verdicts FINAL")[0]["n"] == 1
+
+
+def test_other_content_or_another_judge_is_another_verdict(store):
+    """All verdicts on a run are kept, the newest first."""
+    save(store, [verdict(), verdict(version="v2", hours=1), verdict(fingerprint="f2", hours=2)])
+    found = load(store, f"{1:032x}")
+    assert [(v.judge_version, v.fingerprint) for v in found] == [
+        ("v1", "f2"),
+        ("v2", "f1"),
+        ("v1", "f1"),
+    ]
+    assert load_latest(store, f"{1:032x}").fingerprint == "f2"
+    assert [v.judge_version for v in load(store, f"{1:032x}", judge_version="v2")] == ["v2"]
+
+
+def test_projects_are_apart(store):
+    """The same trace id in two projects is two runs."""
+    save(store, [verdict(), verdict(project="other", hours=1)])
+    assert load_latest(store, f"{1:032x}", project="shop").project == "shop"
+    assert load(store, f"{1:032x}", project="none") == []
+
+
+def test_storing_nothing_is_nothing(store):
+    """An empty batch is no statement."""
+    save(store, [])
+    assert load_latest(store, f"{1:032x}") is None
+
+
+def test_a_versions_verdicts_by_time(store):
+    """The verdicts of one judge version, one for each run, from a time on."""
+    old = verdict(1, run_end=NOON - timedelta(days=3))
+    save(store, [old, verdict(2), verdict(2, fingerprint="f2", hours=1), verdict(3, version="v2")])
+    found = load_version(store, "v1")
+    assert [(v.trace_id, v.fingerprint) for v in found] == [
+        (f"{1:032x}", "f1"),
+        (f"{2:032x}", "f2"),
+    ]
+    assert [v.trace_id for v in load_version(store, "v1", since=NOON - timedelta(days=1))] == [
+        f"{2:032x}"
+    ]

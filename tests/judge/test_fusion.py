@@ -1,0 +1,101 @@
+"""Reading models' answers and joining them with the local distribution."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge.builders import RunBuilder
+from judge.data import labelled_runs
+
+from mast_trace_judge.fusion import (
+    FusionWeights,
+    Opinion,
+    contradicts_itself,
+    fuse,
+    read_opinion,
+)
+
+RUN = RunBuilder().asks().says("lead", "Go.").says("coder", "Done.").says("lead", "4").build()
+FLAT = {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "opinion"),
+    [
+        ('{"agent_name": "coder", "step_number": 2, "reason": "x"}', Opinion(2, "coder")),
+        ('Well.\n```json\n{"agent": "coder", "step": "2"}\n```', Opinion(2, "coder")),
+        ('{"step": 1} no, rather {"step": "step_2", "agent": "coder"}', Opinion(2, "coder")),
+        ('{"agent": "coder"}', Opinion(None, "coder")),
+        ('{"step": 2, "agent": ["coder"]}', Opinion(2, "")),
+        ('{"step": true, "agent": 7}', None),
+        ('{"step": 2, "agent": "cod', None),
+        ("I cannot help with that.", None),
+        ("", None),
+    ],
+)
+def test_answers_are_read_or_unscored(text, opinion):
+    """Whatever holds no JSON object with a step or an agent is no opinion."""
+    assert read_opinion(text) == opinion
+
+
+@given(st.text())
+def test_reading_never_fails(text):
+    """Models write anything."""
+    assert read_opinion(text) is None or isinstance(read_opinion(text), Opinion)
+
+
+@pytest.mark.parametrize(
+    ("opinion", "contradicts"),
+    [
+        (Opinion(2, "coder"), False),
+        (Opinion(2, "Coder (thought)"), False),
+        (Opinion(2, ""), False),
+        (Opinion(None, "coder"), False),
+        (Opinion(2, "lead"), True),
+        (Opinion(99, "coder"), True),
+    ],
+)
+def test_an_answer_contradicts_itself_when_the_agent_does_not_speak_there(opinion, contradicts):
+    """The cheapest sign of a guessed answer."""
+    assert contradicts_itself(RUN, opinion) is contradicts
+
+
+def test_an_opinion_lifts_its_step_and_its_agents_other_steps():
+    """The named step most, the other step of that agent a little."""
+    found = fuse(RUN, {1: 0.2, 2: 0.6, 3: 0.2}, [Opinion(1, "lead")])
+    assert sum(found.values()) == pytest.approx(1)
+    assert found[1] > 0.2
+    assert found[1] > found[3]
+    weighed = fuse(RUN, FLAT, [Opinion(1, "lead")], FusionWeights(neighbour=0.0))
+    assert weighed[1] > weighed[3] > weighed[2]
+
+
+def test_a_contradicting_opinion_lifts_no_step():
+    """Only its agent counts, and for less."""
+    found = fuse(RUN, FLAT, [Opinion(2, "lead")])
+    assert found[2] < 1 / 3
+    assert found[1] == found[3]
+
+
+def test_two_equal_opinions_weigh_more_than_one():
+    """Agreement is evidence."""
+    one = fuse(RUN, FLAT, [Opinion(2, "coder")])
+    two = fuse(RUN, FLAT, [Opinion(2, "coder")] * 2)
+    assert two[2] > one[2] > FLAT[2]
+
+
+def test_nothing_is_fused_from_nothing():
+    """No distribution and no opinion change nothing."""
+    assert fuse(RUN, {}, [Opinion(2, "coder")]) == {}
+    assert fuse(RUN, FLAT, []) == pytest.approx(FLAT)
+
+
+def test_recorded_answers_of_real_models_are_read_as_their_recorders_read_them():
+    """Two models, 214 answers; the unreadable ones stay unread."""
+    path = labelled_runs() / "recorded-judge" / "who-and-when-all-at-once.json"
+    if not path.is_file():
+        pytest.skip("no recorded answers in the folder with labelled runs")
+    for record in json.loads(path.read_text(encoding="utf-8")):
+        opinion = read_opinion(record["response"])
+        assert (opinion.step if opinion else None) == record["pred_step"]

@@ -1,0 +1,160 @@
+"""The worker's promises: every finished run gets one verdict, and nothing stops the others."""
+
+import asyncio
+import threading
+
+import pytest
+from judge.worker.stored_runs import StoredRun, invoice_run, write
+
+from mast_trace_collector.storage.runs import record_outcome
+from mast_trace_judge import judge as judge_module
+from mast_trace_judge import verdict_store
+from mast_trace_judge.config import WorkerConfig
+
+
+def verdicts(store):
+    """Every stored verdict, rows that were replaced included."""
+    return store.query("SELECT TraceId, Fingerprint, toString(Status) AS Status FROM mast_verdicts")
+
+
+async def test_judges_every_finished_run_once(store, worker):
+    """Each finished run gets its verdict; looking again finds nothing left to do."""
+    write(store, *(invoice_run(number) for number in range(1, 31)))
+    one = worker()
+    assert await one.drain_once() == 30
+    assert await one.drain_once() == 0
+    assert len({row["TraceId"] for row in verdicts(store)}) == len(verdicts(store)) == 30
+    verdict = verdict_store.load_latest(store, f"{1:032x}")
+    assert verdict is not None
+    assert (verdict.outcome, verdict.service, verdict.steps) == ("failure", "billing", 7)
+    assert [mode.code for mode in verdict.modes][:1] == ["1.3"]
+    assert verdict.decisive is not None
+    assert verdict.decisive.agent == "clerk"
+    assert verdict.decisive.span_id == "0000000000000005"
+
+
+async def test_leaves_runs_that_are_not_finished(store, worker):
+    """A run is not judged while spans may come: not before its root, nor before it is quiet."""
+    write(store, invoice_run(1), StoredRun(2, root=False).says("clerk", "Working on it."))
+    assert await worker(run_quiet_seconds=3600.0).drain_once() == 0
+    assert await worker(run_idle_seconds=3600.0).drain_once() == 1
+
+
+async def test_judges_again_when_the_outcome_is_said_later(store, worker):
+    """An outcome that somebody records afterwards changes the verdict."""
+    write(store, invoice_run(1, outcome=""))
+    one = worker()
+    await one.drain_once()
+    assert verdict_store.load_latest(store, f"{1:032x}").outcome == "unknown"
+    record_outcome(store, f"{1:032x}", "success", "the customer agreed")
+    assert await one.drain_once() == 1
+    newest = verdict_store.load_latest(store, f"{1:032x}")
+    assert (newest.outcome, newest.decisive, newest.candidates) == ("success", None, ())
+
+
+async def test_shards_divide_the_runs(store, worker):
+    """Workers with different shards judge different runs, and all of them together."""
+    write(store, *(invoice_run(number) for number in range(1, 41)))
+    shares = [await worker(worker_shard=f"{i}/3").drain_once() for i in range(3)]
+    assert sum(shares) == 40
+    assert all(shares)
+    assert len(verdicts(store)) == 40
+
+
+@pytest.mark.parametrize("shard", ["3/3", "1", "a/b", "-1/2"])
+def test_refuses_shards_that_do_not_exist(shard):
+    """A shard is one of n, counted from 0."""
+    with pytest.raises(ValueError, match="shard"):
+        WorkerConfig(worker_shard=shard)
+
+
+async def test_one_bad_run_does_not_block_the_others(store, worker, monkeypatch):
+    """A run on which a rule fails is left unscored with the reason, and is not tried for ever."""
+    write(store, *(invoice_run(number) for number in range(1, 4)))
+
+    def failing(trajectory, *more):
+        if trajectory.trace_id == f"{2:032x}":
+            raise ZeroDivisionError("a rule divides by zero")
+        return original(trajectory, *more)
+
+    original = judge_module.judge_by_rules
+    monkeypatch.setattr(judge_module, "judge_by_rules", failing)
+    one = worker()
+    assert await one.drain_once() == 3
+    assert await one.drain_once() == 0
+    bad = verdict_store.load_latest(store, f"{2:032x}")
+    assert (bad.status, bad.outcome, bad.decisive) == ("unscored", "unknown", None)
+    assert "a rule divides by zero" in bad.status_reason
+    assert one.status.unscored == 1
+    assert verdict_store.load_latest(store, f"{3:032x}").status == "ok"
+
+
+async def test_tries_again_what_may_go_better(store, worker, monkeypatch):
+    """A passing failure leaves the run due; only the last attempt leaves it unscored."""
+    write(store, invoice_run(1))
+    left = [OSError("too many open files")]
+
+    def failing(trajectory, *more):
+        if left:
+            raise left.pop()
+        return original(trajectory, *more)
+
+    original = judge_module.judge_by_rules
+    monkeypatch.setattr(judge_module, "judge_by_rules", failing)
+    monkeypatch.setattr("mast_trace_judge.worker._HELD_OFF", 0.0)
+    one = worker()
+    assert await one.drain_once() == 0
+    assert await one.drain_once() == 1
+    assert verdict_store.load_latest(store, f"{1:032x}").status == "ok"
+
+
+async def test_a_run_without_steps_is_unscored(store, worker):
+    """A run of which nothing but its root was recorded is no success and no failure."""
+    write(store, StoredRun(1))
+    await worker().drain_once()
+    verdict = verdict_store.load_latest(store, f"{1:032x}")
+    assert (verdict.status, verdict.outcome) == ("unscored", "unknown")
+    assert "no steps" in verdict.status_reason
+
+
+async def test_runs_until_it_is_stopped_from_another_thread(store, worker):
+    """The loop judges runs that come while it waits; stop works from any thread and may be repeated."""
+    judged = threading.Semaphore(0)
+    one = worker(on_verdicts=lambda verdicts: [judged.release() for _ in verdicts])
+    thread = threading.Thread(target=lambda: asyncio.run(one.run()))
+    thread.start()
+    try:
+        write(store, invoice_run(1))
+        assert await asyncio.to_thread(judged.acquire, True, 30)
+        write(store, invoice_run(2), invoice_run(3))
+        assert await asyncio.to_thread(judged.acquire, True, 30)
+        assert await asyncio.to_thread(judged.acquire, True, 30)
+        assert one.status.judged == 3
+        assert one.status.last_beat > 0
+    finally:
+        await asyncio.wait_for(one.stop(), 30)
+        thread.join(30)
+    assert not thread.is_alive()
+    await asyncio.wait_for(one.stop(), 5)
+
+
+async def test_cancelling_it_does_not_cut_a_verdict_off(store, worker, monkeypatch):
+    """Verdicts whose storing has begun are stored although the worker is cancelled meanwhile."""
+    write(store, *(invoice_run(number) for number in range(1, 6)))
+    begun, go_on = threading.Event(), threading.Event()
+    save = verdict_store.save
+
+    def slow(*arguments):
+        begun.set()
+        assert go_on.wait(30)
+        save(*arguments)
+
+    monkeypatch.setattr(verdict_store, "save", slow)
+    task = asyncio.create_task(worker().run())
+    assert await asyncio.to_thread(begun.wait, 30)
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(verdicts(store)) == 5
