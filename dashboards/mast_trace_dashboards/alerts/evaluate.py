@@ -1,0 +1,91 @@
+"""Looks at all rules once, or again and again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.exceptions import StorageError
+from mast_trace_dashboards.alerts.rules import RULES, Rule
+from mast_trace_dashboards.alerts.state import Alert, Change, step
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from threading import Event
+
+    from mast_trace_collector.storage import Store
+
+logger = logging.getLogger(__name__)
+
+_BROKEN = "Query failed"
+
+
+@dataclass
+class Evaluator:
+    """The rules, and what is known of their alerts.
+
+    Attributes:
+        store: where the verdicts are.
+        rules: to look at.
+        alerts: active after the last look.
+        parameters: values for parameters of the rules' queries, by query.
+    """
+
+    store: Store
+    rules: Sequence[Rule] = RULES
+    alerts: list[Alert] = field(default_factory=list)
+    parameters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def look(self, moment: datetime | None = None) -> list[Change]:
+        """Evaluate every rule at ``moment`` (now if absent) and return what changed."""
+        moment = moment or datetime.now(timezone.utc)
+        active: list[Alert] = []
+        changes: list[Change] = []
+        # Rules that differ only in their threshold share an answer.
+        answers = {name: self._ask(name, moment) for name in {r.query for r in self.rules}}
+        for rule in self.rules:
+            known = [alert for alert in self.alerts if alert.rule == rule.uid]
+            after, changed = _compared(rule, known, answers[rule.query], moment.timestamp())
+            active += after
+            changes += changed
+        self.alerts = active
+        return changes
+
+    def _ask(self, query: str, moment: datetime) -> list[dict[str, Any]] | None:
+        """Return a query's rows; None if it cannot be answered."""
+        try:
+            return QUERIES[query].run(self.store, until=moment, **self.parameters.get(query, {}))
+        except StorageError as error:
+            logger.warning("alert query %s cannot be evaluated: %s", query, error)
+            return None
+
+
+def _compared(
+    rule: Rule, known: list[Alert], rows: list[dict[str, Any]] | None, now: float
+) -> tuple[list[Alert], list[Change]]:
+    if rows is None:
+        if rule.on_error != "alert":
+            return known, []
+        rows = [{"problem": _BROKEN, "value": float("inf")}]
+    if not rows and rule.no_data == "alert":
+        rows = [{"problem": "no data", "value": float("inf")}]
+    return step(rule, known, rows, now)
+
+
+def run(
+    evaluator: Evaluator,
+    deliver: Callable[[list[Change]], None],
+    stop: Event,
+    *,
+    interval: float = 300.0,
+) -> None:
+    """Look at the rules every ``interval`` seconds until ``stop`` is set."""
+    while not stop.is_set():
+        began = time.monotonic()
+        changes = evaluator.look()
+        deliver(changes)
+        stop.wait(max(0.0, interval - (time.monotonic() - began)))

@@ -1,0 +1,133 @@
+"""What becomes of an alert from one look to the next.
+
+inactive -> pending (above the threshold, not for long enough) -> firing -> inactive. It fires on
+while the number has not fallen below the recovery threshold, and for `Rule.keep` seconds after.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from mast_trace_dashboards.alerts.rules import Rule
+
+Phase = Literal["inactive", "pending", "firing"]
+
+_VANISHED_AFTER = 2
+"""A series that is missing so many times in a row is resolved."""
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One rule for one set of labels.
+
+    Attributes:
+        since: seconds since the epoch when the phase began.
+        recovered: since when the number is below the recovery threshold; None while it is not.
+        missed: how often in a row there was no number.
+    """
+
+    rule: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+    phase: Phase
+    since: float
+    recovered: float | None = None
+    missed: int = 0
+
+    @property
+    def key(self) -> str:
+        """Equal for the same rule and labels: what receivers tell repetitions by."""
+        return self.rule + "".join(f";{name}={value}" for name, value in self.labels)
+
+
+@dataclass(frozen=True)
+class Change:
+    """An alert that begins to fire, or ceases to."""
+
+    alert: Alert
+    kind: Literal["firing", "resolved"]
+
+
+def step(
+    rule: Rule, known: Sequence[Alert], rows: Sequence[Mapping[str, Any]], now: float
+) -> tuple[list[Alert], list[Change]]:
+    """Move the alerts of a rule on by one look.
+
+    Args:
+        rule: the rule.
+        known: its alerts after the last look.
+        rows: what its query gave: labels, and the number in the last column.
+        now: seconds since the epoch.
+
+    Returns:
+        Its alerts that are not inactive, and what changed.
+    """
+    before = {alert.key: alert for alert in known}
+    seen = {alert.key: alert for alert in (_inactive(rule, row, now) for row in rows)}
+    after: list[Alert] = []
+    changes: list[Change] = []
+    for key in dict.fromkeys([*before, *seen]):
+        old = before.get(key) or replace(seen[key], phase="inactive")
+        new = _moved(rule, old, seen[key].value, now) if key in seen else _missed(old, now)
+        if new.phase != "inactive":
+            after.append(new)
+        if new.phase == "firing" and old.phase != "firing":
+            changes.append(Change(new, "firing"))
+        elif old.phase == "firing" and new.phase != "firing":
+            changes.append(Change(new, "resolved"))
+    return after, changes
+
+
+def _inactive(rule: Rule, row: Mapping[str, Any], now: float) -> Alert:
+    *labels, (_, value) = row.items()
+    return Alert(rule.uid, tuple((n, str(v)) for n, v in labels), float(value), "inactive", now)
+
+
+def _moved(rule: Rule, old: Alert, value: float, now: float) -> Alert:
+    current = replace(old, value=value, missed=0)
+    if old.phase == "firing":
+        if value >= rule.recover and value > min(rule.above, rule.recover):
+            return replace(current, recovered=None)
+        recovered = old.recovered if old.recovered is not None else now
+        if now - recovered >= rule.keep:
+            return replace(current, phase="inactive", since=now, recovered=None)
+        return replace(current, recovered=recovered)
+    if value <= rule.above:
+        return replace(current, phase="inactive", since=now)
+    since = old.since if old.phase == "pending" else now
+    if now - since >= rule.hold:
+        return replace(current, phase="firing", since=now)
+    return replace(current, phase="pending", since=since)
+
+
+def _missed(old: Alert, now: float) -> Alert:
+    missed = old.missed + 1
+    if missed >= _VANISHED_AFTER:
+        return replace(old, phase="inactive", since=now, missed=missed)
+    return replace(old, missed=missed)
+
+
+def load(path: Path) -> list[Alert]:
+    """Read the alerts that were active when the last look ended; none if there is no file."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    return [
+        Alert(**{**shape, "labels": tuple((name, value) for name, value in shape["labels"])})
+        for shape in stored
+    ]
+
+
+def save(path: Path, alerts: Sequence[Alert]) -> None:
+    """Keep the active alerts for the next look; a crash leaves the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps([asdict(alert) for alert in alerts], indent=1), encoding="utf-8")
+    fresh.replace(path)

@@ -1,0 +1,133 @@
+"""`mast-trace migrate`, `config` and `doctor`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.storage import SchemaOptions, Store, migrate, render
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.store import locate
+from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_judge.config import JudgeConfig, WorkerConfig
+
+if TYPE_CHECKING:
+    from mast_trace_collector.settings import EffectiveSetting
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("migrate")(migrate_database)
+    app.command("config")(config)
+    # Its options are the SDK's: it works there without this command line, too.
+    app.command(
+        "doctor",
+        add_help_option=False,
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )(doctor)
+
+
+def migrate_database(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the SQL of an empty database's schema.")
+    ] = False,
+    database: Annotated[str, typer.Option(help="Name of the database.")] = "mast_trace",
+    cluster: Annotated[str, typer.Option(help="Make the tables ON this CLUSTER.")] = "",
+    replicated: Annotated[bool, typer.Option(help="Use Replicated engines.")] = False,
+    distributed: Annotated[
+        bool, typer.Option(help="Distribute the tables over the cluster's shards.")
+    ] = False,
+    ttl_days: Annotated[int, typer.Option(min=0, help="Drop data older than this; 0: never.")] = 0,
+    storage_policy: Annotated[str, typer.Option(help="Disks that the tables use.")] = "",
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the tables, or bring them up to this version. Safe to run again, and from many places.
+
+    Example: `mast-trace migrate --url http://default:secret@clickhouse:8123/mast_trace`
+    """
+    options = SchemaOptions(
+        database=database,
+        cluster=cluster,
+        replicated=replicated,
+        distributed=distributed,
+        ttl_days=ttl_days,
+        storage_policy=storage_policy,
+    )
+    if dry_run:
+        statements = render(options)
+        if as_json:
+            print_json(statements)
+        else:
+            sys.stdout.write("".join(f"{statement};\n\n" for statement in statements))
+        return
+    settings = CollectorConfig.load(config, data_dir=data_dir, database_url=url or None)
+    address = settings.database_url or (
+        locate(url, data_dir, config, write=True)
+        if settings.data_dir.exists()
+        else settings.store_url
+    )
+    with Store.open(address, database=database) as store:
+        new = migrate(store, options)
+        where = store.url
+    if as_json:
+        print_json({"store": where, "new_versions": new})
+    else:
+        done = f"now at version {new[-1]}" if new else "up to date already"
+        console().print(plain(f"{where}: {done}."))
+
+
+def config(
+    data_dir: DataDir = None, config_file: ConfigFile = None, as_json: AsJson = False
+) -> None:
+    """Print every setting in force, where it came from, and the variable that sets it.
+
+    Secrets are masked.
+
+    Example: `MAST_TRACE_HTTP_PORT=0 mast-trace config`
+    """
+    tables = [
+        UpConfig.load(config_file),
+        CollectorConfig.load(config_file, data_dir=data_dir),
+        JudgeConfig.load(config_file),
+        WorkerConfig.load(config_file),
+    ]
+    if as_json:
+        print_json({each.table: [vars(s) for s in each.effective()] for each in tables})
+        return
+    for each in tables:
+        console().print(_settings_table(each.table, each.effective()))
+
+
+def _settings_table(title: str, settings: list[EffectiveSetting]) -> Table:
+    table = Table(title=plain(f"[{title}]", "bold"), title_justify="left", box=None, pad_edge=False)
+    for name in ("setting", "value", "from", "variable", "meaning"):
+        table.add_column(name.upper(), overflow="fold")
+    for setting in settings:
+        style = "dim" if setting.origin == "default" else ""
+        table.add_row(
+            setting.name,
+            plain(setting.value),
+            plain(setting.origin),
+            setting.variable,
+            plain(setting.meaning),
+            style=style,
+        )
+    return table
+
+
+def doctor(context: typer.Context) -> None:
+    """Say which frameworks are recorded, and whether the collector accepts spans.
+
+    Example: `mast-trace doctor --endpoint http://127.0.0.1:4318`
+    """
+    from mast_trace import doctor as sdk_doctor
+
+    raise typer.Exit(sdk_doctor.main(context.args))

@@ -1,0 +1,161 @@
+"""`mast-trace alerts`."""
+
+from __future__ import annotations
+
+import signal
+from datetime import datetime, timezone
+from enum import Enum
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_dashboards.alerts.delivery import deliver, payload, sentence
+from mast_trace_dashboards.alerts.evaluate import Evaluator, run
+from mast_trace_dashboards.alerts.rules import RULES
+from mast_trace_dashboards.alerts.state import load, save
+from mast_trace_dashboards.cli.lookup import parse_time
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
+from mast_trace_dashboards.cli.store import open_store
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from mast_trace_dashboards.alerts.state import Change
+
+FIRING = 1
+"""Exit status of `alerts check` when a rule is above its threshold."""
+
+app = typer.Typer(name="alerts", help="Evaluate the shipped alert rules.", no_args_is_help=True)
+
+
+class Shape(str, Enum):
+    """The shape of a delivery."""
+
+    alertmanager = "alertmanager"
+    slack = "slack"
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the commands."""
+    parent.add_typer(app)
+
+
+@app.command()
+def check(
+    at: Annotated[
+        str | None,
+        typer.Option(help="The moment to look at: 2h ago as 2h, or a time.", show_default="now"),
+    ] = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare every rule with its threshold once. Exit status 1 if one is above.
+
+    Nothing is remembered and nothing is sent: waiting times of rules do not count here.
+
+    Example: `mast-trace alerts check --json`
+    """
+    moment = parse_time(at) if at else datetime.now(timezone.utc)
+    with open_store(url, data_dir, config) as store:
+        rows = [
+            _compared(rule, row)
+            for rule in RULES
+            for row in QUERIES[rule.query].run(store, until=moment)
+        ]
+    if as_json:
+        print_json(rows)
+    else:
+        console().print(_table(rows))
+    if any(row["above"] for row in rows):
+        raise typer.Exit(FIRING)
+
+
+def _compared(rule: Any, row: dict[str, Any]) -> dict[str, Any]:
+    *labels, (_, value) = row.items()
+    return {
+        "rule": rule.uid,
+        "labels": dict(labels),
+        "value": float(value),
+        "threshold": rule.above,
+        "above": float(value) > rule.above,
+        "severity": rule.severity,
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table("RULE", "FOR", "VALUE", "THRESHOLD", "", box=None, pad_edge=False)
+    for row in sorted(rows, key=lambda row: not row["above"]):
+        labels = ", ".join(f"{name}={value or '-'}" for name, value in row["labels"].items())
+        state = plain("ABOVE", style="bold red") if row["above"] else plain("ok", style="green")
+        table.add_row(
+            row["rule"], plain(labels), f"{row['value']:.4g}", f"{row['threshold']:.4g}", state
+        )
+    return table
+
+
+@app.command("run")
+def run_alerts(
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            envvar="MAST_TRACE_ALERT_WEBHOOK",
+            help="Where alerts are sent by POST; without it they are only printed.",
+            show_default=False,
+        ),
+    ] = None,
+    shape: Annotated[Shape, typer.Option(help="Shape of what is sent.")] = Shape.alertmanager,
+    every: Annotated[float, typer.Option(min=1, help="Seconds between looks.")] = 300.0,
+    view: Annotated[str, typer.Option(help="Address of the web view, for links.")] = "",
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate the rules again and again, and send what begins or ceases to fire.
+
+    What fires is kept in `alerts.json` in the data folder, so that a restart repeats nothing.
+
+    Example: `mast-trace alerts run --webhook https://hooks.slack.com/... --shape slack`
+    """
+    remembered = CollectorConfig.load(config, data_dir=data_dir).data_dir / "alerts.json"
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with open_store(url, data_dir, config) as store:
+        evaluator = Evaluator(store, alerts=load(remembered))
+        waiting: list[Change] = []
+
+        def send(changes: list[Change]) -> None:
+            for change in changes:
+                _say(change, as_json=as_json)
+            waiting.extend(changes)
+            if waiting and webhook and not deliver(webhook, payload(waiting, shape.value, view)):
+                return
+            waiting.clear()
+            # Only what has been told is remembered: after a crash the rest is told again.
+            save(Path(remembered), evaluator.alerts)
+
+        console().print(plain(f"Looking at {len(RULES)} rules every {every:g} s. Ctrl-C stops."))
+        run(evaluator, send, stop, interval=every)
+
+
+def _say(change: Change, *, as_json: bool) -> None:
+    if as_json:
+        print_json_line(
+            {
+                "status": change.kind,
+                "rule": change.alert.rule,
+                "labels": dict(change.alert.labels),
+                "value": change.alert.value,
+                "text": sentence(change),
+            }
+        )
+    else:
+        style = "bold red" if change.kind == "firing" else "green"
+        console().print(plain(sentence(change), style=style))

@@ -1,0 +1,56 @@
+"""Puts the commands together, and turns errors into messages and exit statuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace_dashboards.cli import (
+    admin,
+    alerts,
+    dashboards,
+    demo,
+    judge,
+    labels,
+    runs,
+    serve,
+    show,
+    transfer,
+)
+from mast_trace_dashboards.cli.output import fail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+app = typer.Typer(
+    name="mast-trace",
+    help="See why a multi-agent LLM run failed.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for group in (demo, serve, runs, show, judge, labels, transfer, alerts, dashboards, admin):
+    group.register(app)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; return the exit status: 0, 1 (not found, or a "no") or 2 (misused)."""
+    try:
+        app(args=list(arguments), prog_name="mast-trace")
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 1
+    except ConfigurationError as error:
+        fail(str(error))
+        return 2
+    except MastTraceError as error:
+        fail(str(error))
+        return 1
+    except BrokenPipeError:
+        # Whoever read the output has gone (`| head`); Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

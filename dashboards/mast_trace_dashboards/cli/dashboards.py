@@ -1,0 +1,78 @@
+"""`mast-trace dashboards`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import mast_trace_dashboards.alerts
+import mast_trace_dashboards.grafana
+from mast_trace_dashboards.alerts.grafana import write as write_alerts
+from mast_trace_dashboards.cli.options import AsJson
+from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.grafana.dashboards import write as write_dashboards
+from mast_trace_dashboards.grafana.push import push as push_to_grafana
+
+app = typer.Typer(
+    name="dashboards", help="Grafana dashboards and alert rules as files.", no_args_is_help=True
+)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the commands."""
+    parent.add_typer(app)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="Is made if it is not there.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write dashboards, provisioning files and alert rules for Grafana and Prometheus.
+
+    `grafana/dashboards` holds the JSON, `grafana/provisioning` goes to Grafana's folder of that
+    name, `prometheus` holds the same alerts for Prometheus.
+
+    Example: `mast-trace dashboards export ./monitoring`
+    """
+    grafana = Path(mast_trace_dashboards.grafana.__file__).parent
+    alerts = Path(mast_trace_dashboards.alerts.__file__).parent
+    written = write_dashboards(folder / "grafana" / "dashboards")
+    provisioning = folder / "grafana" / "provisioning"
+    for source, target in (
+        (grafana / "provisioning", provisioning),
+        (alerts / "prometheus", folder / "prometheus"),
+    ):
+        shutil.copytree(source, target, dirs_exist_ok=True)
+        written += [target / path.relative_to(source) for path in source.rglob("*.yaml")]
+    written += write_alerts(provisioning)
+    if as_json:
+        print_json([str(path) for path in written])
+    else:
+        console().print(plain(f"Wrote {len(written)} files to {folder}."))
+
+
+@app.command()
+def push(
+    url: Annotated[str, typer.Argument(help="Of Grafana, such as http://localhost:3000.")],
+    token: Annotated[
+        str,
+        typer.Option(envvar="GRAFANA_TOKEN", help="Of a service account with the role Editor."),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create or update the dashboards in a running Grafana.
+
+    Example: `GRAFANA_TOKEN=... mast-trace dashboards push http://localhost:3000 --dry-run`
+    """
+    changes = []
+    for title, change in push_to_grafana(url, token, dry_run=dry_run):
+        changes.append({"dashboard": title, "change": change})
+        if not as_json:
+            console().print(plain(f"{'would ' if dry_run else ''}{change:<9}  {title}"))
+    if as_json:
+        print_json(changes)

@@ -1,0 +1,144 @@
+"""`mast-trace demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from mast_trace_dashboards import demo as script
+from mast_trace_dashboards.cli import render
+from mast_trace_dashboards.cli.options import AsJson
+from mast_trace_dashboards.cli.output import console, print_json
+from mast_trace_dashboards.cli.serve import stop_signal
+from mast_trace_dashboards.cli.show import Shown, as_dict, load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from mast_trace_dashboards.state import Running
+    from mast_trace_dashboards.up import Up
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("demo")(demo)
+
+
+def demo(
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep serving afterwards, until Ctrl-C.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run real agents that fail in known ways, and see what is found. Needs no network and no key.
+
+    LangGraph and AG2 programs run against a scripted model; all else is real.
+
+    Example: `mast-trace demo --keep`
+    """
+    script.check_packages()
+    script.examples()
+    with ExitStack() as stack:
+        if keep:
+            folder = Path(tempfile.mkdtemp(prefix="mast-trace-demo-"))
+        else:
+            temporary = tempfile.TemporaryDirectory(
+                prefix="mast-trace-demo-", ignore_cleanup_errors=True
+            )
+            folder = Path(stack.enter_context(temporary))
+        asyncio.run(_demo(folder, keep=keep, as_json=as_json))
+
+
+async def _demo(folder: Path, *, keep: bool, as_json: bool) -> None:
+    logging.getLogger().setLevel(logging.WARNING)
+    up = script.demo_up(folder)
+    try:
+        with _progress() as progress:
+            running, played = await _play(up, progress)
+        shown = load(up.store, script.told_in_full(played).row["TraceId"])
+        if as_json:
+            everything = [load(up.store, one.row["TraceId"]) for one in played]
+            print_json(
+                [
+                    {"program": one.act.program, "scenario": one.act.scenario, **as_dict(each)}
+                    for one, each in zip(played, everything, strict=True)
+                ]
+            )
+        else:
+            report(console(), played, shown)
+            console().print(_next(running, shown, keep=keep))
+        if keep:
+            await up.wait(stop_signal())
+    finally:
+        await up.stop()
+
+
+async def _play(up: Up, progress: Progress) -> tuple[Running, list[script.Played]]:
+    acts = script.ACTS
+    starting = progress.add_task("Starting receivers, database and judge", total=1)
+    running = await up.start()
+    progress.update(starting, completed=1)
+    playing = progress.add_task("Running agents", total=len(acts))
+    await script.play(running, acts, lambda _act: progress.advance(playing))
+    judging = progress.add_task("Judging", total=len(acts))
+    played = await script.verdicts(
+        up, acts, lambda judged: progress.update(judging, completed=judged)
+    )
+    return running, played
+
+
+def _progress() -> Progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    errors = console(stderr=True)
+    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+
+
+def report(out: Console, played: Sequence[script.Played], shown: Shown) -> None:
+    """Print the demo's result: all runs as a table, and one of them in full."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("RUN", "FRAMEWORK", "THE TEAM ...", "OUTCOME", "MODES", "DECISIVE ERROR"):
+        table.add_column(name, no_wrap=name != "THE TEAM ...")
+    for one in played:
+        table.add_row(
+            one.row["TraceId"][: render.ID_SHOWN],
+            one.row["Framework"],
+            one.act.story,
+            render.outcome(one.row),
+            Text(" ".join(one.row["Modes"]) or "-"),
+            render.decisive(one.row),
+        )
+    out.print(table)
+    out.print()
+    out.print(render.run_view(shown.row, shown.trajectory, shown.verdict))
+
+
+def _next(running: Running, shown: Shown, *, keep: bool) -> Text:
+    trace_id = shown.row["TraceId"]
+    run = trace_id[: render.ID_SHOWN]
+    if keep:
+        lines = [
+            f"Open this run in a browser: {running.web}/runs/{trace_id}",
+            f"Still serving {running.data_dir}; Ctrl-C stops. In another terminal:",
+            f"  mast-trace show {run} --full --data-dir {running.data_dir}",
+            f"  mast-trace runs --data-dir {running.data_dir}",
+            f"Its ClickHouse address, for Grafana and other tools: {running.clickhouse}",
+        ]
+    else:
+        lines = [
+            "Next:",
+            "  mast-trace demo --keep   the same, and keeps serving so that you can look around",
+            "  mast-trace up            record your own agents: add mast_trace.instrument() to them",
+            f"The programs: {script.examples()}",
+        ]
+    return Text("\n" + "\n".join(lines))

@@ -1,0 +1,169 @@
+"""`mast-trace judge work` and `mast-trace judge run`; the group that others join."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.storage.runs import run_summary, spans_of
+from mast_trace_dashboards.cli import judge_bench, judge_study
+from mast_trace_dashboards.cli.lookup import NotFound, parse_time, resolve_run
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.render import run_view
+from mast_trace_dashboards.cli.show import Shown, as_dict, load
+from mast_trace_dashboards.cli.store import open_store
+from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.judge import Judge
+from mast_trace_judge.ledger import StoreLedger
+from mast_trace_judge.rejudge import Selection
+from mast_trace_judge.run_reader import trajectory_of
+from mast_trace_judge.verdict_store import save
+from mast_trace_judge.worker import Worker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mast_trace_collector.storage import Store
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(help="Judge runs.", no_args_is_help=True)
+    group.command("work")(work)
+    group.command("run")(run)
+    judge_study.register(group)
+    judge_bench.register(group)
+    app.add_typer(group, name="judge")
+
+
+def work(
+    once: Annotated[
+        bool, typer.Option("--once", help="Judge what is finished now, then stop.")
+    ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(help="Judge only the i-th of n shares of the runs: i/n.", show_default=False),
+    ] = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge runs as they finish, until Ctrl-C. `mast-trace up` does so by itself.
+
+    Several can share the work: `--shard 0/2` here, `--shard 1/2` on another machine.
+
+    Example: `mast-trace judge work --url http://clickhouse:8123/mast_trace --shard 0/2`
+    """
+    settings = WorkerConfig.load(config, worker_shard=shard)
+    with open_store(url, data_dir, config, write=True) as store:
+        worker = Worker(store, _judge(store, config), settings)
+        judged = asyncio.run(_drain(worker) if once else _work_on(worker))
+    if as_json:
+        print_json({"judged": judged})
+    else:
+        console().print(plain(f"{judged} {'run' if judged == 1 else 'runs'} judged."))
+
+
+async def _drain(worker: Worker) -> int:
+    total = 0
+    while judged := await worker.drain_once():
+        total += judged
+    return total
+
+
+async def _work_on(worker: Worker) -> int:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, worker.request_stop)
+    warn("Judging runs as they finish; Ctrl-C stops.")
+    await worker.run()
+    return worker.status.judged
+
+
+def run(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]", help="The run's id, its beginning, or `last`.", show_default=False
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="All runs since then: 15m, 2h, 7d, or a time.", show_default=False),
+    ] = None,
+    version: Annotated[
+        str, typer.Option(help="All runs that this judge version has judged.", show_default=False)
+    ] = "",
+    unscored: Annotated[
+        bool, typer.Option("--unscored", help="Also runs that the present judge left unscored.")
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--save/--no-save", help="Store the verdict, or only print it.")
+    ] = True,
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge one run now, finished or not, and print the verdict; or judge many again.
+
+    With `--since`, `--version` or `--unscored`, every run that they select and that the present
+    judge has not judged with its present content is judged, and the number is printed. That can be
+    broken off and begun anew.
+
+    Example: `mast-trace judge run last --no-save` or `mast-trace judge run --since 2d`
+    """
+    many = bool(since or version or unscored)
+    if many == bool(name):
+        raise ConfigurationError("name one run, or select many by --since, --version or --unscored")
+    if many and not keep:
+        raise ConfigurationError("--no-save is for one run: judging many stores their verdicts")
+    begin = parse_time(since) if since else None
+    with open_store(url, data_dir, config, write=True) as store:
+        if name is None:
+            chosen = Selection(begin, version, unscored, project)
+            _report(judge_study.judge_again(store, chosen, config), as_json=as_json)
+            return
+        trace_id = resolve_run(store, name, project)
+        shown = asyncio.run(_judge_one(store, trace_id, project, config, keep=keep))
+    if as_json:
+        print_json(as_dict(shown))
+    else:
+        console().print(run_view(shown.row, shown.trajectory, shown.verdict))
+
+
+def _report(counts: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(counts)
+        return
+    said = f"{counts['judged']} runs judged by version {counts['version']}"
+    left = f", {counts['unscored']} of them left unscored" if counts["unscored"] else ""
+    console().print(plain(f"{said}{left}."))
+
+
+async def _judge_one(
+    store: Store, trace_id: str, project: str | None, config: Path | None, *, keep: bool
+) -> Shown:
+    summary = run_summary(store, trace_id, project=project)
+    if summary is None:
+        raise NotFound(f"there is no run {trace_id}")
+    trajectory = trajectory_of(summary, spans_of(store, trace_id, project=summary.project))
+    judge = _judge(store, config)
+    try:
+        verdict = await judge.judge(summary, trajectory)
+    finally:
+        await judge.aclose()
+    if keep:
+        save(store, [verdict])
+    return Shown(load(store, trace_id, project).row, trajectory, verdict)
+
+
+def _judge(store: Store, config: Path | None) -> Judge:
+    return Judge(JudgeConfig.load(config), ledger=StoreLedger(store))

@@ -1,0 +1,269 @@
+"""`mast-trace judge agree`, `judge diff`, and judging many runs again."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.cli.lookup import NotFound, parse_time
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.store import open_store
+from mast_trace_judge.agreement import agreement, step_agreement
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.judge import Judge
+from mast_trace_judge.labels import labels_of
+from mast_trace_judge.ledger import StoreLedger
+from mast_trace_judge.rejudge import Selection, rejudge
+from mast_trace_judge.verdict_store import verdict_of
+from mast_trace_judge.version_diff import diff_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_judge.agreement import Agreement, StepAgreement
+    from mast_trace_judge.labels import HumanLabel
+    from mast_trace_judge.verdict import Verdict
+    from mast_trace_judge.version_diff import RunDiff, VersionDiff
+
+JUDGE = "mast-trace judge"
+"""The judge's name among the raters."""
+_SHOWN_FROM = 0.5
+"""A finding counts as the judge's yes from this probability on."""
+_LISTED = 20
+
+_VERDICTS = """
+SELECT * FROM mast_latest_verdicts
+WHERE Status = 'ok' AND (Project, TraceId) IN (SELECT Project, TraceId FROM mast_human_labels)
+"""
+_VERSIONS = """
+SELECT JudgeVersion AS Version, count() AS Runs FROM mast_verdicts FINAL
+GROUP BY JudgeVersion ORDER BY max(JudgedAt) DESC
+"""
+
+
+def register(group: typer.Typer) -> None:
+    """Add the commands to the group `judge`."""
+    group.command("agree")(agree)
+    group.command("diff")(diff)
+
+
+def agree(
+    url: Url = None, data_dir: DataDir = None, config: ConfigFile = None, as_json: AsJson = False
+) -> None:
+    """Say how far the judge and people agree, and people among each other.
+
+    For each failure mode and category: Cohen's kappa with a bootstrap interval (95 %), Gwet's AC1
+    and the prevalence. Kappa is left out where a rater named fewer than five runs. A label without
+    modes counts as "none" if it calls the run a success, otherwise as no opinion on modes.
+
+    Example: `mast-trace judge agree --json`
+    """
+    with open_store(url, data_dir, config) as store:
+        labels = labels_of(store)
+        verdicts = [verdict_of(row) for row in store.query(_VERDICTS)]
+    runs = len({_run(label) for label in labels})
+    found = agreement(_ratings(labels, verdicts))
+    steps = _steps(labels, verdicts)
+    if as_json:
+        values = [{**dataclasses.asdict(each), "prevalence": each.prevalence} for each in found]
+        on_steps = [{"raters": pair, **dataclasses.asdict(each)} for pair, each in steps.items()]
+        print_json(
+            {"labelled": runs, "judged": len(verdicts), "modes": values, "decisive": on_steps}
+        )
+        return
+    if not labels:
+        warn("No labels yet: `mast-trace label RUN` gives one.")
+        return
+    console().print(plain(f"{runs} labelled runs, {len(verdicts)} of them with a verdict."))
+    for pair in dict.fromkeys(each.raters for each in found):
+        console().print(_agreement_table([each for each in found if each.raters == pair]))
+    if steps:
+        console().print(_steps_table(steps))
+
+
+def _run(one: HumanLabel | Verdict) -> str:
+    return f"{one.project}/{one.trace_id}"
+
+
+def _ratings(
+    labels: Iterable[HumanLabel], verdicts: Iterable[Verdict]
+) -> dict[str, dict[str, Mapping[str, bool]]]:
+    ratings: dict[str, dict[str, Mapping[str, bool]]] = {}
+    for label in labels:
+        if label.modes or label.outcome == "success":
+            said = {code: code in label.modes for code in FAILURE_MODES}
+            ratings.setdefault(label.annotator, {})[_run(label)] = said
+    for verdict in verdicts:
+        shown = {mode.code for mode in verdict.modes if mode.probability >= _SHOWN_FROM}
+        said = {code: code in shown for code in FAILURE_MODES}
+        ratings.setdefault(JUDGE, {})[_run(verdict)] = said
+    return ratings
+
+
+def _steps(
+    labels: Iterable[HumanLabel], verdicts: Iterable[Verdict]
+) -> dict[tuple[str, str], StepAgreement]:
+    """Compare decisive steps, of every pair of raters that both named one in the same run."""
+    named: dict[str, dict[str, tuple[int, str]]] = {}
+    for label in labels:
+        if label.decisive_step is not None:
+            said = (label.decisive_step, label.decisive_agent)
+            named.setdefault(label.annotator, {})[_run(label)] = said
+    for verdict in verdicts:
+        if verdict.decisive is not None:
+            said = (verdict.decisive.step, verdict.decisive.agent)
+            named.setdefault(JUDGE, {})[_run(verdict)] = said
+    found = {}
+    for one in sorted(named):
+        for other in sorted(named):
+            shared = sorted(named[one].keys() & named[other].keys()) if one < other else []
+            if shared:
+                sides = ([named[who][run] for run in shared] for who in (one, other))
+                found[one, other] = step_agreement(*sides)
+    return found
+
+
+def _agreement_table(rows: Iterable[Agreement]) -> Table:
+    rows = list(rows)
+    table = Table(title=plain(" and ".join(rows[0].raters)), title_justify="left")
+    table.add_column("mode")
+    for name in ("runs", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        mode = FAILURE_MODES.get(row.subject)
+        span = row.kappa_interval
+        table.add_row(
+            f"{row.subject} {mode.name}" if mode else row.subject,
+            str(row.items),
+            f"{row.positives[0]} / {row.positives[1]}",
+            str(row.both),
+            f"{100 * row.observed:.0f} %",
+            "too few" if row.kappa is None else f"{row.kappa:.2f}",
+            "" if span is None else f"{span.low:.2f} to {span.high:.2f}",
+            "" if row.ac1 is None else f"{row.ac1:.2f}",
+            f"{100 * row.prevalence:.0f} %",
+        )
+    return table
+
+
+def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> Table:
+    table = Table(title="decisive step", title_justify="left")
+    table.add_column("raters")
+    for name in ("runs", "same step", "±1", "±3", "same agent", "kappa of agents"):
+        table.add_column(name, justify="right")
+    for pair, each in steps.items():
+        shares = (each.exact, each.within_one, each.within_three, each.agent)
+        kappa = "" if each.agent_kappa is None else f"{each.agent_kappa:.2f}"
+        cells = (str(each.runs), *(f"{100 * share:.0f} %" for share in shares), kappa)
+        table.add_row(plain(" and ".join(pair)), *cells)
+    return table
+
+
+def diff(
+    before: Annotated[str, typer.Argument(metavar="VERSION_A", help="A version's beginning.")],
+    after: Annotated[str, typer.Argument(metavar="VERSION_B", help="Another's beginning.")],
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only runs since then: 15m, 2h, 7d, or a time.", show_default=False),
+    ] = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what two versions of the judge say differently of the same runs.
+
+    Example: `mast-trace judge diff 1c8f09 9a0496 --since 7d`
+    """
+    begin = parse_time(since) if since else None
+    with open_store(url, data_dir, config) as store:
+        versions = [row["Version"] for row in store.query(_VERSIONS)]
+        found = diff_versions(
+            store, _version(before, versions), _version(after, versions), since=begin
+        )
+    if as_json:
+        print_json(dataclasses.asdict(found))
+    else:
+        _print_diff(found)
+
+
+def _version(beginning: str, versions: list[str]) -> str:
+    matching = [version for version in versions if version.startswith(beginning)]
+    if not matching:
+        known = ", ".join(versions) or "none"
+        raise NotFound(f"no judge version begins with {beginning!r}; in this store: {known}")
+    if len(matching) > 1 and beginning not in matching:
+        raise ConfigurationError(
+            f"several judge versions begin with {beginning!r}: {', '.join(matching)}"
+        )
+    return beginning if beginning in matching else matching[0]
+
+
+def _print_diff(found: VersionDiff) -> None:
+    console().print(
+        plain(
+            f"{found.compared} runs judged by both, {len(found.changed)} of them differently; "
+            f"{found.only_before} by {found.before} alone, {found.only_after} by {found.after} "
+            f"alone. Cost {found.cost_usd[0]:.4f} and {found.cost_usd[1]:.4f} USD."
+        )
+    )
+    if not found.changed:
+        return
+    modes = Table("mode", "gained", "lost")
+    for code in sorted({*found.gained, *found.lost}):
+        counts = (str(found.gained.get(code, 0)), str(found.lost.get(code, 0)))
+        modes.add_row(f"{code} {FAILURE_MODES[code].name}", *counts)
+    if modes.rows:
+        console().print(modes)
+    runs = Table("run", "name", "changed")
+    for each in found.changed[:_LISTED]:
+        runs.add_row(each.trace_id[:12], plain(each.name), plain(_change(each)))
+    console().print(runs)
+    if len(found.changed) > _LISTED:
+        warn(f"and {len(found.changed) - _LISTED} more; --json lists all.")
+
+
+def _change(run: RunDiff) -> str:
+    parts = [f"+{code}" for code in run.gained] + [f"-{code}" for code in run.lost]
+    pairs: dict[str, tuple[Any, Any] | None] = {
+        "outcome": run.outcome,
+        "decisive step": run.decisive,
+        "status": run.status,
+    }
+    for what, pair in pairs.items():
+        if pair is not None:
+            old, new = ("none" if side is None else side for side in pair)
+            parts.append(f"{what} {old} to {new}")
+    return ", ".join(parts)
+
+
+def judge_again(store: Store, selection: Selection, config: Path | None) -> dict[str, Any]:
+    """Judge the selected runs with the present judge, with a progress bar on terminals."""
+    judge = Judge(JudgeConfig.load(config), ledger=StoreLedger(store))
+    counts = asyncio.run(_judge_again(store, judge, selection))
+    return {"version": judge.version, "judged": sum(counts.values()), **counts}
+
+
+async def _judge_again(store: Store, judge: Judge, selection: Selection) -> dict[str, int]:
+    counts = Counter({"ok": 0, "unscored": 0})
+    shown = console(stderr=True)
+    try:
+        with Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar:
+            task = bar.add_task("Judging", total=None)
+            async for verdict in rejudge(store, judge, selection):
+                counts[verdict.status] += 1
+                bar.update(task, advance=1, description=f"Judging: {sum(counts.values())} runs")
+    finally:
+        await judge.aclose()
+    return dict(counts)

@@ -1,0 +1,145 @@
+"""`mast-trace label`: what a person says of a run, which `judge agree` and `judge fit` read."""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.cli.lookup import resolve_run
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.output import clip, console, plain, print_json
+from mast_trace_dashboards.cli.render import run_view
+from mast_trace_dashboards.cli.runs import Outcome
+from mast_trace_dashboards.cli.show import load
+from mast_trace_dashboards.cli.store import open_store
+from mast_trace_judge.labels import HumanLabel, save_labels
+
+if TYPE_CHECKING:
+    from mast_trace_dashboards.cli.show import Shown
+
+_QUOTED = 70
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("label")(label)
+
+
+def label(
+    run: Annotated[str, typer.Argument(help="The run's id, its beginning, or `last`.")],
+    annotator: Annotated[
+        str, typer.Option("--annotator", help="Who says it.", show_default="your user name")
+    ] = "",
+    outcome: Annotated[Outcome | None, typer.Option("--outcome", help="How the run ended.")] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option("--mode", help="A failure mode that it shows, such as 2.6; can be repeated."),
+    ] = None,
+    step: Annotated[
+        int | None, typer.Option("--step", min=0, help="Number of the decisive step, from 0.")
+    ] = None,
+    note: Annotated[str, typer.Option("--note", help="For people.")] = "",
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what you think of a run. A later label of the same annotator takes the earlier's place.
+
+    Without an opinion on the command line, a terminal shows the run's steps and asks. The verdict
+    is not shown then, so that it does not colour the label.
+
+    Example: `mast-trace label 4f2a --annotator ada --outcome failure --mode 2.6 --step 3`
+    """
+    who = annotator or getpass.getuser()
+    given = HumanLabel("", who, outcome.value if outcome else "", tuple(mode or ()), step, "", note)
+    asks = outcome is None and not mode and step is None and not note
+    if asks and (as_json or not sys.stdin.isatty()):
+        raise ConfigurationError("say what you think by --outcome, --mode, --step or --note")
+    with open_store(url, data_dir, config, write=True) as store:
+        shown = load(store, resolve_run(store, run, project), project)
+        made = _placed(_ask(shown, who) if asks else given, shown)
+        save_labels(store, [made])
+    if as_json:
+        print_json(dataclasses.asdict(made))
+    else:
+        console().print(plain(f"Recorded {made.annotator}'s label of run {made.trace_id}."))
+
+
+def _placed(opinion: HumanLabel, shown: Shown) -> HumanLabel:
+    """Tie an opinion to its run: the decisive agent is whoever acts in the decisive step.
+
+    Raises:
+        ConfigurationError: the run has no such step.
+    """
+    steps = shown.trajectory.steps
+    chosen = opinion.decisive_step
+    if chosen is not None and chosen >= len(steps):
+        raise ConfigurationError(
+            f"the run has no step {chosen}: its steps are 0 to {len(steps) - 1}"
+        )
+    return dataclasses.replace(
+        opinion,
+        trace_id=shown.trajectory.trace_id,
+        project=str(shown.row["Project"]),
+        modes=tuple(sorted(set(opinion.modes))),
+        decisive_agent="" if chosen is None else steps[chosen].agent,
+    )
+
+
+def _ask(shown: Shown, annotator: str) -> HumanLabel:
+    """Show the run without its verdict and ask, question by question."""
+    console().print(run_view(shown.row, shown.trajectory, None))
+    ended = typer.prompt(
+        "How did it end? (success, failure, or - for no opinion)",
+        default=Outcome.failure.value,
+        value_proc=_read_outcome,
+    )
+    for code, each in FAILURE_MODES.items():
+        console().print(plain(f"  {code} {each.name}"))
+    modes = typer.prompt(
+        "Which failure modes does it show? (codes, or - for none)",
+        default="-",
+        value_proc=_read_modes,
+    )
+    steps = shown.trajectory.steps
+    step = typer.prompt(
+        "Which step decided it? (its number, or - for no opinion)",
+        default="-",
+        value_proc=lambda text: _read_step(text, len(steps)),
+    )
+    if step >= 0:
+        console().print(plain(f"  {steps[step].agent}: {clip(steps[step].text, _QUOTED)}"))
+    note = typer.prompt("A note?", default="", show_default=False)
+    return HumanLabel("", annotator, ended, modes, step if step >= 0 else None, "", note)
+
+
+def _read_outcome(text: str) -> str:
+    said = text.strip().lower().strip("-")
+    if said not in {"", *(each.value for each in Outcome)}:
+        raise typer.BadParameter("write success, failure or -")
+    return said
+
+
+def _read_modes(text: str) -> tuple[str, ...]:
+    codes = tuple(text.replace(",", " ").replace("-", " ").split())
+    if unknown := sorted(set(codes) - FAILURE_MODES.keys()):
+        raise typer.BadParameter(f"MAST has no failure mode {', '.join(unknown)}")
+    return codes
+
+
+def _read_step(text: str, steps: int) -> int:
+    """Read a step's number; -1 stands for no opinion."""
+    said = text.strip()
+    if said in {"", "-"}:
+        return -1
+    if not said.isdecimal() or int(said) >= steps:
+        raise typer.BadParameter(f"write a number from 0 to {steps - 1}, or -")
+    return int(said)

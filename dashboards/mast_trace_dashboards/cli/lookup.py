@@ -1,0 +1,62 @@
+"""Finds what a command's arguments mean: a run by the beginning of its id, a time by its age."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace_collector.storage.runs import find_run
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage import Store
+
+_AGE = re.compile(r"(\d+)\s*(s|m|h|d|w)")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class NotFound(MastTraceError):
+    """What was asked for does not exist."""
+
+
+def resolve_run(store: Store, name: str, project: str | None = None) -> str:
+    """Return the id of the run that ``name`` means: an id, the beginning of one, or ``last``.
+
+    Raises:
+        NotFound: there is no such run.
+        ConfigurationError: several runs begin so.
+    """
+    if name == "last":
+        newest = QUERIES["runs"].one(store, limit=1, projects=[project] if project else [])
+        if newest is None:
+            raise NotFound("there are no runs yet")
+        return str(newest["TraceId"])
+    found = find_run(store, name, project=project) if name else []
+    if not found:
+        raise NotFound(f"no run's id begins with {name!r}; `mast-trace runs` lists them")
+    exact = name.strip().lower()
+    if len(found) > 1 and exact not in found:
+        shown = ", ".join(found[:5])
+        raise ConfigurationError(f"several runs begin with {name!r}: {shown}; write more of the id")
+    return exact if exact in found else found[0]
+
+
+def parse_time(text: str) -> datetime:
+    """Read a time: an age such as ``15m``, ``2h`` or ``7d``, or an ISO 8601 date or time.
+
+    A time without zone is this machine's.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    if age := _AGE.fullmatch(text.strip()):
+        return datetime.now(timezone.utc) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone(timezone.utc)
+    except ValueError:
+        raise ConfigurationError(
+            f"cannot read the time {text!r}: write an age such as 15m, 2h or 7d, or a time such as "
+            "2026-03-01T12:00"
+        ) from None

@@ -1,0 +1,42 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="MAST_TRACE_DATABASE_URL",
+        help="The store: http(s)://user:password@host:8123/database or chdb:///folder. "
+        "Without it: the running `mast-trace up`, else its folder.",
+        show_default=False,
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        envvar="MAST_TRACE_DATA_DIR",
+        help="Folder of `mast-trace up`.",
+        show_default="~/.local/share/mast-trace",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="MAST_TRACE_CONFIG",
+        help="TOML file with the tables [up], [collector], [judge] and [worker].",
+        show_default=False,
+    ),
+]
+Project = Annotated[
+    str | None,
+    typer.Option("--project", help="Only this project's runs.", show_default=False),
+]

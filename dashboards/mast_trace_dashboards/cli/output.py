@@ -1,0 +1,88 @@
+"""What the commands print, and how it is made safe to look at."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+_WIDTH_OF_FILES = 160
+_UNSAFE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+"""Control characters, and those that reorder or hide text; not tab and newline."""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console on the present output: colours and the terminal's width only on terminals."""
+    made = Console(stderr=stderr, highlight=False)
+    if not made.is_terminal:
+        made.width = max(made.width, _WIDTH_OF_FILES)
+    return made
+
+
+def safe(text: str) -> str:
+    """Make the text of a run harmless: what would steer a terminal is shown as a symbol."""
+    return _UNSAFE.sub(_symbol, text)
+
+
+def _symbol(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
+
+
+def clip(text: str, width: int) -> str:
+    """Return a text as one line of at most ``width`` characters."""
+    line = " ".join(safe(text).split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Return a text that rich prints as it is: no markup, no control characters."""
+    return Text(safe(text), style=style)
+
+
+def print_json(value: Any) -> None:
+    """Print a value for other programs to read."""
+    sys.stdout.write(_json(value, indent=2) + "\n")
+
+
+def print_json_line(value: Any) -> None:
+    """Print a value on one line, at once: for programs that wait for it."""
+    sys.stdout.write(_json(value) + "\n")
+    sys.stdout.flush()
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        return aware.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple | set | frozenset):
+        return list(value)
+    return str(value)
+
+
+def warn(text: str) -> None:
+    """Print a line for people, beside the output."""
+    console(stderr=True).print(plain(text), soft_wrap=True)
+
+
+def fail(text: str) -> None:
+    """Print why a command failed."""
+    message = Text.assemble(("mast-trace: ", "bold red"), plain(text))
+    console(stderr=True).print(message, soft_wrap=True)

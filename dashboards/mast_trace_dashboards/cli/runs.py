@@ -1,0 +1,138 @@
+"""`mast-trace runs` and `mast-trace outcome`."""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.live import Live
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.runs import record_outcome
+from mast_trace_dashboards.cli.lookup import parse_time, resolve_run
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
+from mast_trace_dashboards.cli.render import runs_table
+from mast_trace_dashboards.cli.store import open_store
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage import Store
+
+
+class Outcome(str, Enum):
+    """How a run can end."""
+
+    success = "success"
+    failure = "failure"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("runs")(runs)
+    app.command("outcome")(outcome)
+
+
+def runs(
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only runs since then: 15m, 2h, 7d, or a time.", show_default=False),
+    ] = None,
+    service: Annotated[list[str] | None, typer.Option(help="Only this service's.")] = None,
+    framework: Annotated[list[str] | None, typer.Option(help="Only this framework's.")] = None,
+    ended: Annotated[
+        list[Outcome] | None, typer.Option("--outcome", help="Only those that ended so.")
+    ] = None,
+    mode: Annotated[
+        list[str] | None, typer.Option(help="Only those that show this failure mode, such as 1.3.")
+    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Only those with this agent.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most runs to list.")] = 20,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep the list up to date.")] = False,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between looks.")] = 2.0,
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, newest first, with what was found in them.
+
+    Filters can be given several times. With `--watch --json`, a line is printed for each run that
+    is new or has changed.
+
+    Example: `mast-trace runs --since 2h --outcome failure --mode 1.3`
+    """
+    if unknown := sorted(set(mode or []) - FAILURE_MODES.keys()):
+        raise ConfigurationError(f"MAST has no failure mode {', '.join(unknown)}; 1.1 to 3.3 exist")
+    given: dict[str, Any] = {
+        "services": service or [],
+        "frameworks": framework or [],
+        "outcomes": [each.value for each in ended or []],
+        "modes": mode or [],
+        "agents": agent or [],
+        "projects": [project] if project else [],
+        "limit": limit,
+    }
+    if since:
+        given["since"] = parse_time(since)
+    with open_store(url, data_dir, config) as store:
+        if not watch:
+            _list(QUERIES["runs"].run(store, **given), as_json=as_json)
+        elif as_json:
+            _follow(store, given, every)
+        else:
+            _watch(store, given, every)
+
+
+def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+    elif rows:
+        console().print(runs_table(rows))
+    else:
+        warn("No such runs. Is the program instrumented? `mast-trace doctor` checks.")
+
+
+def _watch(store: Store, given: dict[str, Any], every: float) -> None:
+    with Live(console=console(), screen=False, auto_refresh=False) as live:
+        while True:
+            rows = QUERIES["runs"].run(store, **given)
+            live.update(runs_table(rows) if rows else plain("Waiting for runs ..."), refresh=True)
+            time.sleep(every)
+
+
+def _follow(store: Store, given: dict[str, Any], every: float) -> None:
+    shown: dict[str, dict[str, Any]] = {}
+    while True:
+        for row in reversed(QUERIES["runs"].run(store, **given)):
+            if shown.get(row["TraceId"]) != row:
+                print_json_line(row)
+                shown[row["TraceId"]] = row
+        time.sleep(every)
+
+
+def outcome(
+    run: Annotated[str, typer.Argument(help="The run's id, its beginning, or `last`.")],
+    ended: Annotated[Outcome, typer.Argument(help="How it ended.")],
+    reason: Annotated[str, typer.Option(help="Why, for people.")] = "",
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how a run ended. It counts more than what the run said itself, and is judged again.
+
+    Example: `mast-trace outcome 4f2a failure --reason "the total leaves out page 3"`
+    """
+    with open_store(url, data_dir, config, write=True) as store:
+        trace_id = resolve_run(store, run, project)
+        record_outcome(store, trace_id, ended.value, reason, project=project)
+    if as_json:
+        print_json({"run": trace_id, "outcome": ended.value, "reason": reason})
+    else:
+        console().print(plain(f"Recorded: run {trace_id} ended in {ended.value}."))

@@ -1,0 +1,113 @@
+"""`mast-trace import` and `mast-trace export`."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import track
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.cli.lookup import parse_time
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.store import open_store
+from mast_trace_judge.transfer.exporting import (
+    count_runs,
+    export_runs,
+    write_jsonl,
+    write_parquet,
+)
+from mast_trace_judge.transfer.importing import import_runs
+from mast_trace_judge.transfer.reading import read_path
+
+
+class Format(str, Enum):
+    """What an export is written as."""
+
+    jsonl = "jsonl"
+    parquet = "parquet"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("import")(import_files)
+    app.command("export")(export)
+
+
+def import_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files or folders.")],
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store runs from files, to be judged like others. Imported twice, nothing is doubled.
+
+    Reads OTLP as JSON (also a request on each line) or protobuf, files of Who&When, traces of MAST,
+    chat transcripts (a JSON list of role, name and content), and folders of Who&When, AgentRx and
+    MAST with their labels. If one file cannot be read, nothing is stored.
+
+    Example: `mast-trace import chat.json traces.otlp.json`
+    """
+    shown = console(stderr=True)
+    listed = track(files, "Reading", console=shown, transient=True, disable=not shown.is_terminal)
+    found = [each for path in listed for each in read_path(path)]
+    with open_store(url, data_dir, config, write=True) as store:
+        bar = track(found, "Storing", console=shown, transient=True, disable=not shown.is_terminal)
+        done = import_runs(store, bar)
+    if as_json:
+        print_json(dataclasses.asdict(done))
+        return
+    said = f"{len(done.runs)} runs read, {done.spans} new spans and {done.labels} labels stored."
+    console().print(plain(said))
+
+
+def export(
+    out: Annotated[Path, typer.Option("--out", help="File to write.")],
+    kind: Annotated[Format, typer.Option("--format", help="JSON lines or Parquet.")] = Format.jsonl,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only runs since then: 15m, 2h, 7d, or a time.", show_default=False),
+    ] = None,
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write runs to a file: trajectory, newest verdict and labels, one run in each line or row.
+
+    In Parquet, trajectory, verdict and labels are JSON texts. An earlier file of this name is
+    replaced when the new one is complete.
+
+    Example: `mast-trace export --format parquet --out runs.parquet --since 7d`
+    """
+    begin = parse_time(since) if since else None
+    write = write_parquet if kind is Format.parquet else write_jsonl
+    part = out.with_name(f"{out.name}.part")
+    shown = console(stderr=True)
+    try:
+        with open_store(url, data_dir, config) as store:
+            total = count_runs(store, since=begin, project=project)
+            runs = track(
+                export_runs(store, since=begin, project=project),
+                "Exporting",
+                total=total,
+                console=shown,
+                transient=True,
+                disable=not shown.is_terminal,
+            )
+            count = write(part, runs)
+        part.replace(out)
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {out}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    if as_json:
+        print_json({"file": str(out), "runs": count})
+    else:
+        console().print(plain(f"{count} runs written to {out}."))

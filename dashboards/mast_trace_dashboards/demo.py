@@ -1,0 +1,197 @@
+"""The demo: real agent programs on a scripted model, recorded, stored and judged on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_judge.config import JudgeConfig, WorkerConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mast_trace_dashboards.state import Running
+    from mast_trace_dashboards.up import Up
+
+_PACKAGES = ("ag2", "langchain", "langchain_openai", "langgraph", "langgraph_supervisor", "openai")
+_AT_A_TIME = 2
+_PROGRAM_SECONDS = 120
+_VERDICT_SECONDS = 120
+_LOOK_SECONDS = 0.3
+_OTHERS_MODEL = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
+
+
+@dataclass(frozen=True)
+class Act:
+    """One run of the demo: a program of `examples/` and one of its scenarios.
+
+    Attributes:
+        program: file name.
+        scenario: as `examples/scenarios.py` names it.
+        story: what the agents do, in a few words.
+    """
+
+    program: str
+    scenario: str
+    story: str
+
+    @property
+    def service(self) -> str:
+        """The service name under which the run is recorded."""
+        return f"demo/{Path(self.program).stem}/{self.scenario}"
+
+
+ACTS: Final = (
+    Act("langgraph_team.py", "verified", "reads all pages, checks the sum"),
+    Act("langgraph_team.py", "repeated-call", "asks for the same page four times"),
+    Act("langgraph_team.py", "unverified", "stops a page early, skips the review"),
+    Act("ag2_group_chat.py", "verified", "finds the prices, checks the sum"),
+    Act("ag2_group_chat.py", "misread-price", "reads 118 as 181; all others accept it"),
+    Act("ag2_group_chat.py", "early-end", "ends the chat before the hotel is known"),
+)
+
+
+@dataclass(frozen=True)
+class Played:
+    """An act and the run that came of it, as a row of the query `runs`."""
+
+    act: Act
+    row: dict[str, Any]
+
+
+def examples() -> Path:
+    """Return the folder of the example programs: of the installed package, or of the checkout.
+
+    Raises:
+        ConfigurationError: they are in neither place.
+    """
+    package = Path(str(resources.files("mast_trace_dashboards")))
+    for folder in (package / "examples", package.parent.parent / "examples"):
+        if (folder / ACTS[0].program).exists():
+            return folder
+    raise ConfigurationError("the example programs are missing from this installation")
+
+
+def check_packages() -> None:
+    """Check that the frameworks of the example programs are installed.
+
+    Raises:
+        ConfigurationError: one is not; the text says what to install.
+    """
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"the demo runs real agents and needs {', '.join(missing)}: "
+            "pip install 'mast-trace[all,demo]'"
+        )
+
+
+def demo_up(data_dir: Path) -> Up:
+    """Return a mast-trace on free ports of this machine that asks no model."""
+    from mast_trace_dashboards.up import Up
+
+    return Up(
+        UpConfig.load(clickhouse_port=0, web_port=0, web_host="127.0.0.1"),
+        CollectorConfig.load(
+            data_dir=data_dir,
+            database_url=f"chdb://{data_dir.absolute() / 'clickhouse'}",
+            host="127.0.0.1",
+            http_port=0,
+            grpc_port=0,
+        ),
+        JudgeConfig.load(judge_model=""),
+        WorkerConfig.load(run_quiet_seconds=1.0, worker_shard="0/1"),
+    )
+
+
+async def play(
+    running: Running, acts: Sequence[Act], on_done: Callable[[Act], None] = lambda _act: None
+) -> None:
+    """Run the programs, a few at a time, each in a process of its own.
+
+    Raises:
+        MastTraceError: one failed; the text ends with what it printed.
+    """
+    places = asyncio.Semaphore(_AT_A_TIME)
+
+    async def one(act: Act) -> None:
+        async with places:
+            await _run(act, running.otlp_http)
+        on_done(act)
+
+    tasks = [asyncio.create_task(one(act)) for act in acts]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _run(act: Act, endpoint: str) -> None:
+    inherited = {name: value for name, value in os.environ.items() if name not in _OTHERS_MODEL}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(examples() / act.program),
+        act.scenario,
+        env={
+            **inherited,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
+            "OTEL_SERVICE_NAME": act.service,
+            "LANGSMITH_TRACING": "false",
+        },
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        printed, _ = await asyncio.wait_for(process.communicate(), _PROGRAM_SECONDS)
+    except asyncio.TimeoutError:
+        raise MastTraceError(f"{act.service} did not end in {_PROGRAM_SECONDS} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if process.returncode:
+        tail = printed.decode(errors="replace")[-2000:].strip()
+        raise MastTraceError(f"{act.service} ended with status {process.returncode}:\n{tail}")
+
+
+async def verdicts(
+    up: Up, acts: Sequence[Act], on_progress: Callable[[int], None] = lambda _judged: None
+) -> list[Played]:
+    """Wait until every act's run is judged, and return them in the order of the acts.
+
+    Raises:
+        MastTraceError: one was not, or not in time; the text says which.
+    """
+    services = [act.service for act in acts]
+    rows: dict[str, dict[str, Any]] = {}
+    for _ in range(int(_VERDICT_SECONDS / _LOOK_SECONDS)):
+        found = await asyncio.to_thread(
+            QUERIES["runs"].run, up.store, services=services, states=["judged", "unscored"]
+        )
+        for row in found:
+            if row["State"] == "unscored":
+                raise MastTraceError(f"{row['ServiceName']}: no verdict: {row['StateReason']}")
+        rows = {row["ServiceName"]: row for row in found}
+        on_progress(len(rows))
+        if len(rows) == len(acts):
+            return [Played(act, rows[act.service]) for act in acts]
+        await asyncio.sleep(_LOOK_SECONDS)
+    missing = ", ".join(service for service in services if service not in rows)
+    problem = up.worker.status.problem if up.worker else "nothing judges"
+    raise MastTraceError(f"no verdict after {_VERDICT_SECONDS} s on: {missing} {problem}".rstrip())
+
+
+def told_in_full(played: Sequence[Played]) -> Played:
+    """Return the run that the demo shows step by step: an error that all others accept."""
+    return next(one for one in played if one.act.scenario == "misread-price")

@@ -1,0 +1,139 @@
+"""A dashboard: rows of panels with the variables that all of them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace_dashboards.grafana.panels import DATASOURCE, PLUGIN, Json, sql
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_dashboards.grafana.panels import Panel
+
+SCHEMA_VERSION = 42
+_COLUMNS = 24
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """A dashboard.
+
+    Attributes:
+        uid: fixed, so that links hold.
+        rows: panels from left to right; a row that is full goes on below.
+        filters: whether project, service and framework can be chosen.
+        variables: more variables.
+        since: the range that it opens with.
+    """
+
+    uid: str
+    title: str
+    description: str
+    rows: Sequence[Sequence[Panel]]
+    filters: bool = True
+    variables: Sequence[Json] = ()
+    since: str = "now-24h"
+
+    def to_json(self) -> Json:
+        """Return what Grafana loads."""
+        return {
+            "uid": self.uid,
+            "title": self.title,
+            "description": self.description,
+            "tags": ["mast-trace"],
+            "schemaVersion": SCHEMA_VERSION,
+            "editable": True,
+            "graphTooltip": 1,
+            "timezone": "browser",
+            "refresh": "1m",
+            "time": {"from": self.since, "to": "now"},
+            "templating": {"list": self._variables()},
+            "annotations": {"list": []},
+            "links": [_others()],
+            "panels": self._panels(),
+        }
+
+    def _variables(self) -> list[Json]:
+        filters = [
+            _filter(name, title)
+            for name, title in (
+                ("project", "Project"),
+                ("service", "Service"),
+                ("framework", "Framework"),
+            )
+        ]
+        return [_datasource(), *(filters if self.filters else ()), *self.variables]
+
+    def _panels(self) -> list[Json]:
+        placed: list[Json] = []
+        y = 0
+        for row in self.rows:
+            x = tallest = 0
+            for panel in row:
+                if x + panel.width > _COLUMNS:
+                    y, x, tallest = y + tallest, 0, 0
+                placed.append(panel.to_json(len(placed) + 1, x, y))
+                x += panel.width
+                tallest = max(tallest, panel.height)
+            y += tallest
+        return placed
+
+
+def _datasource() -> Json:
+    return {
+        "name": "datasource",
+        "label": "Data source",
+        "type": "datasource",
+        "query": PLUGIN,
+        "current": {"text": "mast-trace", "value": "mast-clickhouse"},
+        "hide": 0,
+        "refresh": 1,
+    }
+
+
+def _filter(name: str, label: str) -> Json:
+    """A choice among the values of the range; the filters do not narrow each other."""
+    everything = dict.fromkeys(("projects", "services", "frameworks"), "CAST([], 'Array(String)')")
+    text = f"{sql('filter_values', 'Value', **everything)}\nWHERE Filter = '{name}'\nORDER BY Value"
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": DATASOURCE,
+        "query": {"editorType": "sql", "rawSql": text},
+        "refresh": 2,
+        "multi": True,
+        "includeAll": True,
+        "current": {"text": ["All"], "value": ["$__all"]},
+        "hide": 0,
+        "sort": 0,
+    }
+
+
+def text_variable(name: str, label: str) -> Json:
+    """Return a variable that is typed in, or set by a link."""
+    return {
+        "name": name,
+        "label": label,
+        "type": "textbox",
+        "query": "",
+        "current": {"text": "", "value": ""},
+        "hide": 0,
+    }
+
+
+def _others() -> Json:
+    return {
+        "title": "mast-trace",
+        "type": "dashboards",
+        "tags": ["mast-trace"],
+        "asDropdown": True,
+        "keepTime": True,
+        "includeVars": True,
+        "targetBlank": False,
+        "icon": "external link",
+        "tooltip": "The other dashboards, with the same range and filters",
+        "url": "",
+    }

@@ -1,0 +1,135 @@
+"""The judge's own health, and what comes in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.grafana.board import Dashboard
+from mast_trace_dashboards.grafana.panels import (
+    Steps,
+    field_override,
+    lines,
+    sql,
+    stat,
+    table,
+)
+
+JUDGE: Final = Dashboard(
+    uid="mast-judge",
+    title="mast-trace / Judge health",
+    description="How far behind the judge is, what it costs, and how often it fails.",
+    rows=(
+        (
+            stat(
+                "Waiting",
+                "Finished runs without a verdict on what they now contain.",
+                sql("judge_lag", "Waiting"),
+                steps=Steps(50, 500),
+            ),
+            stat(
+                "Oldest wait",
+                "Since the oldest of those ended. Over 15 minutes an alert fires.",
+                sql("judge_lag", "OldestWaitSeconds"),
+                unit="s",
+                steps=Steps(300, 900),
+            ),
+            stat(
+                "Median lag",
+                "From a run's end to its verdict.",
+                sql("judge_lag", "MedianLagSeconds"),
+                unit="s",
+                empty="none judged",
+            ),
+            stat(
+                "95 % lag",
+                "Nineteen of twenty runs have their verdict within this time.",
+                sql("judge_lag", "P95LagSeconds"),
+                unit="s",
+                empty="none judged",
+            ),
+            stat("Judged", "Runs with a verdict.", sql("judge_lag", "Judged")),
+            stat(
+                "Unscored",
+                "Runs on which no verdict could be reached; the runs list says why.",
+                sql("judge_lag", "Unscored"),
+                steps=Steps(1, 20),
+            ),
+        ),
+        (
+            table(
+                "Model calls",
+                "Calls of the judge's models by stage, with retries, failures and cost.",
+                sql(
+                    "judge_calls",
+                    "Model, Stage, Calls, Failed, AllRetries AS Retries, "
+                    "AllInputTokens AS Input, AllCachedTokens AS Cached, AllOutputTokens AS Output, "
+                    "Cost, P95Ms AS Slow",
+                ),
+                overrides=(
+                    field_override("Cost", unit="currencyUSD", decimals=4),
+                    field_override("Slow", unit="ms", displayName="95 % duration"),
+                ),
+            ),
+        ),
+    ),
+)
+
+INGESTION: Final = Dashboard(
+    uid="mast-ingestion",
+    title="mast-trace / Ingestion",
+    description="Spans as they arrive, and what is odd about them.",
+    rows=(
+        (
+            stat("Runs", "Runs that started in the range.", sql("run_health", "Runs")),
+            stat(
+                "Without root",
+                "Their root span has not arrived: still running, or lost.",
+                sql("run_health", "WithoutRoot"),
+                steps=Steps(10, 100),
+            ),
+            stat(
+                "Foreign",
+                "Traces that other instrumentations sent.",
+                sql("run_health", "UnknownFramework"),
+            ),
+            stat("With errors", "Runs with a failed span.", sql("run_health", "WithErrors")),
+            stat(
+                "Newest span",
+                "When the newest span was stored.",
+                sql("run_health", "LastSpan"),
+                unit="dateTimeFromNow",
+                empty="none",
+                width=8,
+            ),
+        ),
+        (
+            lines(
+                "Spans",
+                "Stored spans by framework.",
+                sql("spans_over_time", "Time AS time, Framework, Spans") + "\nORDER BY time",
+                stacked=True,
+            ),
+            lines(
+                "Time to storage",
+                "From the end of a span until it can be queried.",
+                sql(
+                    "arrival",
+                    "Time AS time, MedianSeconds AS median, P95Seconds AS `95 %`",
+                ),
+                unit="s",
+            ),
+        ),
+        (
+            table(
+                "Tables",
+                "What the tables take on disk.",
+                sql("table_sizes", "Table, Rows, Bytes, BytesPerRow AS `Bytes a row`, Parts"),
+                height=8,
+                overrides=(
+                    field_override("Bytes", unit="bytes"),
+                    field_override("Bytes a row", unit="bytes"),
+                ),
+            ),
+        ),
+    ),
+)

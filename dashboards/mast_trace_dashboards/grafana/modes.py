@@ -1,0 +1,71 @@
+"""Failure modes against frameworks, agents and models."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.grafana.board import Dashboard
+from mast_trace_dashboards.grafana.panels import Panel, Steps, field_override, share, sql, table
+
+_STEPS = Steps(warn=0.15, bad=0.3)
+
+
+def _against(query: str, column: str, description: str) -> Panel:
+    return table(
+        f"Modes by {column.lower()}",
+        f"{description} n is the number of judged runs: a share of few runs means little.",
+        sql(query, f"{column}, Code AS Mode, Share, Runs, Judged AS n"),
+        width=12,
+        overrides=(share("Share", _STEPS),),
+    )
+
+
+MODES: Final = Dashboard(
+    uid="mast-modes",
+    title="mast-trace / Failure modes and agents",
+    description="Which failure modes go with which frameworks, agents and models.",
+    since="now-7d",
+    rows=(
+        (
+            _against("modes_by_framework", "Framework", "Share of each framework's runs."),
+            _against("modes_by_model", "Model", "Share of the runs in which a model is used."),
+        ),
+        (
+            _against("modes_by_agent", "Agent", "Share of the runs in which an agent acts."),
+            table(
+                "Modes that occur together",
+                "Lift: times as often as if the two were independent; near 1 means no relation.",
+                sql("mode_pairs", "One, Other, Runs, Lift"),
+                width=12,
+                overrides=(field_override("Lift", decimals=1, unit="none"),),
+            ),
+        ),
+        (
+            table(
+                "Agents that decide failures",
+                "Failed runs in which an agent made the decisive error, of those in which it acts.",
+                sql(
+                    "decisive_agents",
+                    "Agent, ServiceName AS Service, Share, Decided, Failures AS n, "
+                    "MeanProbability AS Confidence",
+                ),
+                width=12,
+                overrides=(share("Share", Steps(0.3, 0.6)), share("Confidence")),
+            ),
+            table(
+                "Hand-offs",
+                "Who hands control to whom.",
+                sql("handoffs", "Source, Target, Times, Runs, Failed"),
+                width=12,
+            ),
+        ),
+        (
+            table(
+                "Tools that fail",
+                "By tool and calling agent, with the latest error.",
+                sql("tool_errors", "Tool, Agent, Share, Failed, Calls AS n, LastError"),
+                overrides=(share("Share", Steps(0.05, 0.2)),),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,140 @@
+"""How things stand, and what got worse."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.grafana.board import Dashboard
+from mast_trace_dashboards.grafana.panels import (
+    Panel,
+    Steps,
+    field_override,
+    lines,
+    share,
+    sql,
+    stat,
+    table,
+)
+
+_FAILING = Steps(warn=0.2, bad=0.5)
+_VIOLATING = Steps(warn=0.15, bad=0.3)
+
+_ALERTS: Final = Panel(
+    "alertlist",
+    "Alerts",
+    "Alert rules of mast-trace that fire or are about to.",
+    width=8,
+    height=8,
+    options={
+        "viewMode": "list",
+        "groupMode": "default",
+        "groupBy": [],
+        "maxItems": 20,
+        "sortOrder": 1,
+        "alertName": "",
+        "alertInstanceLabelFilter": '{app="mast-trace"}',
+        "datasource": "",
+        "dashboardAlerts": False,
+        "stateFilter": {
+            "firing": True,
+            "pending": True,
+            "recovering": True,
+            "noData": True,
+            "normal": False,
+            "error": True,
+        },
+    },
+)
+
+OVERVIEW: Final = Dashboard(
+    uid="mast-overview",
+    title="mast-trace / Overview",
+    description="Runs of multi-agent systems: how many fail, in which ways, and what got worse.",
+    rows=(
+        (
+            stat("Runs", "Runs that started in the range.", sql("summary", "Runs")),
+            stat(
+                "Judged",
+                "Share of the runs that have a verdict. Low: the judge is behind, see Judge health.",
+                sql("summary", "JudgedShare"),
+                unit="percentunit",
+            ),
+            stat(
+                "Failure rate",
+                "Failed runs of those whose outcome is known.",
+                sql("summary", "FailureShare"),
+                unit="percentunit",
+                steps=_FAILING,
+                empty="no outcome known",
+            ),
+            stat(
+                "Failed runs",
+                "Judged runs that failed.",
+                sql("summary", "Failures"),
+            ),
+            stat(
+                "Specification violations",
+                "Judged runs with a failure mode of category 1 (1.1 to 1.5). The shipped alert "
+                "watches this share.",
+                sql("summary", "ViolationShare"),
+                unit="percentunit",
+                steps=_VIOLATING,
+                empty="none judged",
+            ),
+            stat(
+                "Runs with violations",
+                "The same as a number.",
+                sql("summary", "Violations"),
+            ),
+        ),
+        (
+            lines(
+                "Runs by outcome",
+                "Finished runs by what became of them.",
+                sql(
+                    "outcomes_over_time",
+                    "Time AS time, Successes AS succeeded, Failures AS failed, "
+                    "Runs - Successes - Failures AS unknown",
+                ),
+                stacked=True,
+                width=16,
+            ),
+            _ALERTS,
+        ),
+        (
+            lines(
+                "Failure modes over time",
+                "Share of the judged runs that show each mode.",
+                sql("modes_over_time", "Time AS time, Code, Share") + "\nORDER BY time",
+                unit="percentunit",
+                maximum=1.0,
+            ),
+            lines(
+                "Specification violations over time",
+                "Share of the judged runs, and how many those are.",
+                sql("specification_over_time", "Time AS time, Share AS share"),
+                unit="percentunit",
+                maximum=1.0,
+            ),
+        ),
+        (
+            table(
+                "Failure modes",
+                "Every mode with the share of judged runs that show it.",
+                sql("mode_counts", "Code AS Mode, Share, Runs, Judged") + "\nORDER BY Runs DESC",
+                width=12,
+                overrides=(share("Share", _VIOLATING),),
+            ),
+            table(
+                "Failing services",
+                "Modes by service, most frequent service first.",
+                sql("modes_by_service", "Service, Code AS Mode, Share, Runs, Judged"),
+                width=12,
+                overrides=(
+                    share("Share", _VIOLATING),
+                    field_override("Judged", displayName="n"),
+                ),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,276 @@
+"""Panels, as the dictionaries that Grafana reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Json = dict[str, Any]
+
+PLUGIN = "grafana-clickhouse-datasource"
+PLUGIN_VERSION = "4.20.0"
+DATASOURCE: Json = {"type": PLUGIN, "uid": "${datasource}"}
+
+_FORMATS = {"timeseries": 0, "table": 1, "traces": 3}
+# Parameters of the named queries as Grafana's macros and variables. A cast gives the empty list of
+# a variable without options its type.
+_MACROS = {
+    "since": "$__fromTime_ms",
+    "until": "$__toTime_ms",
+    "bucket": "$__interval_s",
+    "projects": "CAST([${project:singlequote}], 'Array(String)')",
+    "services": "CAST([${service:singlequote}], 'Array(String)')",
+    "frameworks": "CAST([${framework:singlequote}], 'Array(String)')",
+    "run": "${trace_id:singlequote}",
+}
+
+
+def sql(query: str, select: str = "*", **fixed: str) -> str:
+    """Return a named query as Grafana runs it.
+
+    Args:
+        query: its name.
+        select: the columns to keep, and their names on the dashboard.
+        fixed: SQL for parameters that are neither range nor filter.
+    """
+    named = QUERIES[query]
+    literal = {
+        name: _literal(param.default) for name, param in named.params.items() if name not in _MACROS
+    }
+    text = named.text({**literal, **_MACROS, **fixed})
+    return text if select == "*" else f"SELECT {select}\nFROM (\n{text}\n)"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return "CAST([], 'Array(String)')"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def target(
+    text: str, kind: Literal["timeseries", "table", "traces"] = "table", ref: str = "A"
+) -> Json:
+    """Return a query of a panel."""
+    return {
+        "datasource": DATASOURCE,
+        "refId": ref,
+        "editorType": "sql",
+        "queryType": kind,
+        "format": _FORMATS[kind],
+        "pluginVersion": PLUGIN_VERSION,
+        "rawSql": text,
+    }
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Colours by value: green, from ``warn`` orange, from ``bad`` red."""
+
+    warn: float
+    bad: float
+
+    def to_json(self) -> Json:
+        """Return Grafana's thresholds."""
+        return {
+            "mode": "absolute",
+            "steps": [
+                {"color": "green", "value": None},
+                {"color": "orange", "value": self.warn},
+                {"color": "red", "value": self.bad},
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel before it has a place.
+
+    Attributes:
+        kind: Grafana's panel type.
+        title: what it shows.
+        description: how to read it: shown at the title.
+        width: of 24 columns.
+        height: in grid rows.
+    """
+
+    kind: str
+    title: str
+    description: str
+    targets: Sequence[Json] = ()
+    width: int = 12
+    height: int = 8
+    options: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Sequence[Json] = ()
+    links: Sequence[Json] = ()
+
+    def to_json(self, number: int, x: int, y: int) -> Json:
+        """Return the panel at a place."""
+        return {
+            "id": number,
+            "type": self.kind,
+            "title": self.title,
+            "description": self.description,
+            "datasource": DATASOURCE,
+            "gridPos": {"x": x, "y": y, "w": self.width, "h": self.height},
+            "targets": list(self.targets),
+            "options": dict(self.options),
+            "fieldConfig": {"defaults": dict(self.defaults), "overrides": list(self.overrides)},
+            "links": list(self.links),
+        }
+
+
+def stat(
+    title: str,
+    description: str,
+    text: str,
+    *,
+    unit: str = "short",
+    steps: Steps | None = None,
+    empty: str = "no runs",
+    width: int = 4,
+) -> Panel:
+    """Return a panel with one number, or ``empty`` where there is none."""
+    defaults: Json = {"unit": unit, "noValue": empty}
+    defaults["color"] = {"mode": "thresholds" if steps else "fixed", "fixedColor": "text"}
+    if steps:
+        defaults["thresholds"] = steps.to_json()
+    options = {
+        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "colorMode": "value" if steps else "none",
+        "graphMode": "none",
+        "justifyMode": "auto",
+        "textMode": "auto",
+        "orientation": "auto",
+    }
+    return Panel(
+        "stat", title, description, [target(text)], width, 4, options=options, defaults=defaults
+    )
+
+
+def lines(
+    title: str,
+    description: str,
+    text: str,
+    *,
+    unit: str = "short",
+    width: int = 12,
+    height: int = 8,
+    stacked: bool = False,
+    maximum: float | None = None,
+) -> Panel:
+    """Return a panel with lines over time; the query gives ``time`` and one column a line."""
+    custom: Json = {
+        "drawStyle": "bars" if stacked else "line",
+        "lineWidth": 1,
+        "fillOpacity": 60 if stacked else 10,
+        "showPoints": "auto",
+        "spanNulls": False,
+        "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+    }
+    defaults: Json = {"unit": unit, "min": 0, "noValue": "no runs", "custom": custom}
+    if maximum is not None:
+        defaults["max"] = maximum
+    options = {
+        "legend": {
+            "displayMode": "table",
+            "placement": "right",
+            "showLegend": True,
+            "calcs": ["lastNotNull", "max"],
+        },
+        "tooltip": {"mode": "multi", "sort": "desc"},
+    }
+    return Panel(
+        "timeseries",
+        title,
+        description,
+        [target(text, "timeseries")],
+        width,
+        height,
+        options=options,
+        defaults=defaults,
+    )
+
+
+def table(
+    title: str,
+    description: str,
+    text: str,
+    *,
+    width: int = 24,
+    height: int = 10,
+    overrides: Sequence[Json] = (),
+) -> Panel:
+    """Return a table."""
+    options = {"showHeader": True, "cellHeight": "sm"}
+    return Panel(
+        "table",
+        title,
+        description,
+        [target(text)],
+        width,
+        height,
+        options=options,
+        defaults={"noValue": "-", "custom": {"align": "auto", "filterable": True}},
+        overrides=overrides,
+    )
+
+
+def bars(
+    title: str,
+    description: str,
+    text: str,
+    *,
+    unit: str = "short",
+    width: int = 12,
+    height: int = 8,
+) -> Panel:
+    """Return a bar chart; the query gives a name and numbers."""
+    options = {
+        "orientation": "auto",
+        "legend": {"showLegend": False, "displayMode": "hidden", "placement": "bottom"},
+        "tooltip": {"mode": "multi", "sort": "none"},
+        "xTickLabelRotation": 0,
+        "stacking": "none",
+        "showValue": "auto",
+    }
+    return Panel(
+        "barchart",
+        title,
+        description,
+        [target(text)],
+        width,
+        height,
+        options=options,
+        defaults={"unit": unit, "min": 0, "noValue": "no runs"},
+    )
+
+
+def field_override(name: str, **properties: Any) -> Json:
+    """Return an override of one column, such as ``unit="percentunit"``."""
+    return {
+        "matcher": {"id": "byName", "options": name},
+        "properties": [{"id": key.replace("__", "."), "value": v} for key, v in properties.items()],
+    }
+
+
+def share(name: str = "Share", steps: Steps | None = None) -> Json:
+    """Return the override of a column of shares: per cent, coloured by ``steps``."""
+    more: Json = {"thresholds": steps.to_json()} if steps else {}
+    cell = {"type": "color-background" if steps else "auto"}
+    return field_override(name, unit="percentunit", custom__cellOptions=cell, **more)
+
+
+def run_link(name: str = "Run") -> Json:
+    """Return the override that makes a column of run ids lead to the run's dashboard."""
+    link = {
+        "title": "Open this run",
+        "url": "/d/mast-run?var-trace_id=${__value.raw}&${datasource:queryparam}",
+        "targetBlank": False,
+    }
+    return field_override(name, links=[link], custom__width=270)

@@ -1,0 +1,119 @@
+"""The list of runs, and one run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.grafana.board import Dashboard, text_variable
+from mast_trace_dashboards.grafana.panels import (
+    Panel,
+    field_override,
+    run_link,
+    sql,
+    stat,
+    table,
+    target,
+)
+
+EXPLORER: Final = Dashboard(
+    uid="mast-runs",
+    title="mast-trace / Run explorer",
+    description="The newest runs with outcome, failure modes and decisive agent; click one.",
+    rows=(
+        (
+            table(
+                "Runs",
+                "Newest first. A column's filter narrows the list.",
+                sql(
+                    "runs",
+                    "Start, TraceId AS Run, Name, Framework, Outcome, "
+                    "arrayStringConcat(Modes, ', ') AS Modes, DecisiveAgent AS Agent, "
+                    "DecisiveStep AS Step, Steps, DurationMs AS Duration, "
+                    "InputTokens + OutputTokens AS Tokens, CostUsd AS Cost, State",
+                    limit="500",
+                ),
+                height=24,
+                overrides=(
+                    run_link(),
+                    field_override("Duration", unit="ms"),
+                    field_override("Cost", unit="currencyUSD", decimals=4),
+                    field_override("Agent", displayName="Decisive agent"),
+                    field_override("Step", displayName="Decisive step"),
+                ),
+            ),
+        ),
+    ),
+)
+
+_TRACE = """SELECT TraceId AS traceID, SpanId AS spanID, ParentSpanId AS parentSpanID,
+  ServiceName AS serviceName, SpanName AS operationName, Timestamp AS startTime,
+  Duration / 1000000 AS duration, if(StatusCode = 'Error', 2, 0) AS statusCode,
+  StatusMessage AS statusMessage,
+  arrayMap(key -> map('key', key, 'value', SpanAttributes[key]), mapKeys(SpanAttributes)) AS tags,
+  arrayMap(key -> map('key', key, 'value', ResourceAttributes[key]),
+    mapKeys(ResourceAttributes)) AS serviceTags
+FROM otel_traces
+WHERE TraceId = ${trace_id:singlequote}
+LIMIT 1 BY SpanId
+LIMIT 5000"""
+
+RUN: Final = Dashboard(
+    uid="mast-run",
+    title="mast-trace / Run",
+    description="One run: verdict, steps, trace.",
+    filters=False,
+    variables=(text_variable("trace_id", "Run"),),
+    since="now-30d",
+    rows=(
+        (
+            stat("Outcome", "As recorded, else as judged.", sql("run", "Outcome"), empty="unknown"),
+            stat("Decisive agent", "Who decided it.", sql("run", "DecisiveAgent"), empty="none"),
+            stat("Decisive step", "In which step.", sql("run", "DecisiveStep"), empty="none"),
+            stat(
+                "Confidence",
+                "Calibrated probability of that step.",
+                sql("run", "DecisiveProbability"),
+                unit="percentunit",
+            ),
+            stat("Steps", "Messages, tool calls, model actions.", sql("run", "Steps")),
+            stat("Duration", "From first to last span.", sql("run", "DurationMs"), unit="ms"),
+        ),
+        (
+            table(
+                "Verdict",
+                "What the judge found, and why.",
+                sql(
+                    "run",
+                    "Name, Framework, TerminationReason AS Ended, "
+                    "arrayStringConcat(Modes, ', ') AS Modes, DecisiveReason AS Reason, Method, "
+                    "State, StateReason",
+                ),
+                height=4,
+            ),
+        ),
+        (
+            table(
+                "What happened",
+                "Messages, tool calls, turns and model calls by time.",
+                sql(
+                    "run_spans",
+                    "Timestamp AS Time, Operation, Agent, "
+                    "arrayStringConcat(Recipients, ', ') AS Recipients, ToolName AS Tool, "
+                    "left(Text, 400) AS Text, Error, DurationMs AS Duration",
+                ),
+                height=14,
+                overrides=(field_override("Duration", unit="ms"),),
+            ),
+        ),
+        (
+            Panel(
+                "traces",
+                "Trace",
+                "The spans as a waterfall.",
+                [target(_TRACE, "traces")],
+                24,
+                16,
+            ),
+        ),
+    ),
+)

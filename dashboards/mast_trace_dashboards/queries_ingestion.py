@@ -1,0 +1,140 @@
+"""Named queries on spans as they arrive: hand-offs, tools, and the state of the store."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards._sql import BUCKET, OWNERS, RANGE, RUNS
+from mast_trace_dashboards.query import Column, Param, Query
+
+_LIMIT = {"limit": Param("UInt32", 100, "most rows to return")}
+_SPANS = """otel_traces
+  WHERE Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64(3)}
+    AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
+    AND (empty({services:Array(String)}) OR has({services:Array(String)}, ServiceName))
+    AND (empty({frameworks:Array(String)}) OR has({frameworks:Array(String)}, Framework))"""
+
+HANDOFFS: Final = Query(
+    name="handoffs",
+    meaning="Which agent hands over to which, and how often that fails.",
+    template=f"""
+SELECT AgentName AS Source, HandoffTarget AS Target, uniqExact(SpanId) AS Times,
+    uniqExact(TraceId) AS Runs, uniqExactIf(SpanId, StatusCode = 'Error') AS Failed
+FROM {_SPANS}
+    AND HandoffTarget != ''
+GROUP BY Source, Target
+ORDER BY Times DESC, Source, Target
+LIMIT {{limit:UInt32}}""",
+    params={**RANGE, **OWNERS, **_LIMIT},
+    columns={
+        "Source": Column("String"),
+        "Target": Column("String"),
+        "Times": Column("UInt64"),
+        "Runs": Column("UInt64", "in which it happens"),
+        "Failed": Column("UInt64", "hand-offs that ended with an error"),
+    },
+)
+
+TOOL_ERRORS: Final = Query(
+    name="tool_errors",
+    meaning="Tools by how often they fail.",
+    template=f"""
+SELECT ToolName AS Tool, AgentName AS Agent, uniqExact(SpanId) AS Calls,
+    uniqExactIf(SpanId, StatusCode = 'Error') AS Failed, Failed / Calls AS Share,
+    anyLastIf(StatusMessage, StatusCode = 'Error') AS LastError
+FROM {_SPANS}
+    AND Operation = 'execute_tool'
+GROUP BY Tool, Agent
+ORDER BY Failed DESC, Calls DESC, Tool, Agent
+LIMIT {{limit:UInt32}}""",
+    params={**RANGE, **OWNERS, **_LIMIT},
+    columns={
+        "Tool": Column("String"),
+        "Agent": Column("String", "who called it"),
+        "Calls": Column("UInt64"),
+        "Failed": Column("UInt64"),
+        "Share": Column("Float64", "of the calls that failed"),
+        "LastError": Column("String"),
+    },
+)
+
+SPANS_OVER_TIME: Final = Query(
+    name="spans_over_time",
+    meaning="Spans stored in each stretch of time, by framework.",
+    template=f"""
+SELECT toStartOfInterval(toDateTime(Timestamp), toIntervalSecond({{bucket:UInt32}})) AS Time,
+    if(Framework = '', 'other', Framework) AS Framework, count() AS Spans
+FROM {_SPANS}
+GROUP BY Time, Framework
+ORDER BY Time, Framework""",
+    params={**RANGE, **OWNERS, **BUCKET},
+    columns={
+        "Time": Column("DateTime", "beginning of the stretch"),
+        "Framework": Column("String", "other: traces that are not mast-trace's own"),
+        "Spans": Column("UInt64"),
+    },
+)
+
+ARRIVAL: Final = Query(
+    name="arrival",
+    meaning="How long spans take from their end until they are stored, in each stretch of time.",
+    template=f"""
+SELECT toStartOfInterval(toDateTime(Timestamp), toIntervalSecond({{bucket:UInt32}})) AS Time,
+    quantile(0.5)(Delay) AS MedianSeconds, quantile(0.95)(Delay) AS P95Seconds,
+    countIf(Delay > 60) AS Late
+FROM (
+  SELECT Timestamp,
+    greatest(0, (toUnixTimestamp64Milli(ReceivedAt)
+      - intDiv(toUnixTimestamp64Nano(Timestamp) + toInt64(Duration), 1000000)) / 1000) AS Delay
+  FROM {_SPANS}
+)
+GROUP BY Time
+ORDER BY Time""",
+    params={**RANGE, **OWNERS, **BUCKET},
+    columns={
+        "Time": Column("DateTime", "beginning of the stretch"),
+        "MedianSeconds": Column("Float64"),
+        "P95Seconds": Column("Float64"),
+        "Late": Column("UInt64", "spans that took more than a minute"),
+    },
+)
+
+RUN_HEALTH: Final = Query(
+    name="run_health",
+    meaning="What is odd about the runs that came in: one row.",
+    template=f"""
+SELECT count() AS Runs, countIf(RootSeen = 0) AS WithoutRoot,
+    countIf(Framework = '') AS UnknownFramework, countIf(Errors > 0) AS WithErrors,
+    if(count() = 0, NULL, max(LastSeen)) AS LastSpan
+FROM ({RUNS})""",
+    params={**RANGE, **OWNERS},
+    columns={
+        "Runs": Column("UInt64"),
+        "WithoutRoot": Column("UInt64", "whose root span has not arrived"),
+        "UnknownFramework": Column("UInt64", "of traces that are not mast-trace's own"),
+        "WithErrors": Column("UInt64", "with a failed span"),
+        "LastSpan": Column("Nullable(DateTime64(3))", "when the newest span was stored"),
+    },
+)
+
+TABLE_SIZES: Final = Query(
+    name="table_sizes",
+    meaning="What the tables take on disk.",
+    template="""
+SELECT table AS Table, sum(rows) AS Rows, sum(bytes_on_disk) AS Bytes, count() AS Parts,
+    if(Rows = 0, NULL, Bytes / Rows) AS BytesPerRow
+FROM system.parts
+WHERE active AND database = currentDatabase()
+GROUP BY Table
+ORDER BY Bytes DESC, Table""",
+    params={},
+    columns={
+        "Table": Column("String"),
+        "Rows": Column("UInt64"),
+        "Bytes": Column("UInt64"),
+        "Parts": Column("UInt64"),
+        "BytesPerRow": Column("Nullable(Float64)"),
+    },
+)
+
+QUERIES: Final = (HANDOFFS, TOOL_ERRORS, SPANS_OVER_TIME, ARRIVAL, RUN_HEALTH, TABLE_SIZES)

@@ -1,0 +1,67 @@
+"""Named queries on the judge itself: how far behind it is, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards._sql import JUDGED_RUNS, OWNERS, RANGE, VERDICTS
+from mast_trace_dashboards.query import Column, Query
+
+JUDGE_LAG: Final = Query(
+    name="judge_lag",
+    meaning="How far behind the judge is: one row.",
+    template=f"""
+SELECT
+    assumeNotNull((SELECT countIf(State IN ('waiting', 'changed')) FROM ({JUDGED_RUNS})))
+      AS Waiting,
+    assumeNotNull((SELECT maxIf(greatest(dateDiff('second', End, now64(9)), 0),
+      State IN ('waiting', 'changed')) FROM ({JUDGED_RUNS}))) AS OldestWaitSeconds,
+    countIf(Status = 'ok') AS Judged,
+    countIf(Status = 'unscored') AS Unscored,
+    if(count() = 0, NULL, quantile(0.5)(Lag)) AS MedianLagSeconds,
+    if(count() = 0, NULL, quantile(0.95)(Lag)) AS P95LagSeconds
+FROM (
+  SELECT Status, greatest(dateDiff('millisecond', RunEnd, JudgedAt), 0) / 1000 AS Lag
+  FROM ({VERDICTS})
+)""",
+    params={**RANGE, **OWNERS},
+    columns={
+        "Waiting": Column("UInt64", "finished runs without a verdict on what they now contain"),
+        "OldestWaitSeconds": Column("Int64", "since the oldest of those ended"),
+        "Judged": Column("UInt64"),
+        "Unscored": Column("UInt64", "runs on which no verdict could be reached"),
+        "MedianLagSeconds": Column("Nullable(Float64)", "from a run's end to its verdict"),
+        "P95LagSeconds": Column("Nullable(Float64)"),
+    },
+)
+
+JUDGE_CALLS: Final = Query(
+    name="judge_calls",
+    meaning="What the judge's model calls cost, by model and stage.",
+    template="""
+SELECT
+    Model, Stage, count() AS Calls, countIf(Status != 'ok') AS Failed, sum(Retries) AS AllRetries,
+    sum(InputTokens) AS AllInputTokens, sum(CachedTokens) AS AllCachedTokens,
+    sum(OutputTokens) AS AllOutputTokens, sum(CostUsd) AS Cost,
+    quantile(0.95)(DurationMs) AS P95Ms
+FROM mast_judge_calls FINAL
+WHERE StartedAt >= {since:DateTime64(3)} AND StartedAt < {until:DateTime64(3)}
+  AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
+GROUP BY Model, Stage
+ORDER BY Cost DESC, Model, Stage""",
+    params={**RANGE, "projects": OWNERS["projects"]},
+    columns={
+        "Model": Column("String"),
+        "Stage": Column("String"),
+        "Calls": Column("UInt64"),
+        "Failed": Column("UInt64"),
+        "AllRetries": Column("UInt64"),
+        "AllInputTokens": Column("UInt64"),
+        "AllCachedTokens": Column("UInt64", "of the input tokens"),
+        "AllOutputTokens": Column("UInt64"),
+        "Cost": Column("Float64", "US dollars"),
+        "P95Ms": Column("Float64", "milliseconds of a slow call"),
+    },
+)
+
+QUERIES: Final = (JUDGE_LAG, JUDGE_CALLS)

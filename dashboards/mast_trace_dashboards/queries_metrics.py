@@ -1,0 +1,31 @@
+"""Named queries behind the judge's Prometheus metrics: totals, which only grow."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace.taxonomy import Category
+from mast_trace_dashboards.query import Column, Query
+
+_CATEGORIES = {category: category.name.lower() for category in Category}
+
+JUDGED_TOTALS: Final = Query(
+    name="judged_totals",
+    meaning="Judged runs by service and framework, and how many show a mode of each category.",
+    template=f"""
+SELECT toString(ServiceName) AS Service, toString(Framework) AS Framework, count() AS Judged,
+  {", ".join(f"countIf(arrayExists(c -> startsWith(c, '{c.value}.'), `Modes.Code`)) AS {n}" for c, n in _CATEGORIES.items())}
+FROM mast_latest_verdicts
+WHERE Status = 'ok'
+GROUP BY ServiceName, Framework
+ORDER BY Service, Framework""",
+    params={},
+    columns={
+        "Service": Column("String"),
+        "Framework": Column("String"),
+        "Judged": Column("UInt64"),
+        **{name: Column("UInt64", "runs with a mode of it") for name in _CATEGORIES.values()},
+    },
+)
+
+QUERIES: Final = (JUDGED_TOTALS,)

@@ -1,0 +1,87 @@
+"""What a named query is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mast_trace_collector.storage import Store
+
+_PLACEHOLDER = re.compile(r"\{(\w+):[^{}]+\}")
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of a query.
+
+    Attributes:
+        type: its ClickHouse type.
+        default: its value when none is given; a filter's empty list means all.
+        meaning: one line.
+    """
+
+    type: str
+    default: Any
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a query's result: its ClickHouse type, and one line on what it holds."""
+
+    type: str
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A SELECT with a name.
+
+    Attributes:
+        name: how it is asked for.
+        meaning: one line: what a row is.
+        template: the text, with ``{name:Type}`` where a parameter stands.
+        params: by name.
+        columns: by name, in the order of the result.
+    """
+
+    name: str
+    meaning: str
+    template: str
+    params: Mapping[str, Param]
+    columns: Mapping[str, Column]
+
+    @property
+    def sql(self) -> str:
+        """The text as ClickHouse takes it, parameters unbound."""
+        return self.template.strip()
+
+    def values(self, **given: Any) -> dict[str, Any]:
+        """Return a value for every parameter.
+
+        Raises:
+            TypeError: the query has no parameter of a given name.
+        """
+        if unknown := given.keys() - self.params.keys():
+            raise TypeError(f"query {self.name} has no parameter {', '.join(sorted(unknown))}")
+        return {name: given.get(name, param.default) for name, param in self.params.items()}
+
+    def run(self, store: Store, **given: Any) -> list[dict[str, Any]]:
+        """Return the rows, newest or largest first as the query says."""
+        return store.query(self.sql, self.values(**given))
+
+    def one(self, store: Store, **given: Any) -> dict[str, Any] | None:
+        """Return the first row; None if there is none."""
+        return next(iter(self.run(store, **given)), None)
+
+    def text(self, replacements: Mapping[str, str]) -> str:
+        """Return the SQL with parameters replaced by other text, such as a tool's own macros.
+
+        Args:
+            replacements: parameter name -> SQL; those not named stay as they are.
+        """
+        return _PLACEHOLDER.sub(lambda m: replacements.get(m[1], m[0]), self.sql)

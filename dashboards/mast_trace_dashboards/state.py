@@ -1,0 +1,80 @@
+"""How other processes find a running `mast-trace up`: a small file in its data folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mast_trace.exceptions import ConfigurationError
+
+_NAME = "up.json"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running `mast-trace up`.
+
+    Attributes:
+        pid: its process.
+        data_dir: its folder.
+        clickhouse: address of its ClickHouse-compatible endpoint, for reading; password included.
+        owner: the same for commands of this user, which may write; empty if ``clickhouse`` may.
+        otlp_http: address to send spans to over HTTP.
+        otlp_grpc: the same over gRPC; empty if that is off.
+        web: address of the web view; empty if that is off.
+    """
+
+    pid: int
+    data_dir: str
+    clickhouse: str
+    otlp_http: str
+    otlp_grpc: str = ""
+    owner: str = ""
+    web: str = ""
+
+
+def announce(running: Running) -> Path:
+    """Write the file, readable by this user alone; return its path."""
+    path = Path(running.data_dir, _NAME)
+    draft = path.with_suffix(".tmp")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(running), file, indent=2)
+    draft.replace(path)
+    return path
+
+
+def withdraw(data_dir: Path) -> None:
+    """Remove the file."""
+    Path(data_dir, _NAME).unlink(missing_ok=True)
+
+
+def find(data_dir: Path) -> Running | None:
+    """Return the `mast-trace up` that serves this folder now; None if none does.
+
+    Raises:
+        ConfigurationError: the file is there and cannot be read.
+    """
+    path = Path(data_dir, _NAME)
+    try:
+        running = Running(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from error
+    # A killed process leaves its file behind, and its number may be another's by now.
+    return running if _answers(running.clickhouse) else None
+
+
+def _answers(url: str) -> bool:
+    address = urlsplit(url)
+    try:
+        with socket.create_connection((address.hostname or "", address.port or 0), timeout=1.0):
+            return True
+    except OSError:
+        return False

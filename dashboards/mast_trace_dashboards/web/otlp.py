@@ -1,0 +1,46 @@
+"""Stored spans as an OTLP/JSON request, to be sent to any other collector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace.trajectory import SpanRecord
+
+_STATUS = {"Ok": 1, "Error": 2}
+
+
+def as_otlp_json(spans: Sequence[SpanRecord]) -> dict[str, Any]:
+    """Return the spans of a run; attributes are texts, as the store keeps them."""
+    by_source: dict[tuple[str, str], list[SpanRecord]] = {}
+    for span in spans:
+        by_source.setdefault((span.service, span.scope), []).append(span)
+    return {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": [_attribute("service.name", service)]},
+                "scopeSpans": [{"scope": {"name": scope}, "spans": [_span(s) for s in group]}],
+            }
+            for (service, scope), group in by_source.items()
+        ]
+    }
+
+
+def _span(span: SpanRecord) -> dict[str, Any]:
+    return {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "parentSpanId": span.parent_span_id,
+        "name": span.name,
+        "kind": 1,
+        "startTimeUnixNano": str(span.start),
+        "endTimeUnixNano": str(span.end),
+        "attributes": [_attribute(name, value) for name, value in span.attributes.items()],
+        "status": {"code": _STATUS.get(span.status, 0), "message": span.status_message},
+    }
+
+
+def _attribute(name: str, value: Any) -> dict[str, Any]:
+    return {"key": name, "value": {"stringValue": str(value)}}

@@ -1,0 +1,210 @@
+"""The pages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.taxonomy import FAILURE_MODES, Category
+from mast_trace.trajectory import Trajectory
+from mast_trace_collector.storage.runs import spans_of
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.web.filters import Filters
+from mast_trace_dashboards.web.otlp import as_otlp_json
+from mast_trace_dashboards.web.steps import PAGE, page_of
+from mast_trace_judge.labels import HumanLabel, labels_of, save_labels
+from mast_trace_judge.verdict_store import load_latest
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.templating import Jinja2Templates
+
+    from mast_trace.trajectory import SpanRecord
+    from mast_trace_collector.storage import Store
+    from mast_trace_judge.verdict import Verdict
+
+PER_PAGE = 50
+_LONGEST_FORM = 64 * 1024
+
+
+class Pages:
+    """The handlers; each reads the database in a thread, for its queries take their time."""
+
+    def __init__(self, store: Store, templates: Jinja2Templates) -> None:
+        self._store = store
+        self._templates = templates
+
+    async def runs(self, request: Request) -> Response:
+        """Answer with the list of runs, or only its table when it is asked for again."""
+        filters = Filters.of(request.query_params)
+        rows = await asyncio.to_thread(self._runs, filters)
+        values = await asyncio.to_thread(QUERIES["filter_values"].run, self._store)
+        offered: dict[str, list[str]] = {}
+        for row in values:
+            offered.setdefault(row["Filter"], []).append(row["Value"])
+        more = filters.after(rows[PER_PAGE - 1]) if len(rows) > PER_PAGE else None
+        page = "_runs.html" if "part" in request.query_params else "runs.html"
+        return self._html(
+            request,
+            page,
+            runs=rows[:PER_PAGE],
+            more=more,
+            filters=filters,
+            offered=offered,
+            modes=FAILURE_MODES,
+        )
+
+    async def run(self, request: Request) -> Response:
+        """Answer with one run."""
+        trace_id = request.path_params["run"]
+        row, spans, verdict = await asyncio.to_thread(self._load, trace_id)
+        run = Trajectory.from_spans(spans)
+        shown = page_of(run, verdict)
+        return self._html(
+            request,
+            "run.html",
+            row=row,
+            run=run,
+            verdict=verdict,
+            page=shown,
+            rows=shown.rows[:PAGE],
+            left=max(len(shown.rows) - PAGE, 0),
+            labels=await asyncio.to_thread(labels_of, self._store, trace_id),
+            modes=FAILURE_MODES,
+            categories=Category,
+        )
+
+    async def steps(self, request: Request) -> Response:
+        """Answer with further steps of a long run."""
+        _, spans, verdict = await asyncio.to_thread(self._load, request.path_params["run"])
+        shown = page_of(Trajectory.from_spans(spans), verdict)
+        begin = _number(request.query_params.get("from", "0"))
+        rows = shown.rows[begin : begin + PAGE]
+        left = max(len(shown.rows) - begin - PAGE, 0)
+        return self._html(
+            request,
+            "_steps.html",
+            rows=rows,
+            left=left,
+            next=begin + PAGE,
+            run_id=spans[0].trace_id,
+        )
+
+    async def step(self, request: Request) -> Response:
+        """Answer with the whole text of one step and its raw span."""
+        _, spans, verdict = await asyncio.to_thread(self._load, request.path_params["run"])
+        shown = page_of(Trajectory.from_spans(spans), verdict)
+        number = int(request.path_params["step"])
+        if number >= len(shown.rows):
+            raise HTTPException(404, f"The run has no step {number}.")
+        step = shown.rows[number].step
+        raw = next((span for span in spans if span.span_id == step.span_id), None)
+        attributes = json.dumps(dict(raw.attributes), indent=2, ensure_ascii=False) if raw else ""
+        return self._html(
+            request, "_step.html", row=shown.rows[number], raw=raw, attributes=attributes
+        )
+
+    async def download(self, request: Request) -> Response:
+        """Answer with a run as JSON: the trajectory and its verdict, or the spans as OTLP."""
+        trace_id = request.path_params["run"]
+        _, spans, verdict = await asyncio.to_thread(self._load, trace_id)
+        kind = request.path_params["kind"]
+        if kind == "otlp":
+            body = as_otlp_json(spans)
+        else:
+            body = {
+                "trajectory": Trajectory.from_spans(spans).to_dict(),
+                "verdict": verdict.to_json() if verdict else None,
+            }
+        name = f"{trace_id}.{'otlp.json' if kind == 'otlp' else 'json'}"
+        return JSONResponse(body, headers={"content-disposition": f'attachment; filename="{name}"'})
+
+    async def label(self, request: Request) -> Response:
+        """Store a person's label of a run."""
+        trace_id = request.path_params["run"]
+        row, spans, _ = await asyncio.to_thread(self._load, trace_id)
+        form = await _form(request)
+        stated = form["decisive_step"][0].strip()
+        steps = Trajectory.from_spans(spans).steps
+        if stated and (not stated.isdigit() or int(stated) >= len(steps)):
+            raise HTTPException(400, f"The run has steps 0 to {len(steps) - 1}, not {stated}.")
+        number = int(stated) if stated else None
+        try:
+            label = HumanLabel(
+                trace_id=trace_id,
+                project=row["Project"],
+                annotator=form["annotator"][0],
+                outcome=form["outcome"][0],
+                modes=tuple(code for code in form["modes"] if code),
+                decisive_step=number,
+                decisive_agent=steps[number].agent if number is not None else "",
+                note=form["note"][0],
+            )
+        except ConfigurationError as error:
+            raise HTTPException(400, str(error)) from error
+        await asyncio.to_thread(save_labels, self._store, [label])
+        return RedirectResponse(f"/runs/{trace_id}#labels", 303)
+
+    async def compare(self, request: Request) -> Response:
+        """Answer with two runs side by side."""
+        chosen = request.query_params.getlist("run")
+        if len(chosen) != 2:
+            raise HTTPException(400, "Choose exactly two runs in the list to compare them.")
+        sides = []
+        for trace_id in chosen:
+            row, spans, verdict = await asyncio.to_thread(self._load, trace_id)
+            shown = page_of(Trajectory.from_spans(spans), verdict)
+            sides.append({"row": row, "verdict": verdict, "rows": shown.rows[:PAGE]})
+        return self._html(request, "compare.html", sides=sides, modes=FAILURE_MODES)
+
+    async def judge(self, request: Request) -> Response:
+        """Answer with the judge's health."""
+        lag = await asyncio.to_thread(QUERIES["judge_lag"].one, self._store)
+        calls = await asyncio.to_thread(QUERIES["judge_calls"].run, self._store)
+        counts = await asyncio.to_thread(QUERIES["mode_counts"].run, self._store)
+        return self._html(
+            request, "judge.html", lag=lag, calls=calls, counts=counts, modes=FAILURE_MODES
+        )
+
+    def _runs(self, filters: Filters) -> list[dict[str, Any]]:
+        given = filters.parameters()
+        if filters.text:
+            found = QUERIES["search"].run(self._store, text=filters.text)
+            if not found:
+                return []
+            given["only"] = [row["TraceId"] for row in found]
+        return QUERIES["runs"].run(self._store, **given, limit=PER_PAGE + 1)
+
+    def _load(self, trace_id: str) -> tuple[dict[str, Any], list[SpanRecord], Verdict | None]:
+        row = QUERIES["run"].one(self._store, run=trace_id)
+        spans = spans_of(self._store, trace_id) if row else []
+        if row is None or not spans:
+            raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
+        return row, spans, load_latest(self._store, trace_id)
+
+    def _html(self, request: Request, name: str, **values: Any) -> Response:
+        return self._templates.TemplateResponse(request, name, values)
+
+
+async def _form(request: Request) -> dict[str, list[str]]:
+    """Read a form's fields; those that are not filled in are there with an empty text."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LONGEST_FORM:
+            raise HTTPException(413, "A label of this length is not taken.")
+    given = parse_qs(body.decode("utf-8", "replace"))
+    return defaultdict(lambda: [""], given)
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise HTTPException(400, f"{text!r} is no number of a step.")
+    return int(text)

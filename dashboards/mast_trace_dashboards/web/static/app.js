@@ -1,0 +1,88 @@
+// Small conveniences; every page works without them.
+"use strict";
+
+async function fetched(address) {
+  const answer = await fetch(address, { headers: { accept: "text/html" } });
+  if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
+  return answer.text();
+}
+
+// The run list keeps up with what comes in, unless somebody is working in it.
+const list = document.querySelector("#list[data-refresh]");
+if (list) {
+  setInterval(async () => {
+    if (document.hidden || list.contains(document.activeElement)) return;
+    const address = new URL(location.href);
+    address.searchParams.set("part", "1");
+    try {
+      const fresh = await fetched(address);
+      if (fresh !== list.dataset.shown) {
+        list.innerHTML = fresh;
+        list.dataset.shown = fresh;
+      }
+    } catch { /* the next look may succeed */ }
+  }, 3000);
+}
+
+// Whole texts and raw spans come when they are unfolded.
+document.addEventListener("toggle", async (event) => {
+  const details = event.target;
+  if (!details.open || !details.dataset.src) return;
+  const address = details.dataset.src;
+  delete details.dataset.src;
+  const place = details.querySelector("p");
+  try {
+    place.outerHTML = await fetched(address);
+  } catch (error) {
+    details.dataset.src = address;
+    place.textContent = `Could not be loaded (${error.message}). Fold and unfold to try again.`;
+  }
+}, true);
+
+// Further steps of a long run.
+async function more(link) {
+  const item = link.closest("li");
+  item.setAttribute("aria-busy", "true");
+  try {
+    item.outerHTML = await fetched(link.href);
+  } catch (error) {
+    link.textContent = `Could not be loaded (${error.message}). Try again.`;
+    item.removeAttribute("aria-busy");
+  }
+}
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-more]");
+  if (link) {
+    event.preventDefault();
+    more(link);
+  }
+});
+
+// A link to a step that is not there yet fetches what lies before it.
+async function reach() {
+  const match = /^#step-(\d+)$/.exec(location.hash);
+  const steps = document.querySelector(".steps[data-run]");
+  if (!match || !steps) return;
+  let link;
+  while (!document.getElementById(`step-${match[1]}`) && (link = steps.querySelector("a[data-more]"))) {
+    const before = link.href;
+    await more(link);
+    if (steps.querySelector("a[data-more]")?.href === before) return;
+  }
+  const step = document.getElementById(`step-${match[1]}`);
+  step?.scrollIntoView();
+  step?.focus({ preventScroll: true });
+}
+addEventListener("hashchange", reach);
+reach();
+
+// d: decisive step; j, k: next and previous step.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  const steps = [...document.querySelectorAll(".steps[data-run] .step")];
+  if (!steps.length || !["d", "j", "k"].includes(event.key)) return;
+  const here = steps.indexOf(document.activeElement.closest(".step"));
+  const there = event.key === "d" ? steps.find((step) => step.classList.contains("decisive"))
+    : steps[event.key === "j" ? Math.min(here + 1, steps.length - 1) : Math.max(here - 1, 0)];
+  there?.focus();
+});

@@ -1,0 +1,196 @@
+"""The rules find an injected spike in a real store, in Grafana's files, and in Prometheus."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+import mast_trace_dashboards.alerts
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.alerts.evaluate import Evaluator
+from mast_trace_dashboards.alerts.grafana import as_yaml, contact_file, rule_file
+from mast_trace_dashboards.alerts.rules import RULES
+from mast_trace_dashboards.grafana.macros import Dashboard
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROMETHEUS = Path(mast_trace_dashboards.alerts.__file__).parent / "prometheus"
+NOW = datetime.now(timezone.utc).replace(minute=0, second=0, microsecond=0)
+BEGIN = NOW - timedelta(days=8)
+SPIKE = NOW - timedelta(hours=4)
+SERVICES = ("shop", "quiet")
+
+
+def verdicts() -> list[dict[str, Any]]:
+    """40 runs an hour and service; 8 % violate, from `SPIKE` on 40 % of those of the shop."""
+    chance = random.Random(7)
+    rows: list[dict[str, Any]] = []
+    for minute in range(0, 8 * 24 * 60, 3):
+        end = BEGIN + timedelta(minutes=minute)
+        for service in SERVICES:
+            for _ in range(2):
+                rate = 0.4 if service == "shop" and end >= SPIKE else 0.08
+                hit = chance.random() < rate
+                rows.append(
+                    {
+                        "TraceId": f"{len(rows):032x}",
+                        "Fingerprint": "f",
+                        "JudgeVersion": "v",
+                        "JudgedAt": end,
+                        "Status": "ok",
+                        "ServiceName": service,
+                        "Framework": "ag2",
+                        "RunStart": end,
+                        "RunEnd": end,
+                        "Outcome": "failure" if hit else "success",
+                        "Modes.Code": ["1.3"] if hit else [],
+                        "Modes.Probability": [0.9] * hit,
+                        "Modes.Evidence": ["exact"] * hit,
+                        "Modes.Reason": [""] * hit,
+                        "Modes.Steps": [[1]] * hit,
+                        "Modes.SpanIds": [["a"]] * hit,
+                        "Modes.Quotes": [[]] * hit,
+                    }
+                )
+    return rows
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with Store.open(f"chdb://{tmp_path_factory.mktemp('alerts')}") as opened:
+        migrate(opened)
+        opened.insert("mast_verdicts", verdicts())
+        yield opened
+
+
+def replay(store: Store, begin: datetime, end: datetime) -> list[tuple[datetime, str, str, dict]]:
+    """Look every twenty minutes, as `alerts run` does more often."""
+    evaluator = Evaluator(store, [r for r in RULES if r.query.endswith("_spike")])
+    found = []
+    moment = begin
+    while moment <= end:
+        found += [
+            (moment, change.kind, change.alert.rule, dict(change.alert.labels))
+            for change in evaluator.look(moment)
+        ]
+        moment += timedelta(minutes=20)
+    return found
+
+
+def test_a_spike_pages_for_its_service_and_for_no_other(store: Store) -> None:
+    told = replay(store, SPIKE - timedelta(hours=1), NOW - timedelta(hours=1))
+    pages = [t for t in told if t[1] == "firing" and t[2] == "mast-specification-page"]
+    assert [labels for *_, labels in pages] == [{"service": "shop", "framework": "ag2"}]
+    assert SPIKE < pages[0][0] < SPIKE + timedelta(hours=2)
+    assert {t[3]["service"] for t in told} == {"shop"}
+    assert {t[3]["mode"] for t in told if "mode" in t[3]} == {"1.3"}
+
+
+def test_a_quiet_week_fires_nothing(store: Store) -> None:
+    assert replay(store, SPIKE - timedelta(hours=5), SPIKE) == []
+
+
+def test_where_there_is_nothing_only_silence_is_told(store: Store) -> None:
+    """Long before the first run: rules for which no data is an alert, and no others."""
+    evaluator = Evaluator(store)
+    evaluator.look(BEGIN - timedelta(days=100))
+    changes = evaluator.look(BEGIN - timedelta(days=100) + timedelta(minutes=5))
+    silent = {rule.uid for rule in RULES if rule.no_data == "alert"}
+    assert {change.alert.rule for change in changes} <= silent
+
+
+# -- Grafana --------------------------------------------------------------------------------------
+
+
+def rules() -> list[dict[str, Any]]:
+    return yaml.safe_load(as_yaml(rule_file()))["groups"][0]["rules"]
+
+
+def test_the_file_has_the_fields_that_grafana_reads() -> None:
+    for rule in rules():
+        assert len(rule["uid"]) <= 40
+        assert rule["noDataState"] in {"OK", "Alerting", "KeepLast", "NoData"}
+        assert rule["execErrState"] in {"OK", "Error", "Alerting", "KeepLast"}
+        assert [part["refId"] for part in rule["data"]] == ["A", "B", "C"]
+        assert rule["condition"] == "C"
+    assert len({rule["uid"] for rule in rules()}) == len(RULES)
+
+
+def test_no_text_is_taken_for_an_environment_variable() -> None:
+    """Grafana expands $NAME in every string but a query's model."""
+    for rule in rules():
+        texts = [rule["title"], *rule["annotations"].values(), *rule["labels"].values()]
+        assert not [text for text in texts if "$" in text]
+        assert not [text for text in texts if "{" in text.replace("{{", "").replace("}}", "")]
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["uid"])
+def test_a_rules_query_gives_labels_and_one_number(store: Store, rule: dict[str, Any]) -> None:
+    """The only shape of which Grafana makes one alert instance a row."""
+    view = Dashboard(start=NOW - timedelta(hours=174), end=NOW)
+    sql = view.expand(rule["data"][0]["model"]["rawSql"])
+    assert "$__" not in sql
+    *labels, (_, number) = store.describe(sql, {})
+    assert {kind for _, kind in labels} <= {"String"}
+    assert number == "Float64"
+    assert all(isinstance(list(row.values())[-1], float) for row in store.query(sql))
+
+
+def test_the_contact_point_takes_its_address_from_the_environment() -> None:
+    (point,) = contact_file()["contactPoints"]
+    assert point["receivers"][0]["settings"]["url"] == "${MAST_ALERT_WEBHOOK_URL}"
+
+
+# -- Prometheus -----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool (Debian: prometheus)")
+def test_the_prometheus_rules_pass_their_unit_tests() -> None:
+    tests = PROMETHEUS / "mast-trace.rules.test.yaml"
+    done = subprocess.run(
+        ["promtool", "test", "rules", str(tests)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_prometheus_rules_read_metrics_that_exist(store: Store) -> None:
+    """Every name in the rules is one that the collector or the judge serves."""
+    import re
+
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    from mast_trace_collector.telemetry import CollectorMetrics
+    from mast_trace_dashboards.judge_metrics import JudgeMetrics
+
+    registry = CollectorRegistry()
+    registry.register(JudgeMetrics(store))
+    served = (generate_latest(registry) + CollectorMetrics().exposition()).decode()
+    text = (PROMETHEUS / "mast-trace.rules.yaml").read_text(encoding="utf-8")
+    used = set(re.findall(r"\bmast_trace_\w+", text))
+    assert used
+    assert not [name for name in used if name.removesuffix("_total") not in served]
+
+
+def test_the_judges_metrics_count_what_is_in_the_store(store: Store) -> None:
+    from prometheus_client import CollectorRegistry
+
+    from mast_trace_dashboards.judge_metrics import JudgeMetrics
+
+    registry = CollectorRegistry()
+    registry.register(JudgeMetrics(store))
+    group = {"service": "quiet", "framework": "ag2"}
+    (totals,) = [r for r in QUERIES["judged_totals"].run(store) if r["Service"] == "quiet"]
+    assert registry.get_sample_value("mast_trace_runs_judged_total", group) == totals["Judged"]
+    violations = registry.get_sample_value(
+        "mast_trace_runs_with_mode_total", {**group, "category": "specification"}
+    )
+    assert violations == totals["specification"] > 0

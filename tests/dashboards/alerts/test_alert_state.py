@@ -1,0 +1,95 @@
+"""An alert fires after its waiting time, once, and ceases when the number has recovered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mast_trace_dashboards.alerts.rules import Rule
+from mast_trace_dashboards.alerts.state import Alert, load, save, step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RULE = Rule(
+    uid="test",
+    title="Test",
+    query="specification_spike",
+    above=4.0,
+    recover=2.0,
+    severity="page",
+    summary="",
+    advice="",
+    hold=300,
+    keep=600,
+)
+MINUTE = 60.0
+
+
+def replay(*values: float | None, rule: Rule = RULE, every: float = 5 * MINUTE) -> list[str]:
+    """What changed at each look; None stands for a series that is not there."""
+    alerts: list[Alert] = []
+    told = []
+    for number, value in enumerate(values):
+        rows = [] if value is None else [{"service": "shop", "Evidence": value}]
+        alerts, changes = step(rule, alerts, rows, number * every)
+        told.append(changes[0].kind if changes else "")
+    return told
+
+
+def test_it_fires_once_after_the_waiting_time() -> None:
+    assert replay(0, 5, 5, 5, 5) == ["", "", "firing", "", ""]
+
+
+def test_a_single_peak_fires_nothing() -> None:
+    assert replay(0, 5, 0, 5, 0) == ["", "", "", "", ""]
+
+
+def test_it_stays_on_between_the_two_thresholds() -> None:
+    assert replay(5, 5, 3, 3, 3, 3) == ["", "firing", "", "", "", ""]
+
+
+def test_it_ceases_after_the_number_has_recovered_for_long_enough() -> None:
+    assert replay(5, 5, 1, 1, 1, 1) == ["", "firing", "", "", "resolved", ""]
+
+
+def test_a_relapse_while_recovering_starts_the_clock_again() -> None:
+    assert replay(5, 5, 1, 5, 1, 1, 1) == ["", "firing", "", "", "", "", "resolved"]
+
+
+def test_a_series_that_vanishes_is_resolved_at_the_second_look() -> None:
+    assert replay(5, 5, None, None, None) == ["", "firing", "", "resolved", ""]
+
+
+def test_without_waiting_time_it_fires_at_once() -> None:
+    from dataclasses import replace
+
+    assert replay(5, rule=replace(RULE, hold=0)) == ["firing"]
+
+
+def test_services_do_not_share_a_state() -> None:
+    rows = [{"service": "a", "Evidence": 9.0}, {"service": "b", "Evidence": 0.0}]
+    alerts, _ = step(RULE, [], rows, 0)
+    alerts, changes = step(RULE, alerts, rows, 300)
+    assert [change.alert.labels for change in changes] == [(("service", "a"),)]
+
+
+def test_what_fires_survives_a_restart(tmp_path: Path) -> None:
+    rows = [{"service": "shop", "Evidence": 9.0}]
+    alerts, _ = step(RULE, [], rows, 0)
+    alerts, changes = step(RULE, alerts, rows, 300)
+    assert changes
+    save(tmp_path / "deep" / "alerts.json", alerts)
+    again, repeated = step(RULE, load(tmp_path / "deep" / "alerts.json"), rows, 600)
+    assert not repeated
+    assert again[0].phase == "firing"
+
+
+def test_there_is_nothing_to_remember_at_first(tmp_path: Path) -> None:
+    assert load(tmp_path / "alerts.json") == []
+
+
+@pytest.mark.parametrize("value", [4.0, 3.9, 0.0])
+def test_the_threshold_itself_is_not_above(value: float) -> None:
+    assert replay(value, value, value) == ["", "", ""]

@@ -1,0 +1,129 @@
+"""A store with two judged runs and one that is not, and the command line on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+import mast_trace
+from mast_trace.testing import capture_spans
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.runs import run_summary, spans_of
+from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_dashboards.cli.app import run
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.judge import Judge
+from mast_trace_judge.run_reader import trajectory_of
+from mast_trace_judge.verdict_store import save
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+EVIL = "\x1b[2J\x1b]0;owned\x07 50 EUR \u202elatot[red]"
+
+IDS = {"invoices": "aa01" + "0" * 28, "trip": "aa02" + "0" * 28, "unjudged": "bb03" + "0" * 28}
+
+
+@dataclass
+class Recorded:
+    """Where the runs are, and their ids by name."""
+
+    url: str
+    ids: dict[str, str]
+
+
+@dataclass
+class CLI:
+    """Runs command lines in this process on the recorded runs."""
+
+    recorded: Recorded
+    capture: pytest.CaptureFixture[str]
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        """Return exit status, output and errors."""
+        status = run([*arguments, "--url", self.recorded.url])
+        captured = self.capture.readouterr()
+        return status, captured.out, captured.err
+
+    def json(self, *arguments: str) -> Any:
+        """Return the output of a command line that succeeds, as JSON."""
+        status, out, err = self(*arguments, "--json")
+        assert (status, err) == (0, "")
+        return json.loads(out)
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    with capture_spans(frameworks=[]) as spans:
+        _failing_run()
+        _good_run()
+        _silent_run()
+        request = encode_spans(spans.spans)
+        recorded_ids = {each.trace_id: each.name for each in spans.trajectories()}
+    _rename(request, {id_: IDS[name] for id_, name in recorded_ids.items()})
+    folder = tmp_path_factory.mktemp("store")
+    with Store.open(f"chdb://{folder}") as store:
+        migrate(store)
+        SpanWriter(store).write([request.SerializeToString()], token="test")
+        asyncio.run(_judge(store, [IDS["invoices"], IDS["trip"]]))
+    return Recorded(f"chdb://{folder}", IDS)
+
+
+@pytest.fixture
+def cli(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> CLI:
+    return CLI(recorded, capsys)
+
+
+@pytest.fixture
+def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder in which nothing is."""
+    monkeypatch.delenv("MAST_TRACE_DATABASE_URL", raising=False)
+    monkeypatch.setenv("MAST_TRACE_DATA_DIR", str(tmp_path / "none"))
+    return tmp_path / "none"
+
+
+def _rename(request: ExportTraceServiceRequest, ids: dict[str, str]) -> None:
+    """Give the runs ids that the tests know."""
+    for resource in request.resource_spans:
+        for scope in resource.scope_spans:
+            for span in scope.spans:
+                span.trace_id = bytes.fromhex(ids[span.trace_id.hex()])
+
+
+async def _judge(store: Store, trace_ids: list[str]) -> None:
+    judge = Judge(JudgeConfig.load(judge_model=""))
+    for trace_id in trace_ids:
+        summary = run_summary(store, trace_id)
+        assert summary is not None
+        trajectory = trajectory_of(summary, spans_of(store, trace_id))
+        save(store, [await judge.judge(summary, trajectory)])
+
+
+def _failing_run() -> None:
+    with mast_trace.run("invoices", input="What does Hartmann owe us?"):
+        mast_trace.message("user", "analyst", "What does Hartmann owe us?")
+        with mast_trace.agent("analyst"):
+            for _ in range(3):
+                with mast_trace.tool("list_invoices", {"page": 1}) as call:
+                    call.result("R-1: 50 EUR")
+            mast_trace.message("analyst", "user", f"They owe {EVIL}")
+        mast_trace.record_outcome(False, "page 2 is missing")
+
+
+def _good_run() -> None:
+    with mast_trace.run("trip", input="Book a trip"):
+        with mast_trace.agent("planner"):
+            mast_trace.message("planner", "user", "Booked.")
+        mast_trace.record_outcome(True)
+
+
+def _silent_run() -> None:
+    with mast_trace.run("unjudged"), mast_trace.agent("planner"):
+        mast_trace.message("planner", "user", "Hello.")

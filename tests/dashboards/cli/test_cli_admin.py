@@ -1,0 +1,97 @@
+"""`migrate` and `config`: what is done, and what is in force."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mast_trace_collector.storage import Store, check_schema
+from mast_trace_dashboards.cli.app import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings but the test's own."""
+    for name in ("MAST_TRACE_DATABASE_URL", "MAST_TRACE_HTTP_PORT", "MAST_TRACE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MAST_TRACE_DATA_DIR", str(tmp_path / "data"))
+
+
+def settings(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, Any]]:
+    assert run(["config", "--json", *arguments]) == 0
+    tables = json.loads(capsys.readouterr().out)
+    return {each["name"]: each for table in tables.values() for each in table}
+
+
+def test_a_dry_run_prints_sql_and_touches_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The statements are printed as SQL, for the database and cluster that were named."""
+    assert run(["migrate", "--dry-run", "--database", "traces", "--cluster", "main"]) == 0
+    out = capsys.readouterr().out
+    assert "CREATE TABLE IF NOT EXISTS traces.otel_traces ON CLUSTER main" in " ".join(out.split())
+    assert not (tmp_path / "data").exists()
+
+
+def test_migrating_twice_changes_nothing_more(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The first time makes the tables; the second finds them there."""
+    url = f"chdb://{tmp_path}/store"
+    assert run(["migrate", "--url", url, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["new_versions"]
+    with Store.open(url) as store:
+        check_schema(store)
+    assert run(["migrate", "--url", url]) == 0
+    assert "up to date already" in capsys.readouterr().out
+
+
+def test_unusable_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that cannot stand in SQL is a mistake in usage."""
+    assert run(["migrate", "--dry-run", "--database", "a; DROP"]) == 2
+    assert "no name for a database" in capsys.readouterr().err
+
+
+def test_config_says_where_each_value_came_from(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is weaker than a variable, and a default weaker than both."""
+    file = tmp_path / "mast-trace.toml"
+    file.write_text('[collector]\nhttp_port = 1111\ngrpc_port = 2222\n[judge]\njudge_model = "m"\n')
+    monkeypatch.setenv("MAST_TRACE_HTTP_PORT", "3333")
+    found = settings(capsys, "--config", str(file))
+    assert (found["http_port"]["value"], found["http_port"]["origin"]) == (
+        "3333",
+        "MAST_TRACE_HTTP_PORT",
+    )
+    assert (found["grpc_port"]["value"], found["grpc_port"]["origin"]) == ("2222", str(file))
+    assert found["judge_model"]["value"] == "m"
+    assert found["host"]["origin"] == "default"
+    assert all(each["meaning"] for each in found.values())
+
+
+def test_config_keeps_secrets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Passwords and keys are masked, in addresses as well."""
+    monkeypatch.setenv("MAST_TRACE_DATABASE_URL", "http://me:hunter2@db:8123/x")
+    monkeypatch.setenv("MAST_TRACE_JUDGE_API_KEY", "hunter2")
+    monkeypatch.setenv("MAST_TRACE_CLICKHOUSE_PASSWORD", "hunter2")
+    assert run(["config"]) == 0
+    assert run(["config", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "hunter2" not in captured.out + captured.err
+    assert "me:***@db" in captured.out
+
+
+def test_a_mistyped_setting_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """An unknown key of the file is refused, with the one that was probably meant."""
+    file = tmp_path / "mast-trace.toml"
+    file.write_text("[collector]\nhtp_port = 1\n")
+    assert run(["config", "--config", str(file)]) == 2
+    assert "did you mean http_port" in capsys.readouterr().err

@@ -1,0 +1,116 @@
+"""The command as a whole: help, exit statuses, and machines on which much of it is missing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+
+from mast_trace_dashboards.cli.app import app, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click import Command
+
+_WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in {missing!r} else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+sys.argv = ["mast-trace", *{arguments!r}]
+from mast_trace_dashboards.cli import main
+main()
+"""
+
+
+def without(missing: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line where some packages are not installed."""
+    program = _WITHOUT.format(missing=missing, arguments=list(arguments))
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def commands() -> dict[str, Command]:
+    """Every command by the words that call it."""
+    found: dict[str, Command] = {}
+
+    def walk(command: Command, words: tuple[str, ...]) -> None:
+        children = getattr(command, "commands", None)
+        if children is None:
+            found[" ".join(words)] = command
+        for name, child in (children or {}).items():
+            walk(child, (*words, name))
+
+    walk(typer.main.get_command(app), ())
+    return found
+
+
+@pytest.mark.parametrize("words", commands())
+def test_every_help_has_an_example(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--help` of every command says what it does and shows a command line that calls it."""
+    assert run([*words.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert f"mast-trace {words}" in " ".join(out.split())
+    if words != "doctor":  # the SDK's own, which shows its examples in its documentation
+        assert "Example" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["runs", "--nonsense"], ["show"], ["runs", "--limit", "none"]]
+)
+def test_misuse_ends_with_status_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command line that cannot be read is refused on standard error."""
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+
+
+def test_without_extras_the_command_says_what_to_install() -> None:
+    """Beside the SDK alone the command names the extra instead of failing in an import."""
+    ended = without(["typer"], "runs")
+    assert ended.returncode == 2
+    assert "pip install 'mast-trace[all]'" in ended.stderr
+    assert "needs typer" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_doctor_needs_the_sdk_alone() -> None:
+    """`mast-trace doctor` works without the packages of the other commands."""
+    ended = without(
+        ["typer", "rich", "pydantic", "clickhouse_connect", "starlette"],
+        *("doctor", "--endpoint", "http://127.0.0.1:9", "--json"),
+    )
+    assert ended.returncode == 1  # nobody listens there
+    assert "127.0.0.1:9" in json.dumps(json.loads(ended.stdout))
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_embedded_engine_is_named_when_it_is_missing(tmp_path: Path) -> None:
+    """Without chdb, `up` names the extra that brings it."""
+    ended = without(["chdb", "chdb_core"], "up", "--data-dir", str(tmp_path), "--http-port", "0")
+    assert ended.returncode == 2
+    assert "mast-trace[embedded]" in ended.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """`| head` ends the output early, without complaints."""
+    command = f"{sys.executable} -m mast_trace_dashboards migrate --dry-run | head -n 1"
+    ended = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.stdout.count("\n") == 1
+    assert ended.stderr == ""

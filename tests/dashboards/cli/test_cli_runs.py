@@ -1,0 +1,127 @@
+"""`runs` lists, filters and follows; `outcome` is the last word."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import CLI
+
+
+def test_runs_are_listed_newest_first(cli: CLI) -> None:
+    """A line for each run says how it ended, what it shows, and what decided it."""
+    status, out, err = cli("runs")
+    lines = out.splitlines()
+    assert (status, err) == (0, "")
+    assert [line.split()[3] for line in lines[1:]] == ["unjudged", "trip", "invoices"]
+    assert "waiting" in lines[1]
+    assert "success" in lines[2]
+    assert "failure" in lines[3]
+    assert "1.3" in lines[3]
+    assert "analyst, step" in lines[3]
+
+
+def test_runs_as_json_have_full_ids(cli: CLI) -> None:
+    """Programs get whole ids, codes as lists and times in UTC."""
+    rows = {row["Name"]: row for row in cli.json("runs")}
+    assert {name: row["TraceId"] for name, row in rows.items()} == cli.recorded.ids
+    assert rows["invoices"]["Outcome"] == "failure"
+    assert "1.3" in rows["invoices"]["Modes"]
+    assert rows["invoices"]["Start"].endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--outcome", "failure"), {"invoices"}),
+        (("--outcome", "failure", "--outcome", "success"), {"invoices", "trip"}),
+        (("--agent", "planner"), {"trip", "unjudged"}),
+        (("--mode", "1.3"), {"invoices"}),
+        (("--since", "1h"), {"invoices", "trip", "unjudged"}),
+        (("--since", "2200-01-01"), set()),
+        (("--limit", "1"), {"unjudged"}),
+        (("--project", "another"), set()),
+    ],
+)
+def test_runs_can_be_filtered(cli: CLI, arguments: tuple[str, ...], expected: set[str]) -> None:
+    """Each filter leaves exactly the runs that it names."""
+    assert {row["Name"] for row in cli.json("runs", *arguments)} == expected
+
+
+def test_no_runs_is_said_and_no_error(cli: CLI) -> None:
+    """An empty list is an answer; for people there is a hint beside it."""
+    status, out, err = cli("runs", "--service", "nobody")
+    assert (status, out) == (0, "")
+    assert "mast-trace doctor" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("--mode", "9.9"), "no failure mode 9.9"),
+        (("--since", "yesterday"), "2h or 7d"),
+    ],
+)
+def test_unusable_filters_are_refused(cli: CLI, arguments: tuple[str, ...], hint: str) -> None:
+    """A filter that cannot be read is a mistake in usage, not an empty list."""
+    status, out, err = cli("runs", *arguments)
+    assert (status, out) == (2, "")
+    assert hint in err
+
+
+def test_a_store_without_runs_says_how_to_begin(
+    no_store: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nothing was ever recorded, the message says what to start."""
+    from mast_trace_dashboards.cli.app import run
+
+    assert run(["runs"]) == 1
+    assert "mast-trace up" in capsys.readouterr().err
+
+
+def test_watching_prints_each_run_once_until_it_changes(cli: CLI) -> None:
+    """`--watch --json` is a stream of lines: every run once, and again only when it changed."""
+    command = [sys.executable, "-m", "mast_trace_dashboards", "runs", "--watch", "--json"]
+    command += ["--every", "0.2", "--url", cli.recorded.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        names = [json.loads(process.stdout.readline())["Name"] for _ in range(3)]
+        time.sleep(1)  # several more looks
+        process.terminate()
+        more = process.stdout.read()
+    assert names == ["invoices", "trip", "unjudged"]
+    assert more == ""
+
+
+def test_a_recorded_outcome_counts_more_than_all_else(cli: CLI) -> None:
+    """What a person says replaces what the program said, and the run awaits a new verdict."""
+    run_id = cli.recorded.ids["trip"]
+    said = cli.json("outcome", run_id[:12], "failure", "--reason", "it rained")
+    assert said == {"run": run_id, "outcome": "failure", "reason": "it rained"}
+    [row] = [row for row in cli.json("runs") if row["Name"] == "trip"]
+    assert (row["Outcome"], row["OutcomeReason"], row["State"]) == (
+        "failure",
+        "it rained",
+        "changed",
+    )
+    cli("outcome", run_id, "success")
+
+
+def test_outcome_of_an_unknown_run(cli: CLI) -> None:
+    """A run that does not exist cannot have an outcome: status 1."""
+    status, _, err = cli("outcome", "ffff", "success")
+    assert status == 1
+    assert "no run's id begins with 'ffff'" in err
+
+
+def test_an_outcome_is_success_or_failure(cli: CLI) -> None:
+    """Any other word is a mistake in usage: status 2."""
+    status, _, err = cli("outcome", "last", "meh")
+    assert status == 2
+    assert "failure" in err

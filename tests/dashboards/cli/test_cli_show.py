@@ -1,0 +1,87 @@
+"""`show` tells a run's story, and cannot be made to tell the terminal anything else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mast_trace_dashboards.cli.output import safe
+
+if TYPE_CHECKING:
+    from conftest import CLI
+
+
+def test_a_run_is_shown_with_its_verdict(cli: CLI) -> None:
+    """Steps, decisive error, failure modes with evidence and quotes, and the other candidates."""
+    status, out, err = cli("show", cli.recorded.ids["invoices"])
+    assert (status, err) == (0, "")
+    assert "failure: page 2 is missing" in out
+    assert "Task: What does Hartmann owe us?" in out
+    [decisive] = [line for line in out.splitlines() if "DECISIVE" in line]
+    assert "analyst" in decisive
+    assert "Decisive error: analyst, step" in out
+    assert "Step repetition" in out
+    assert "exact" in out
+    assert "“R-1: 50 EUR”" in out
+    assert "Or analyst, step" in out
+
+
+def test_text_of_agents_is_harmless(cli: CLI) -> None:
+    """Escape sequences, bidirectional marks and markup in a run are shown, never obeyed."""
+    for arguments in (("--full",), (), ("--json",)):
+        _, out, _ = cli("show", cli.recorded.ids["invoices"], *arguments)
+        assert safe(out) == out
+    _, out, _ = cli("show", cli.recorded.ids["invoices"], "--full")
+    assert "␛[2J␛]0;owned␇ 50 EUR <U+202E>latot[red]" in out
+
+
+def test_a_run_as_json(cli: CLI) -> None:
+    """Programs get the steps, the verdict and the texts as they were."""
+    shown = cli.json("show", cli.recorded.ids["invoices"])
+    assert shown["run"]["TraceId"] == cli.recorded.ids["invoices"]
+    assert shown["agents"] == ["user", "analyst"]
+    assert [step["kind"] for step in shown["steps"]] == ["message", *["tool"] * 3, "message"]
+    assert shown["steps"][-1]["text"].startswith("They owe \x1b[2J")
+    assert shown["verdict"]["decisive"]["agent"] == "analyst"
+    assert "1.3" in {mode["code"] for mode in shown["verdict"]["modes"]}
+
+
+@pytest.mark.parametrize("name", ["last", "prefix"])
+def test_a_run_has_short_names(cli: CLI, name: str) -> None:
+    """The beginning of an id is enough, and `last` is the newest run."""
+    run_id = cli.recorded.ids["unjudged"]
+    shown = cli.json("show", run_id[:10] if name == "prefix" else name)
+    assert shown["run"]["TraceId"] == run_id
+    assert shown["verdict"] is None
+
+
+def test_a_run_that_is_not_judged(cli: CLI) -> None:
+    """Without a verdict there are still the steps, and no word of success."""
+    status, out, _ = cli("show", "last")
+    assert status == 0
+    assert "Not judged yet." in out
+    assert "Hello." in out
+
+
+def test_a_successful_run_has_no_decisive_error(cli: CLI) -> None:
+    """Success is said in words, and no step is blamed."""
+    _, out, _ = cli("show", cli.recorded.ids["trip"])
+    assert "No decisive error: the run succeeded." in out
+    assert "DECISIVE" not in out
+
+
+def test_an_unknown_run_is_not_found(cli: CLI) -> None:
+    """A run that does not exist is said so on standard error, with status 1."""
+    status, out, err = cli("show", "ffffffff")
+    assert (status, out) == (1, "")
+    assert "no run's id begins with 'ffffffff'" in err
+    assert "Traceback" not in err
+
+
+def test_an_ambiguous_beginning_is_refused(cli: CLI) -> None:
+    """Where several runs begin so, nothing is guessed: status 2, and the ids are listed."""
+    status, out, err = cli("show", "AA0")
+    assert (status, out) == (2, "")
+    assert "several runs begin with 'AA0'" in err
+    assert cli.recorded.ids["trip"] in err

@@ -1,0 +1,102 @@
+"""`judge fit` learns from labels, `judge bench` scores on a folder of labelled runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_dashboards.cli.app import run
+from mast_trace_judge.attribution.profile import Profile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+    from conftest import CLI
+
+
+def _folder(parent: Path, runs: int) -> Path:
+    """Write invented failure logs in the form of Who&When."""
+    folder = parent / "who-and-when" / "algorithm-generated"
+    folder.mkdir(parents=True)
+    for number in range(runs):
+        guilty = 1 + number % 3
+        history = [{"name": "Lead_Expert", "role": "user", "content": f"Task {number}"}]
+        history += [
+            {
+                "name": f"Worker{place}_Expert",
+                "role": "assistant",
+                "content": "Sorry, an error." if place == guilty else f"Part {place} is done.",
+            }
+            for place in range(1, 5)
+        ]
+        record = {
+            "question": f"Question {number}?",
+            "question_ID": f"q{number // 2}",
+            "history": history,
+            "mistake_agent": f"Worker{guilty}_Expert",
+            "mistake_step": str(guilty),
+        }
+        (folder / f"{number}.json").write_text(json.dumps(record), encoding="utf-8")
+    return parent
+
+
+def _json(capture: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert run([*arguments, "--json"]) == 0
+    return json.loads(capture.readouterr().out)
+
+
+def test_a_profile_is_fitted_and_says_how_good_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The number of labels and the cross-validated score are printed; the file is a profile."""
+    data, out = _folder(tmp_path, 12), tmp_path / "made" / "own.json"
+    arguments = ("--data", str(data), "--out", str(out), "--repeats", "1")
+    found = _json(capsys, "judge", "fit", *arguments)
+    assert found["labels"] == 12
+    assert found["scores"]["step"] > 0.8
+    profile = Profile.from_json(out.read_text(encoding="utf-8"))
+    assert (profile.labels, profile.frameworks) == (12, ("ag2",))
+
+
+def test_too_few_labels_are_refused_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nine labels are noise: nothing is written."""
+    out = tmp_path / "own.json"
+    arguments = ["--data", str(_folder(tmp_path, 9)), "--out", str(out)]
+    assert run(["judge", "fit", *arguments]) == 1
+    assert "9 runs have a label" in (said := capsys.readouterr().err)
+    assert "mast-trace label RUN --step N" in said
+    assert not out.exists()
+
+
+def test_stored_labels_are_counted_by_run(cli: CLI, tmp_path: Path) -> None:
+    """Two people's labels of one run are one labelled run."""
+    for annotator in ("fit-a", "fit-b"):
+        cli("label", cli.recorded.ids["invoices"], "--annotator", annotator, "--step", "1")
+    status, _, err = cli("judge", "fit", "--out", str(tmp_path / "own.json"))
+    assert status == 1
+    assert "1 runs have a label" in err
+
+
+def test_a_benchmark_is_printed_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON has each method's shares, the report is Markdown with its plots beside it."""
+    report = tmp_path / "report" / "bench.md"
+    arguments = ("--data", str(_folder(tmp_path, 12)), "--layers", "rules,local", "--repeats", "1")
+    found = _json(capsys, "judge", "bench", *arguments, "--report", str(report))
+    assert "random step" in {score["method"] for score in found["scores"]}
+    assert "## algorithm-generated (12 runs)" in report.read_text(encoding="utf-8")
+    assert list(report.parent.glob("*.svg"))
+
+
+def test_the_model_layer_needs_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for without one, it is refused with what to set."""
+    for name in ("MAST_TRACE_JUDGE_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    assert run(["judge", "bench", "--data", str(_folder(tmp_path, 3)), "--layers", "llm"]) == 2
+    assert "MAST_TRACE_JUDGE_MODEL" in capsys.readouterr().err

@@ -1,0 +1,142 @@
+"""`judge agree` compares raters, `judge diff` versions, and `judge run --since` judges many."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import CLI, Recorded
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+import mast_trace
+from mast_trace.testing import capture_spans
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_judge.labels import HumanLabel, save_labels
+from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
+from mast_trace_judge.verdict_store import save
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
+RUNS = 12
+
+
+def _verdict(number: int, version: str, *codes: str, step: int = 0) -> Verdict:
+    return Verdict(
+        trace_id=f"{number:032x}",
+        fingerprint="f",
+        judge_version=version,
+        judged_at=NOW,
+        run_start=NOW,
+        run_end=NOW,
+        steps=9,
+        name="made",
+        outcome="failure",
+        modes=tuple(
+            ModeFinding(code=code, probability=0.9, evidence=Evidence.EXACT) for code in codes
+        ),
+        decisive=DecisiveError(step=step, agent="b", probability=0.8),
+    )
+
+
+@pytest.fixture
+def rated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
+    """Twelve runs with verdicts of two versions, all labelled by ada and three by bob."""
+    url = f"chdb://{tmp_path}"
+    with Store.open(url) as store:
+        migrate(store)
+        save(store, [_verdict(n, "old111", "1.5") for n in range(RUNS)])
+        newer = [
+            _verdict(n, "new222", *(["1.3"] if n < 6 else []), step=n % 2) for n in range(RUNS)
+        ]
+        later = NOW.replace(hour=1)
+        save(store, [each.model_copy(update={"judged_at": later}) for each in newer])
+        labels = [
+            HumanLabel(f"{n:032x}", "ada", *(("failure", ("1.3",)) if n < 7 else ("success", ())))
+            for n in range(RUNS)
+        ]
+        labels += [HumanLabel(f"{n:032x}", "bob", "failure", ("1.3",), 1, "b") for n in range(3)]
+        save_labels(store, labels)
+    return CLI(Recorded(url, {}), capsys)
+
+
+def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
+    """The judge's newest verdict against each person, people pairwise, and how many runs."""
+    found = rated.json("judge", "agree")
+    assert (found["labelled"], found["judged"]) == (RUNS, RUNS)
+    rows = {(*row["raters"], row["subject"]): row for row in found["modes"]}
+    judged = rows["ada", "mast-trace judge", "1.3"]
+    assert (judged["items"], judged["positives"], judged["both"]) == (12, [7, 6], 6)
+    assert judged["kappa"] == pytest.approx(5 / 6)
+    assert judged["kappa_interval"]["low"] <= 5 / 6 <= judged["kappa_interval"]["high"]
+    assert rows["ada", "bob", "1.3"]["kappa"] is None
+    assert rows["ada", "bob", "1.3"]["items"] == 3
+    assert ("ada", "mast-trace judge", "Specification issues") in rows
+    (steps,) = found["decisive"]
+    assert (steps["raters"], steps["runs"]) == (["bob", "mast-trace judge"], 3)
+    assert steps["exact"] == pytest.approx(1 / 3)
+
+
+def test_agreement_for_people_says_where_kappa_is_not_given(rated: CLI) -> None:
+    """Under five positives there is no kappa, and the table says why."""
+    status, out, _ = rated("judge", "agree")
+    assert status == 0
+    assert "12 labelled runs, 12 of them with a verdict." in out
+    assert "too few" in out
+    assert "0.83" in out
+
+
+def test_two_versions_are_compared_run_by_run(rated: CLI) -> None:
+    """Beginnings of versions are enough; the sums by mode and each change are given."""
+    found = rated.json("judge", "diff", "old", "new")
+    assert (found["compared"], len(found["changed"])) == (RUNS, RUNS)
+    assert (found["gained"], found["lost"]) == ({"1.3": 6}, {"1.5": RUNS})
+    _, out, _ = rated("judge", "diff", "old", "new")
+    assert "decisive step 0 to 1" in out
+
+
+def test_an_unknown_version_is_not_found(rated: CLI) -> None:
+    """The message lists the versions that there are."""
+    status, _, err = rated("judge", "diff", "old", "zzz")
+    assert status == 1
+    assert "new222, old111" in err
+
+
+@pytest.fixture
+def unjudged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
+    """A store of its own with one run and no verdict."""
+    with capture_spans(frameworks=[]) as spans:
+        with mast_trace.run("waiting"), mast_trace.agent("planner"):
+            mast_trace.message("planner", "user", "Hello.")
+        request = encode_spans(spans.spans)
+    url = f"chdb://{tmp_path}"
+    with Store.open(url) as store:
+        migrate(store)
+        SpanWriter(store).write([request.SerializeToString()], token="test")
+    return CLI(Recorded(url, {}), capsys)
+
+
+def test_many_runs_are_judged_again_once(unjudged: CLI) -> None:
+    """What the present version has judged is left alone, so that a second time finds nothing."""
+    first = unjudged.json("judge", "run", "--since", "1h")
+    assert first["judged"] == first["ok"] == 1
+    assert unjudged.json("judge", "run", "--since", "1h")["judged"] == 0
+    assert unjudged.json("show", "last")["verdict"]["judge_version"] == first["version"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ((), "--since, --version or --unscored"),
+        (("last", "--since", "1h"), "name one run"),
+        (("--since", "1h", "--no-save"), "--no-save is for one run"),
+    ],
+)
+def test_one_run_or_many(cli: CLI, arguments: tuple[str, ...], hint: str) -> None:
+    """A run and a selection exclude each other, and one of them is needed."""
+    status, _, err = cli("judge", "run", *arguments)
+    assert status == 2
+    assert hint in err

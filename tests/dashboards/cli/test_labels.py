@@ -1,0 +1,81 @@
+"""`label` stores what a person says of a run, by flags or by asking."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mast_trace_collector.storage import Store
+from mast_trace_judge.labels import HumanLabel, labels_of
+
+if TYPE_CHECKING:
+    from conftest import CLI
+
+
+def _stored(cli: CLI, annotator: str) -> list[HumanLabel]:
+    with Store.open(cli.recorded.url) as store:
+        return [each for each in labels_of(store) if each.annotator == annotator]
+
+
+def test_a_label_is_stored_with_the_agent_of_its_step(cli: CLI) -> None:
+    """Who is blamed follows from the step, so the two cannot contradict each other."""
+    run = cli.recorded.ids["invoices"]
+    said = ("--outcome", "failure", "--mode", "2.6", "--mode", "1.3", "--step", "2", "--note", "x")
+    printed = cli.json("label", run[:8], "--annotator", "ada", *said)
+    assert printed["decisive_agent"] == "analyst"
+    assert _stored(cli, "ada") == [
+        HumanLabel(run, "ada", "failure", ("1.3", "2.6"), 2, "analyst", "x", printed["project"])
+    ]
+
+
+def test_a_later_label_takes_the_earlier_ones_place(cli: CLI) -> None:
+    """One person has one opinion of a run."""
+    run = cli.recorded.ids["trip"]
+    for outcome in ("failure", "success"):
+        status, out, _ = cli("label", run, "--annotator", "bob", "--outcome", outcome)
+        assert status == 0
+        assert f"bob's label of run {run}" in out
+    assert [each.outcome for each in _stored(cli, "bob")] == ["success"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "hint"),
+    [
+        (("ffff", "--outcome", "failure"), 1, "no run's id begins with 'ffff'"),
+        (("aa01", "--mode", "9.9"), 2, "no failure mode 9.9"),
+        (("aa01", "--step", "99"), 2, "no step 99"),
+        (("aa01", "--outcome", "maybe"), 2, "maybe"),
+        (("aa01",), 2, "--outcome, --mode, --step or --note"),
+    ],
+)
+def test_unusable_labels_are_refused(
+    cli: CLI, arguments: tuple[str, ...], status: int, hint: str
+) -> None:
+    """An unknown run is status 1, a label that cannot be is a mistake; neither is stored."""
+    found, _, err = cli("label", *arguments, "--annotator", "eve")
+    assert found == status
+    assert hint in err
+    assert _stored(cli, "eve") == []
+
+
+class _Keyboard(io.StringIO):
+    """A terminal at which the given lines are typed."""
+
+    def isatty(self) -> bool:
+        """Say that a person sits there."""
+        return True
+
+
+def test_without_an_opinion_a_terminal_asks(cli: CLI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong answer is asked for again, and the verdict is not shown before the label is given."""
+    monkeypatch.setattr("sys.stdin", _Keyboard("failure\n9.9\n1.3, 2.6\n99\n1\nlooped\n"))
+    status, out, _ = cli("label", cli.recorded.ids["invoices"], "--annotator", "kim")
+    assert status == 0
+    assert "Decisive error" not in out
+    assert "list_invoices" in out
+    (label,) = _stored(cli, "kim")
+    assert label.outcome == "failure"
+    assert label.modes == ("1.3", "2.6")
+    assert (label.decisive_step, label.note) == (1, "looped")

@@ -1,0 +1,163 @@
+"""`import` stores runs of other programs once, `export` gives runs out with what was said of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import CLI, Recorded
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+import mast_trace
+from mast_trace.testing import capture_spans
+from mast_trace.trajectory import Trajectory
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_judge.labels import labels_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHAT = [
+    {"role": "user", "content": "Add 2 and 3."},
+    {"role": "assistant", "name": "adder", "content": "It is 6."},
+    {"role": "assistant", "name": "checker", "content": "Fine."},
+]
+WHO_AND_WHEN = {
+    "question": "Add 2 and 3.",
+    "history": [
+        {"name": "Lead", "role": "user", "content": "Go."},
+        {"name": "Computer_terminal", "role": "user", "content": "exitcode: 0"},
+    ],
+    "mistake_agent": "Lead",
+    "mistake_step": "0",
+}
+
+
+@pytest.fixture
+def empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
+    """A store without runs."""
+    url = f"chdb://{tmp_path / 'store'}"
+    with Store.open(url) as store:
+        migrate(store)
+    return CLI(Recorded(url, {}), capsys)
+
+
+def _write(path: Path, value: Any) -> str:
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return str(path)
+
+
+def test_a_chat_becomes_a_run_once(empty: CLI, tmp_path: Path) -> None:
+    """Its messages are steps in their order; a second import finds it there."""
+    file = _write(tmp_path / "chat.json", CHAT)
+    first = empty.json("import", file)
+    assert first["spans"] == 4
+    again = empty.json("import", file)
+    assert (again["runs"], again["spans"]) == (first["runs"], 0)
+    shown = empty.json("show", first["runs"][0])
+    assert shown["task"] == "Add 2 and 3."
+    assert [step["agent"] for step in shown["steps"]] == ["user", "adder", "checker"]
+    assert [step["text"] for step in shown["steps"]] == [entry["content"] for entry in CHAT]
+    assert empty.json("judge", "run", "last")["verdict"]["status"] == "ok"
+
+
+def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
+    """Who&When's decisive step is a label; executors' entries are tool calls."""
+    found = empty.json("import", _write(tmp_path / "7.json", WHO_AND_WHEN))
+    assert found["labels"] == 1
+    shown = empty.json("show", found["runs"][0])
+    assert [step["kind"] for step in shown["steps"]] == ["message", "tool"]
+    with Store.open(empty.recorded.url) as store:
+        (label,) = labels_of(store)
+    assert (label.annotator, label.decisive_step, label.decisive_agent) == ("Who&When", 0, "Lead")
+    assert (label.trace_id, label.outcome) == (found["runs"][0], "failure")
+
+
+def test_otlp_protobuf_is_stored_as_it_is(empty: CLI, tmp_path: Path) -> None:
+    """Ids and spans are the file's own."""
+    with capture_spans(frameworks=[]) as spans:
+        with mast_trace.run("job"), mast_trace.agent("planner"):
+            mast_trace.message("planner", "user", "Hello.")
+        (tmp_path / "job.pb").write_bytes(encode_spans(spans.spans).SerializeToString())
+        (trace_id,) = [each.trace_id for each in spans.trajectories()]
+    found = empty.json("import", str(tmp_path / "job.pb"))
+    assert found == {"runs": [trace_id], "spans": 3, "labels": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[{]", "JSONDecodeError"),
+        ('[{"role": "user"}]', "entry 0"),
+        ("[]", "no messages"),
+        ('{"a": 1}', "neither OTLP"),
+        ("what is this", "nor an OTLP trace request"),
+    ],
+)
+def test_nothing_is_stored_if_one_file_is_bad(
+    empty: CLI, tmp_path: Path, text: str, reason: str
+) -> None:
+    """The file and the reason are named, and the good file beside it is not stored either."""
+    (tmp_path / "bad.json").write_text(text, encoding="utf-8")
+    good = _write(tmp_path / "chat.json", CHAT)
+    status, _, err = empty("import", good, str(tmp_path / "bad.json"))
+    assert status == 1
+    assert "bad.json" in err
+    assert reason in err
+    assert empty.json("runs") == []
+
+
+def test_a_missing_file_is_named(empty: CLI, tmp_path: Path) -> None:
+    """It is not found: status 1."""
+    status, _, err = empty("import", str(tmp_path / "none.json"))
+    assert status == 1
+    assert "none.json: No such file" in err
+
+
+def test_runs_are_exported_with_verdict_and_labels(cli: CLI, tmp_path: Path) -> None:
+    """One line for each run; the trajectory can be read back."""
+    run, out = cli.recorded.ids["invoices"], tmp_path / "runs.jsonl"
+    cli("label", run, "--annotator", "exporter", "--outcome", "failure", "--step", "1")
+    assert cli.json("export", "--out", str(out)) == {"file": str(out), "runs": 3}
+    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    found = {line["trace_id"]: line for line in lines}
+    assert set(found) == set(cli.recorded.ids.values())
+    steps = Trajectory.from_dict(found[run]["trajectory"]).steps
+    assert [step.tool for step in steps if step.tool] == ["list_invoices"] * 3
+    assert found[run]["verdict"]["decisive"]["agent"] == "analyst"
+    assert "exporter" in {label["annotator"] for label in found[run]["labels"]}
+    assert found[run]["start"].endswith("+00:00")
+
+
+def test_parquet_holds_the_same(cli: CLI, tmp_path: Path) -> None:
+    """Its rows are the lines, with the nested parts as JSON texts."""
+    parquet, jsonl = tmp_path / "runs.parquet", tmp_path / "runs.jsonl"
+    assert cli("export", "--format", "parquet", "--out", str(parquet))[0] == 0
+    assert cli("export", "--out", str(jsonl))[0] == 0
+    rows = pq.read_table(parquet).to_pylist()
+    for row in rows:
+        row.update({name: json.loads(row[name]) for name in ("trajectory", "verdict", "labels")})
+    assert rows == [json.loads(line) for line in jsonl.read_text(encoding="utf-8").splitlines()]
+
+
+def test_an_export_leaves_out_older_runs_and_half_files(cli: CLI, tmp_path: Path) -> None:
+    """`--since` filters; where the file cannot be written that is said, and nothing is left."""
+    out = tmp_path / "none.jsonl"
+    assert cli.json("export", "--out", str(out), "--since", "2200-01-01")["runs"] == 0
+    assert [each.name for each in tmp_path.iterdir()] == ["none.jsonl"]
+    status, _, err = cli("export", "--out", str(tmp_path / "no" / "such.jsonl"))
+    assert status == 2
+    assert "such.jsonl: No such file" in err
+
+
+def test_an_export_reads_page_by_page(
+    cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run comes once, wherever the pages are cut."""
+    monkeypatch.setattr("mast_trace_judge.transfer.exporting._PAGE", 1)
+    out = tmp_path / "runs.jsonl"
+    assert cli.json("export", "--out", str(out))["runs"] == 3
+    lines = out.read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["trace_id"] for line in lines} == set(cli.recorded.ids.values())

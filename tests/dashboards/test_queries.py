@@ -1,0 +1,315 @@
+"""Every named query runs on the real engine, with all kinds of filters, and counts right."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T0 = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+EMPTY = {"since": T0 - timedelta(days=2), "until": T0 - timedelta(days=1)}
+# Run number -> service, framework, agents, recorded outcome.
+RUNS: dict[int, tuple[str, str, list[str], str]] = {
+    1: ("shop", "langgraph", ["supervisor", "analyst"], "failure"),
+    2: ("shop", "langgraph", ["supervisor", "analyst"], ""),
+    3: ("trips", "ag2", ["planner"], "success"),
+    4: ("trips", "ag2", ["planner", "auditor"], ""),
+}
+# Run number -> outcome said by the judge, modes, decisive agent; run 4 has no verdict.
+VERDICTS: dict[int, tuple[str, list[str], str]] = {
+    1: ("success", ["1.3", "3.2"], "analyst"),
+    2: ("failure", ["1.3"], "supervisor"),
+    3: ("success", [], ""),
+}
+_WRAPPED = re.compile(r"LowCardinality\((\w+)\)|SimpleAggregateFunction\(\w+, (.+)\)")
+
+
+def trace_id(number: int) -> str:
+    return f"{number:032x}"
+
+
+def span(number: int, index: int, agent: str, **attributes: str) -> dict[str, Any]:
+    service, framework, _, _ = RUNS[number]
+    return {
+        "Timestamp": T0 + timedelta(hours=number, milliseconds=index),
+        "TraceId": trace_id(number),
+        "SpanId": f"{number:08x}{index:08x}",
+        "ParentSpanId": "" if index == 0 else f"{number:08x}{0:08x}",
+        "SpanName": "span",
+        "ServiceName": service,
+        "SpanAttributes": {
+            "mast.framework": framework,
+            **({"gen_ai.agent.name": agent} if agent else {}),
+            **attributes,
+        },
+        "Duration": 2_000_000,
+    }
+
+
+def spans(number: int) -> list[dict[str, Any]]:
+    _, _, agents, outcome = RUNS[number]
+    root = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": f"job {number}"}
+    if outcome:
+        root["mast.run.outcome"] = outcome
+    return [
+        span(number, 0, "", **root),
+        *(
+            span(
+                number,
+                index,
+                agent,
+                **{
+                    "gen_ai.operation.name": "send_message",
+                    "mast.message.sender": agent,
+                    "mast.message.content": f"hello from {agent}",
+                },
+            )
+            for index, agent in enumerate(agents, 1)
+        ),
+    ]
+
+
+def verdict(store: Store, number: int) -> dict[str, Any]:
+    outcome, modes, agent = VERDICTS[number]
+    service, framework, _, _ = RUNS[number]
+    [run] = store.query(
+        "SELECT Fingerprint, Start, End FROM mast_runs WHERE TraceId = {id:String}",
+        {"id": trace_id(number)},
+    )
+    n = len(modes)
+    return {
+        "Project": "",
+        "TraceId": trace_id(number),
+        "Fingerprint": run["Fingerprint"],
+        "JudgeVersion": "test",
+        "JudgedAt": run["End"] + timedelta(seconds=number),
+        "Status": "ok",
+        "Method": "local",
+        "ServiceName": service,
+        "Framework": framework,
+        "RunStart": run["Start"],
+        "RunEnd": run["End"],
+        "Steps": 2,
+        "Outcome": outcome,
+        "FailureProbability": 0.5,
+        "Modes.Code": modes,
+        "Modes.Probability": [0.9] * n,
+        "Modes.Evidence": ["exact"] * n,
+        "Modes.Reason": ["because"] * n,
+        "Modes.Steps": [[1]] * n,
+        "Modes.SpanIds": [["a"]] * n,
+        "Modes.Quotes": [[]] * n,
+        "DecisiveStep": 1 if agent else None,
+        "DecisiveAgent": agent,
+        "DecisiveProbability": 0.6 if agent else 0.0,
+    }
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with Store.open(f"chdb://{tmp_path_factory.mktemp('queries')}") as opened:
+        migrate(opened)
+        for number in RUNS:
+            opened.insert("otel_traces", spans(number))
+        opened.insert("mast_verdicts", [verdict(opened, number) for number in VERDICTS])
+        opened.insert(
+            "mast_judge_calls",
+            [
+                {
+                    "CallId": str(number),
+                    "Model": "small",
+                    "Stage": "read",
+                    "StartedAt": T0 + timedelta(hours=number),
+                    "DurationMs": 100 * number,
+                    "Status": "ok" if number > 1 else "error",
+                    "Retries": number,
+                    "InputTokens": 10,
+                    "OutputTokens": 1,
+                    "CostUsd": 0.25,
+                }
+                for number in (1, 2)
+            ],
+        )
+        yield opened
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_columns_are_those_that_the_query_declares(store: Store, name: str) -> None:
+    """Names, order and types of the real result match the declaration."""
+    query = QUERIES[name]
+    plain = [
+        (column, _WRAPPED.sub(lambda m: m[1] or m[2], kind))
+        for column, kind in store.describe(query.sql, query.values())
+    ]
+    assert plain == [(column, declared.type) for column, declared in query.columns.items()]
+
+
+@pytest.mark.parametrize("values", [[], ["shop"], ["shop", "trips", "o'brien\\"]], ids=len)
+@pytest.mark.parametrize("name", QUERIES)
+def test_filters_take_all_one_and_many_values(store: Store, name: str, values: list[str]) -> None:
+    """Every array parameter takes no value, one and several, quotes and backslashes included."""
+    query = QUERIES[name]
+    arrays = [p for p, param in query.params.items() if param.type == "Array(String)"]
+    rows = query.run(store, **dict.fromkeys(arrays, values))
+    assert all(row.keys() == query.columns.keys() for row in rows)
+
+
+@pytest.mark.parametrize("name", [name for name, query in QUERIES.items() if query.params])
+def test_an_empty_range_is_no_error(store: Store, name: str) -> None:
+    """On a range without runs, counts are zero, shares unknown, and lists empty."""
+    query = QUERIES[name]
+    given = {param: value for param, value in EMPTY.items() if param in query.params}
+    rows = query.run(store, **given, **({"run": "0" * 32} if "run" in query.params else {}))
+    numbers = [v for row in rows for c, v in row.items() if c not in {"Code", "Decile"} and v]
+    assert not numbers
+
+
+def test_an_unknown_parameter_is_refused() -> None:
+    """A mistyped parameter is an error, not a filter that does nothing."""
+    with pytest.raises(TypeError, match="servics"):
+        QUERIES["runs"].values(servics=["shop"])
+
+
+def test_runs_lists_newest_first_with_verdicts(store: Store) -> None:
+    """What the program recorded beats what the judge says; without either there is no outcome."""
+    rows = QUERIES["runs"].run(store)
+    assert [row["TraceId"] for row in rows] == [trace_id(n) for n in (4, 3, 2, 1)]
+    assert [row["Outcome"] for row in rows] == ["", "success", "failure", "failure"]
+    assert [row["OutcomeSource"] for row in rows] == ["", "recorded", "judged", "recorded"]
+    assert [row["State"] for row in rows] == ["waiting", "judged", "judged", "judged"]
+    assert rows[3]["Modes"] == ["1.3", "3.2"]
+    assert (rows[3]["DecisiveAgent"], rows[3]["DecisiveStep"]) == ("analyst", 1)
+    assert rows[0]["DecisiveStep"] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"services": ["trips"]}, (4, 3)),
+        ({"frameworks": ["langgraph"]}, (2, 1)),
+        ({"frameworks": ["langgraph", "ag2"], "agents": ["auditor"]}, (4,)),
+        ({"outcomes": ["failure"]}, (2, 1)),
+        ({"outcomes": [""]}, (4,)),
+        ({"modes": ["3.2", "1.1"]}, (1,)),
+        ({"decisive_agents": ["supervisor"]}, (2,)),
+        ({"states": ["waiting"]}, (4,)),
+        ({"since": T0 + timedelta(hours=2), "until": T0 + timedelta(hours=4)}, (3, 2)),
+        ({"projects": ["nobody's"]}, ()),
+    ],
+)
+def test_runs_filters(store: Store, given: dict[str, Any], expected: tuple[int, ...]) -> None:
+    """Each filter chooses exactly the runs that it names."""
+    rows = QUERIES["runs"].run(store, **given)
+    assert [row["TraceId"] for row in rows] == [trace_id(n) for n in expected]
+
+
+def test_pages_of_runs_neither_overlap_nor_leave_out(store: Store) -> None:
+    """Following the cursor shows every run once."""
+    seen: list[str] = []
+    cursor: dict[str, Any] = {}
+    while page := QUERIES["runs"].run(store, limit=1, **cursor):
+        seen += [row["TraceId"] for row in page]
+        cursor = {"before": page[-1]["StartNs"], "before_run": page[-1]["TraceId"]}
+    assert seen == [trace_id(n) for n in (4, 3, 2, 1)]
+
+
+def test_one_run(store: Store) -> None:
+    """A run is found by its id, in the shape of the list's rows."""
+    row = QUERIES["run"].one(store, run=trace_id(1))
+    assert row == QUERIES["runs"].run(store)[3]
+    assert QUERIES["run"].one(store, run="f" * 32) is None
+
+
+def test_spans_of_a_run(store: Store) -> None:
+    """The spans come in order, with who said what."""
+    rows = QUERIES["run_spans"].run(store, run=trace_id(1))
+    assert [row["Operation"] for row in rows] == ["invoke_workflow", "send_message", "send_message"]
+    assert [row["Agent"] for row in rows] == ["", "supervisor", "analyst"]
+    assert rows[1]["Text"] == "hello from supervisor"
+
+
+def test_filter_values(store: Store) -> None:
+    """What can be filtered by is listed with the number of runs."""
+    found = {(r["Filter"], r["Value"]): r["Runs"] for r in QUERIES["filter_values"].run(store)}
+    assert found["service", "shop"] == 2
+    assert found["agent", "planner"] == 2
+    assert found["agent", "auditor"] == 1
+    assert ("project", "") not in found
+
+
+def test_mode_counts(store: Store) -> None:
+    """All fourteen modes are counted over the judged runs, those that nobody shows as well."""
+    counts = {row["Code"]: row for row in QUERIES["mode_counts"].run(store)}
+    assert counts.keys() == FAILURE_MODES.keys()
+    assert (counts["1.3"]["Runs"], counts["1.3"]["Judged"]) == (2, 3)
+    assert counts["1.3"]["Share"] == pytest.approx(2 / 3)
+    assert counts["2.2"]["Runs"] == 0
+    none = QUERIES["mode_counts"].run(store, evidence=["model"])
+    assert {row["Runs"] for row in none} == {0}
+    assert {row["Runs"] for row in QUERIES["mode_counts"].run(store, at_least=0.95)} == {0}
+
+
+def test_modes_over_time(store: Store) -> None:
+    """Each stretch of time has its own share."""
+    rows = [r for r in QUERIES["modes_over_time"].run(store) if r["Code"] == "1.3"]
+    assert [(r["Runs"], r["Judged"]) for r in rows] == [(1, 1), (1, 1), (0, 1)]
+    [day] = [r for r in QUERIES["modes_over_time"].run(store, bucket=86400) if r["Code"] == "1.3"]
+    assert (day["Runs"], day["Judged"]) == (2, 3)
+
+
+def test_decisive_agents(store: Store) -> None:
+    """An agent's share is taken over the failed runs in which it acts."""
+    rows = {row["Agent"]: row for row in QUERIES["decisive_agents"].run(store)}
+    assert rows.keys() == {"analyst", "supervisor"}
+    assert (rows["analyst"]["Decided"], rows["analyst"]["Failures"]) == (1, 2)
+    assert rows["analyst"]["Modes"] == ["1.3", "3.2"]
+    assert rows["supervisor"]["MeanProbability"] == pytest.approx(0.6)
+
+
+def test_outcomes_over_time(store: Store) -> None:
+    """Runs without an outcome count as runs, not in the share of failures."""
+    [row] = QUERIES["outcomes_over_time"].run(store, bucket=86400)
+    assert (row["Runs"], row["Successes"], row["Failures"], row["Judged"]) == (4, 1, 2, 3)
+    assert row["FailureShare"] == pytest.approx(2 / 3)
+
+
+def test_judge_lag(store: Store) -> None:
+    """The judge's lag is from a run's end to its verdict; what waits is counted."""
+    [row] = QUERIES["judge_lag"].run(store)
+    assert (row["Waiting"], row["Judged"], row["Unscored"]) == (1, 3, 0)
+    assert row["MedianLagSeconds"] == pytest.approx(2.0)
+    assert row["OldestWaitSeconds"] > 0
+
+
+def test_a_late_span_makes_a_verdict_outdated(store: Store) -> None:
+    """A run that grew after it was judged is shown as changed, its old verdict beside it."""
+    late = span(3, 9, "planner", **{"gen_ai.operation.name": "send_message"})
+    store.insert("otel_traces", [late])
+    row = QUERIES["run"].one(store, run=trace_id(3))
+    assert row is not None
+    assert row["State"] == "changed"
+    assert row["Outcome"] == "success"
+
+
+def test_judge_calls(store: Store) -> None:
+    """Calls, failures and costs add up by model and stage."""
+    [row] = QUERIES["judge_calls"].run(store)
+    assert (row["Calls"], row["Failed"], row["AllRetries"]) == (2, 1, 3)
+    assert (row["AllInputTokens"], row["Cost"]) == (20, 0.5)
+
+
+def test_text_for_other_tools(store: Store) -> None:
+    """Parameters can be replaced by a tool's own macros, the rest stays bound."""
+    text = QUERIES["mode_counts"].text({"since": "$__fromTime", "until": "$__toTime"})
+    assert "$__fromTime" in text
+    assert "{since" not in text
+    assert "{services:Array(String)}" in text

@@ -1,0 +1,167 @@
+"""`Up` starts and stops everything in one process, and leaves nothing half done."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import stat
+import time
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import mast_trace
+from mast_trace.exceptions import ConfigurationError, MastTraceError, StorageError
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.storage import Store
+from mast_trace_dashboards import state
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.up import Up, kept_password
+from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_judge.config import JudgeConfig, WorkerConfig
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+
+def make(folder: Path, **settings: Any) -> Up:
+    ports = {"http_port": 0, "grpc_port": 0}
+    return Up(
+        UpConfig.load(**{"clickhouse_port": 0, "web_port": 0, **settings}),
+        CollectorConfig.load(data_dir=folder, **ports),
+        JudgeConfig.load(judge_model=""),
+        WorkerConfig.load(run_quiet_seconds=0.2, worker_poll_seconds=0.1),
+    )
+
+
+@asynccontextmanager
+async def started(folder: Path, **settings: Any) -> AsyncIterator[tuple[Up, state.Running]]:
+    up = make(folder, **settings)
+    running = await up.start()
+    try:
+        yield up, running
+    finally:
+        await up.stop()
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """Wait for something to be true; pytest's timeout ends it otherwise."""
+    while not (value := condition()):
+        time.sleep(0.1)
+    return value
+
+
+def record_a_run(endpoint: str) -> None:
+    mast_trace.instrument(frameworks=[], endpoint=endpoint)
+    try:
+        with mast_trace.run("job"), mast_trace.agent("worker"):
+            mast_trace.message("worker", "user", "Done.")
+        assert mast_trace.flush()
+    finally:
+        mast_trace.uninstrument()
+
+
+async def test_a_run_is_received_stored_and_judged(tmp_path: Path) -> None:
+    """What a program sends is in the database and judged without further ado."""
+    async with started(tmp_path) as (up, running):
+        await asyncio.to_thread(record_a_run, running.otlp_http)
+        judged = partial(QUERIES["runs"].one, up.store, states=["judged"])
+        row = await asyncio.to_thread(until, judged)
+    assert row["Name"] == "job"
+    assert row["Agents"] == ["worker"]
+
+
+async def test_others_read_and_the_user_writes(tmp_path: Path) -> None:
+    """The address that is shown reads; the one in the user's file writes as well."""
+    async with started(tmp_path) as (_, running):
+        assert state.find(tmp_path) == running
+
+        def read_and_write() -> None:
+            insert = "INSERT INTO mast_human_labels (TraceId, Annotator) VALUES ('a', 'me')"
+            with Store.open(running.clickhouse) as reader:
+                assert reader.query("SELECT 1 AS one") == [{"one": 1}]
+                with pytest.raises(StorageError):
+                    reader.command(insert)
+            with Store.open(running.owner) as owner:
+                owner.command(insert)
+                assert owner.query("SELECT Annotator FROM mast_human_labels") == [
+                    {"Annotator": "me"}
+                ]
+
+        await asyncio.to_thread(read_and_write)
+
+
+async def test_stopping_leaves_the_folder_free(tmp_path: Path) -> None:
+    """After the stop nobody is announced, a second stop is harmless, and it can start again."""
+    async with started(tmp_path) as (up, running):
+        await up.stop()
+        assert state.find(tmp_path) is None
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", int(running.otlp_http.rsplit(":", 1)[1])))
+    async with started(tmp_path) as (up, _):
+        assert QUERIES["runs"].run(up.store) == []
+
+
+async def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
+    """A port that another program has is an error that says so; what had started is stopped."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=str(port)):
+            await make(tmp_path, clickhouse_port=port).start()
+    assert state.find(tmp_path) is None
+    async with started(tmp_path):
+        pass
+
+
+async def test_a_dead_judge_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the worker dies, mast-trace ends with the reason instead of judging nothing in silence."""
+
+    async def dies(_self: object) -> None:
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr("mast_trace_judge.worker.Worker.run", dies)
+    up = make(tmp_path)
+    await up.start()
+    try:
+        with pytest.raises(MastTraceError, match="out of luck"):
+            await up.wait(asyncio.Event())
+    finally:
+        await up.stop()
+
+
+async def test_without_the_judge(tmp_path: Path) -> None:
+    """The judge can be left out; a stop signal is then all that is waited for."""
+    async with started(tmp_path, judge_enabled=False) as (up, _):
+        assert up.worker is None
+        assert up.judged_by == "off"
+        stop = asyncio.Event()
+        stop.set()
+        await up.wait(stop)
+
+
+def test_the_password_is_made_once_and_the_users_alone(tmp_path: Path) -> None:
+    """Grafana's password stays the same from start to start, and only the user can read it."""
+    password = kept_password(tmp_path)
+    assert len(password) > 20
+    assert kept_password(tmp_path) == password
+    assert stat.S_IMODE((tmp_path / "clickhouse-password").stat().st_mode) == 0o600
+
+
+async def test_metrics_tell_what_was_judged_and_the_web_view_answers(tmp_path: Path) -> None:
+    """One process serves the collector's and the judge's metrics, and the pages."""
+    async with started(tmp_path) as (_, running), httpx.AsyncClient() as client:
+        metrics = (await client.get(f"{running.otlp_http}/metrics")).text
+        page = await client.get(running.web)
+    assert "mast_trace_judge_oldest_waiting_seconds 0.0" in metrics
+    assert "mast_trace_collector_accepted_spans_total" in metrics
+    assert "No runs yet" in page.text
+
+
+async def test_the_web_view_is_not_shown_to_the_network_without_a_token(tmp_path: Path) -> None:
+    """Refused before anything is served."""
+    with pytest.raises(ConfigurationError, match="MAST_TRACE_WEB_TOKEN"):
+        await make(tmp_path, web_host="0.0.0.0").start()

@@ -1,0 +1,161 @@
+"""The web view in a real browser: accessible, usable by keyboard, nothing runs that should not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import LONG, SHORT
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+axe = pytest.importorskip("axe_core_python", reason="needs axe-core-python")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium"),
+]
+AXE = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+PAGES = ("/", f"/runs/{SHORT}", "/judge", "/runs/nope", f"/compare?run={SHORT}&run={LONG}")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_api.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser: Browser, served: str) -> Iterator[Page]:
+    opened = browser.new_page(base_url=served)
+    opened.set_default_timeout(60_000)
+    yield opened
+    opened.close()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe objects to. Its script is evaluated by the test, past the page's own policy."""
+    page.evaluate(f"() => {{ {AXE} }}")
+    found = page.evaluate("axe.run()")["violations"]
+    return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_are_accessible(page: Page, path: str, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(path)
+    for details in page.locator("details").all()[:3]:
+        details.locator("summary").click()
+    page.wait_for_load_state("networkidle")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_fit_a_phone(page: Page, path: str) -> None:
+    page.set_viewport_size({"width": 375, "height": 700})
+    page.goto(path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_ask_nobody_else_and_break_no_rule_of_their_own(
+    page: Page, served: str, path: str
+) -> None:
+    asked: list[str] = []
+    complaints: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.goto(path, wait_until="networkidle")
+    assert [url for url in asked if not url.startswith((served, "data:"))] == []
+    assert [said for said in complaints if "404" not in said] == []
+
+
+def test_texts_of_a_run_do_nothing(page: Page) -> None:
+    page.goto(f"/runs/{SHORT}", wait_until="networkidle")
+    assert "owned" not in page.title()
+    assert page.locator("img").count() == 0
+
+
+def test_the_decisive_step_is_reached_by_keyboard_alone(page: Page) -> None:
+    page.goto(f"/runs/{SHORT}")
+    page.keyboard.press("d")
+    focused = page.locator(":focus")
+    assert focused.get_attribute("id") == "step-1"
+    assert "DECISIVE" in focused.inner_text()
+    page.keyboard.press("j")
+    assert page.locator(":focus").get_attribute("id") == "step-2"
+    page.keyboard.press("k")
+    assert page.locator(":focus").get_attribute("id") == "step-1"
+
+
+def test_a_run_is_opened_from_the_list_by_keyboard(page: Page) -> None:
+    page.goto("/?text=Find%20the%20price")
+    link = page.get_by_role("link", name="trip")
+    link.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/runs/{SHORT}")
+
+
+def test_the_first_stop_of_the_keyboard_skips_the_navigation(page: Page) -> None:
+    page.goto("/")
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text() == "Skip to content"
+
+
+def test_the_raw_span_is_unfolded(page: Page) -> None:
+    page.goto(f"/runs/{SHORT}")
+    step = page.locator("#step-0")
+    step.locator("summary").click()
+    step.locator("pre").wait_for()
+    assert "mast.message.sender" in step.inner_text()
+
+
+def test_a_link_to_a_late_step_of_a_long_run_arrives(page: Page) -> None:
+    page.goto(f"/runs/{LONG}#step-4321")
+    page.locator("#step-4321.decisive").wait_for()
+    page.wait_for_function("document.activeElement.id === 'step-4321'")
+
+
+def test_more_steps_come_on_request(page: Page) -> None:
+    page.goto(f"/runs/{LONG}")
+    assert page.locator(".step").count() == 500
+    page.get_by_role("link", name="more of 4500 steps").click()
+    page.locator("#step-999").wait_for()
+
+
+def test_two_runs_are_chosen_and_compared(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label(f"Compare run {SHORT[:8]}").check()
+    page.get_by_label(f"Compare run {LONG[:8]}").check()
+    page.get_by_role("button", name="Compare two chosen runs").click()
+    page.get_by_role("heading", name="Two runs").wait_for()
+    assert page.locator("section").count() == 2
+
+
+def test_a_run_is_labelled(page: Page) -> None:
+    page.goto(f"/runs/{LONG}")
+    page.get_by_text("Label this run").click()
+    page.get_by_label("Your name").fill("grace")
+    page.get_by_label("Decisive step").fill("7")
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_url(f"**/runs/{LONG}#labels")
+    assert "grace: no outcome" in page.locator("section[aria-labelledby=labels]").inner_text()

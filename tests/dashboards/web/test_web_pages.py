@@ -1,0 +1,160 @@
+"""The pages' answers, without a browser."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from conftest import BARE, LONG, SHORT, serve
+
+from mast_trace_judge.labels import labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
+
+
+@pytest.fixture(scope="module")
+def client(served: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served, timeout=60) as made:
+        yield made
+
+
+def test_the_list_shows_runs_with_modes_and_decisive_error(client: httpx.Client) -> None:
+    page = client.get("/").text
+    assert "trip &amp; &lt;i&gt;co&lt;/i&gt;" in page
+    assert "researcher, step 1" in page
+    assert ">2.6</a>" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("mode=2.6", {SHORT, LONG}),
+        ("mode=1.1", set()),
+        ("text=181%20eur", {SHORT, LONG}),
+        ("text=nowhere%20to%20be%20found", set()),
+        ("outcome=failure&framework=ag2", {SHORT, LONG}),
+        ("framework=crewai", set()),
+    ],
+)
+def test_filters_narrow_the_list(client: httpx.Client, query: str, found: set[str]) -> None:
+    page = client.get(f"/?{query}").text
+    assert {run for run in (SHORT, LONG, BARE) if f"/runs/{run}" in page} == found
+
+
+def test_a_run_has_verdict_steps_and_reason(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{SHORT}").text
+    assert "It misread the price." in page
+    assert "DECISIVE" in page
+    assert "candidate 2" in page
+    assert "same as step 3" not in page  # said by another agent
+    assert "<mark>A night costs 181 EUR.</mark>" in page
+
+
+def test_texts_of_a_run_are_never_markup(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{SHORT}").text
+    assert "<script>document" not in page
+    assert "&lt;script&gt;document" in page
+    assert "<b>writer" not in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert "&lt;U+202E&gt;" in page
+    assert "{{ 7*7 }}" in page
+
+
+def test_a_huge_text_is_unfolded_on_request(client: httpx.Client) -> None:
+    assert len(client.get(f"/runs/{SHORT}").text) < 100_000
+    whole = client.get(f"/runs/{SHORT}/steps/5").text
+    assert "x" * 60_000 in whole
+
+
+def test_a_long_run_comes_in_parts(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{LONG}").text
+    assert 'id="step-499"' in page
+    assert 'id="step-500"' not in page
+    rest = client.get(f"/runs/{LONG}/steps?from=4500").text
+    assert 'id="step-4999"' in rest
+    assert "data-more" not in rest
+
+
+def test_downloads_are_json(client: httpx.Client) -> None:
+    whole = client.get(f"/runs/{SHORT}/download.json").json()
+    assert len(whole["trajectory"]["steps"]) == 6
+    assert whole["verdict"]["decisive"]["step"] == 1
+    spans = client.get(f"/runs/{SHORT}/download.otlp").json()
+    assert len(spans["resourceSpans"][0]["scopeSpans"][0]["spans"]) == 7
+    json.dumps(spans)
+
+
+def test_a_label_is_stored(client: httpx.Client, store: Store) -> None:
+    form = {"annotator": "ada", "outcome": "failure", "modes": ["2.6"], "decisive_step": "1"}
+    answer = client.post(f"/runs/{SHORT}/label", data=form)
+    assert answer.status_code == 303
+    (label,) = labels_of(store, SHORT)
+    assert (label.annotator, label.decisive_step, label.decisive_agent) == (
+        "ada",
+        1,
+        "<b>writer</b>",
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"annotator": "ada", "decisive_step": "99"}, "steps 0 to 5"),
+        ({"annotator": " "}, "needs the name"),
+        ({"annotator": "ada", "modes": ["9.9"]}, "no failure mode 9.9"),
+    ],
+)
+def test_a_label_that_cannot_be_is_refused(
+    client: httpx.Client, form: dict[str, object], said: str
+) -> None:
+    answer = client.post(f"/runs/{SHORT}/label", data=form)
+    assert answer.status_code == 400
+    assert said in answer.text
+
+
+def test_a_form_from_elsewhere_is_refused(client: httpx.Client) -> None:
+    headers = {"origin": "https://evil.example"}
+    answer = client.post(f"/runs/{SHORT}/label", data={"annotator": "eve"}, headers=headers)
+    assert answer.status_code == 403
+
+
+def test_another_name_of_this_machine_is_not_served(client: httpx.Client) -> None:
+    """A page elsewhere could otherwise read the view through a name that points to loopback."""
+    assert client.get("/", headers={"host": "evil.example"}).status_code == 421
+
+
+@pytest.mark.parametrize("path", ["/runs/nope", "/runs/nope/steps", "/compare?run=x&run=y", "/x"])
+def test_what_is_not_there_is_said_so(client: httpx.Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert "All runs" in answer.text
+
+
+def test_two_runs_are_compared(client: httpx.Client) -> None:
+    page = client.get(f"/compare?run={SHORT}&run={BARE}").text
+    assert page.count('aria-label="Run ') == 2
+    assert client.get(f"/compare?run={SHORT}").status_code == 400
+
+
+def test_pages_forbid_everything_from_elsewhere(client: httpx.Client) -> None:
+    policy = client.get("/").headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+def test_a_token_is_asked_for_and_kept(store: Store) -> None:
+    for address in serve(store, token="secret"):
+        with httpx.Client(base_url=address, timeout=60) as visitor:
+            assert visitor.get("/").status_code == 401
+            assert visitor.get("/?token=wrong").status_code == 401
+            answer = visitor.get(f"/runs/{SHORT}?token=secret")
+            assert answer.status_code == 303
+            assert "token" not in answer.headers["location"]
+            assert visitor.get(f"/runs/{SHORT}").status_code == 200
+        assert httpx.get(address, headers={"authorization": "Bearer secret"}).status_code == 200
