@@ -1,0 +1,134 @@
+"""How each tool is switched on, and the environment that it needs.
+
+Every entry gets a `TracerProvider` that writes to memory and is also the global one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LANGGRAPH = ("langgraph>=1.2,<1.3", "langchain", "langchain-openai", "langgraph-supervisor")
+CREWAI = ("crewai==1.15.30",)
+AG2 = ("ag2[openai]==1.2.1",)
+AUTOGEN = ("ag2[openai]==0.14.0",)
+OTEL = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "wrapt")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A tool, the packages that it adds, and how it is switched on."""
+
+    name: str
+    packages: tuple[str, ...]
+    instrument: Callable[[Any], None]
+
+
+def _mast_trace(provider: Any) -> None:
+    import mast_trace
+
+    mast_trace.instrument(tracer_provider=provider)
+
+
+def _openinference_langchain(provider: Any) -> None:
+    from openinference.instrumentation.langchain import LangChainInstrumentor
+
+    LangChainInstrumentor().instrument(tracer_provider=provider)
+
+
+def _openinference_crewai(provider: Any) -> None:
+    from openinference.instrumentation.crewai import CrewAIInstrumentor
+    from openinference.instrumentation.openai import OpenAIInstrumentor
+
+    CrewAIInstrumentor().instrument(tracer_provider=provider)
+    OpenAIInstrumentor().instrument(tracer_provider=provider)
+
+
+def _openinference_ag2(provider: Any) -> None:
+    from openinference.instrumentation.ag2 import AG2Instrumentor
+
+    AG2Instrumentor().instrument(tracer_provider=provider)
+
+
+def _openllmetry_langchain(provider: Any) -> None:
+    from opentelemetry.instrumentation.langchain import LangchainInstrumentor
+
+    LangchainInstrumentor().instrument(tracer_provider=provider)
+
+
+def _openllmetry_crewai(provider: Any) -> None:
+    from opentelemetry.instrumentation.crewai import CrewAIInstrumentor
+    from opentelemetry.instrumentation.openai import OpenAIInstrumentor
+
+    CrewAIInstrumentor().instrument(tracer_provider=provider)
+    OpenAIInstrumentor().instrument(tracer_provider=provider)
+
+
+def _openlit(_provider: Any) -> None:
+    import openlit
+
+    openlit.init(capture_message_content=True, disable_metrics=True)
+
+
+def _agentops(provider: Any) -> None:
+    import agentops
+    from agentops.sdk.core import tracer
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    agentops.init(api_key="00000000-0000-0000-0000-000000000000", auto_start_session=False)
+    exporter = provider._active_span_processor._span_processors[0].span_exporter
+    tracer.provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+
+def _own(_provider: Any) -> None:
+    """The framework's own telemetry, which the program switches on."""
+
+
+PEERS: dict[str, tuple[Peer, ...]] = {
+    "langgraph": (
+        Peer("mast-trace", OTEL, _mast_trace),
+        Peer(
+            "openinference",
+            ("openinference-instrumentation-langchain==0.1.80",),
+            _openinference_langchain,
+        ),
+        Peer(
+            "openllmetry",
+            ("opentelemetry-instrumentation-langchain==0.62.4",),
+            _openllmetry_langchain,
+        ),
+        Peer("openlit", ("openlit==1.45.0",), _openlit),
+        Peer("agentops", ("agentops==0.4.21",), _agentops),
+    ),
+    "crewai": (
+        Peer("mast-trace", OTEL, _mast_trace),
+        Peer(
+            "openinference",
+            (
+                "openinference-instrumentation-crewai==1.1.21",
+                "openinference-instrumentation-openai",
+            ),
+            _openinference_crewai,
+        ),
+        Peer(
+            "openllmetry",
+            (
+                "opentelemetry-instrumentation-crewai==0.62.4",
+                "opentelemetry-instrumentation-openai==0.62.4",
+            ),
+            _openllmetry_crewai,
+        ),
+        Peer("openlit", ("openlit",), _openlit),
+    ),
+    "ag2": (Peer("mast-trace", OTEL, _mast_trace), Peer("AG2's own", OTEL, _own)),
+    "autogen": (
+        Peer("mast-trace", OTEL, _mast_trace),
+        Peer("openinference", ("openinference-instrumentation-ag2==0.1.12",), _openinference_ag2),
+        Peer("agentops", ("agentops==0.4.21",), _agentops),
+        Peer("AG2's own", OTEL, _own),
+    ),
+}
+FRAMEWORKS = {"langgraph": LANGGRAPH, "crewai": CREWAI, "ag2": AG2, "autogen": AUTOGEN}
