@@ -109,10 +109,12 @@ def measure(
             *(python, HERE / "worker.py", program, name),
             *("--llm", llm, "--sink", sink.url, "--runs", str(runs)),
         ],
-        check=True,
-        stdout=subprocess.PIPE,
+        check=False,
+        capture_output=True,
         text=True,
     )
+    if done.returncode != 0:
+        raise SystemExit(f"{program} under {name} failed:\n{done.stderr}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     result["sent"] = (sink.bytes - before) / (runs + 8)
     return result
