@@ -11,20 +11,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LANGGRAPH = ("langgraph>=1.2,<1.3", "langchain", "langchain-openai", "langgraph-supervisor")
+LANGGRAPH = (
+    "langgraph==1.2.22",
+    "langchain==1.4.7",
+    "langchain-openai==1.7.3",
+    "langgraph-supervisor==0.0.31",
+)
 CREWAI = ("crewai==1.15.30",)
 AG2 = ("ag2[openai]==1.2.1",)
 AUTOGEN = ("ag2[openai]==0.14.0",)
-OTEL = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "wrapt")
+OTEL = ("opentelemetry-sdk",)
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A tool, the packages that it adds, and how it is switched on."""
+    """A tool, the packages that it adds, and how it is switched on.
+
+    Attributes:
+        name: as the table calls it.
+        packages: beside the framework's.
+        instrument: switches it on.
+        first: modules to import before it is switched on: some work in this order only.
+        own: whether it is the framework's own telemetry, which the program has to ask for.
+    """
 
     name: str
     packages: tuple[str, ...]
     instrument: Callable[[Any], None]
+    first: tuple[str, ...] = ()
+    own: bool = False
 
 
 def _mast_trace(provider: Any) -> None:
@@ -109,7 +124,7 @@ PEERS: dict[str, tuple[Peer, ...]] = {
             "openinference",
             (
                 "openinference-instrumentation-crewai==1.1.21",
-                "openinference-instrumentation-openai",
+                "openinference-instrumentation-openai==0.1.66",
             ),
             _openinference_crewai,
         ),
@@ -121,14 +136,16 @@ PEERS: dict[str, tuple[Peer, ...]] = {
             ),
             _openllmetry_crewai,
         ),
-        Peer("openlit", ("openlit",), _openlit),
+        Peer("openlit", ("openlit==1.45.0",), _openlit),
+        Peer("agentops", ("agentops==0.4.21",), _agentops, first=("crewai",)),
     ),
-    "ag2": (Peer("mast-trace", OTEL, _mast_trace), Peer("AG2's own", OTEL, _own)),
+    "ag2": (Peer("mast-trace", OTEL, _mast_trace), Peer("own", OTEL, _own, own=True)),
     "autogen": (
         Peer("mast-trace", OTEL, _mast_trace),
         Peer("openinference", ("openinference-instrumentation-ag2==0.1.12",), _openinference_ag2),
-        Peer("agentops", ("agentops==0.4.21",), _agentops),
-        Peer("AG2's own", OTEL, _own),
+        Peer("openlit", ("openlit==1.45.0",), _openlit),
+        Peer("agentops", ("agentops==0.4.21",), _agentops, first=("autogen",)),
+        Peer("own", OTEL, _own, own=True),
     ),
 }
 FRAMEWORKS = {"langgraph": LANGGRAPH, "crewai": CREWAI, "ag2": AG2, "autogen": AUTOGEN}

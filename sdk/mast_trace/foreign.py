@@ -26,7 +26,9 @@ _TELEMETRY_SCOPES = ("crewai.telemetry",)
 # Names that LangGraph gives to the parts of an agent: the agent is the graph around them.
 _PARTS = frozenset({"agent", "model", "tools", "call_model", "call_agent", "__start__", "default"})
 _METADATA = ("metadata", "traceloop.association.properties.", "langsmith.metadata.")
-_SHOWN_MESSAGE = re.compile(r"content='(?P<content>.*?)' name='", re.DOTALL)
+_SHOWN_MESSAGE = re.compile(
+    r"content='(?P<content>.*?)' name='(?:.* status='(?P<status>\w+)'$)?", re.DOTALL
+)
 _UUID = re.compile(r"_?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -65,7 +67,10 @@ def _translated(span: SpanRecord) -> SpanRecord:
         if operation == semconv.CHAT:
             attributes.update(_produced(_messages(attributes, "output")))
     elif operation == semconv.EXECUTE_TOOL:
-        attributes.update(_tool(attributes))
+        result = _unwrapped(vocabulary.read(attributes, "result"))
+        attributes.update(_tool(attributes, result))
+        if result.get("status") == "error":  # the framework handled it: the span itself is content
+            span = dataclasses.replace(span, status="Error")
     elif attributes.get("messaging.operation") == "process":
         attributes.update(_autogen_message(attributes))
     return dataclasses.replace(span, attributes=attributes)
@@ -110,7 +115,19 @@ def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
 # -- tools ----------------------------------------------------------------------------------------
 
 
-def _tool(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _unwrapped(result: Any) -> dict[str, Any]:
+    """The LangChain message that a tool's result is, without its wrappings; empty if it is none."""
+    inner = _json(result)
+    for wrapping in ("output", "data", "kwargs"):
+        if isinstance(inner, dict) and isinstance(inner.get(wrapping), dict):
+            inner = inner[wrapping]
+    if isinstance(inner, dict) and isinstance(inner.get("content"), str):
+        return inner
+    shown = _SHOWN_MESSAGE.match(result) if isinstance(result, str) else None
+    return shown.groupdict() if shown else {}
+
+
+def _tool(attributes: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments and result without LangChain's wrappings, and the target of a hand-off."""
     found: dict[str, Any] = {}
     target = _metadata(attributes).get("__handoff_destination")
@@ -119,15 +136,8 @@ def _tool(attributes: Mapping[str, Any]) -> dict[str, Any]:
     arguments = _json(vocabulary.read(attributes, "arguments"))
     if isinstance(arguments, dict) and "input_str" in arguments:
         found[semconv.TOOL_CALL_ARGUMENTS] = as_text(arguments["input_str"])
-    result = vocabulary.read(attributes, "result")
-    inner = _json(result)
-    for wrapping in ("output", "data", "kwargs"):
-        if isinstance(inner, dict) and isinstance(inner.get(wrapping), dict):
-            inner = inner[wrapping]
-    if isinstance(inner, dict) and isinstance(inner.get("content"), str):
-        found[semconv.TOOL_CALL_RESULT] = inner["content"]
-    elif isinstance(result, str) and (shown := _SHOWN_MESSAGE.match(result)):
-        found[semconv.TOOL_CALL_RESULT] = shown["content"]
+    if result:
+        found[semconv.TOOL_CALL_RESULT] = result["content"]
     return found
 
 
@@ -143,7 +153,11 @@ def _messages(attributes: Mapping[str, Any], side: str) -> list[Message]:
     ]
     standard = _json(attributes.get(f"gen_ai.{side}.messages"))
     if isinstance(standard, list) and standard:
-        return [*_system_texts(system), *map(_message, filter(_is_dict, standard))]
+        messages = list(map(_message, filter(_is_dict, standard)))
+        # Some write the system prompt in both places.
+        told = {message.content for message in messages if message.role == "system"}
+        first = [message for message in _system_texts(system) if message.content not in told]
+        return [*first, *messages]
     if f"llm.{side}_messages.0.message.role" in attributes:
         return _numbered(attributes, f"llm.{side}_messages.", "message.")
     old = "gen_ai.prompt." if side == "input" else "gen_ai.completion."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,38 @@ def test_every_input_of_a_model_is_rebuilt(read, name: str) -> None:
     for call in read(name).invocations:
         seen = read(name).seen_by(call)
         assert len(seen) == len(call.input_ids)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in RECORDED.glob("*.json")))
+def test_no_input_holds_a_system_prompt_twice(read, name: str) -> None:
+    """Some tools write it beside the messages and among them."""
+    for call in read(name).invocations:
+        prompts = [m.content for m in read(name).seen_by(call) if m.role == "system"]
+        assert len(prompts) == len(set(prompts))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"type": "tool", "data": {"content": "no page 3", "name": "read", "status": "error"}}',
+        '{"output": {"lc": 1, "kwargs": {"content": "no page 3", "status": "error"}}, "kwargs": {}}',
+        "content='no page 3' name='read' tool_call_id='call_2_2' status='error'",
+    ],
+    ids=["OpenInference", "OpenLLMetry", "OpenLIT"],
+)
+def test_an_error_that_langchain_handled_is_only_in_the_result(result: str) -> None:
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "read",
+        "gen_ai.tool.call.result": result,
+    }
+    span = SpanRecord("0" * 32, "1" * 16, "", "read", 0, 1, attributes, status="Ok")
+    (step,) = Trajectory.from_spans([span]).steps
+    assert step.text == "no page 3"
+    assert step.error is not None
+    fine = {**attributes, "gen_ai.tool.call.result": result.replace("error", "success")}
+    (step,) = Trajectory.from_spans([dataclasses.replace(span, attributes=fine)]).steps
+    assert (step.text, step.error) == ("no page 3", None)
 
 
 def test_ids_of_setup_spans_make_no_steps() -> None:

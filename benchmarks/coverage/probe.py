@@ -1,0 +1,213 @@
+"""Counts what a recording holds of the truth.
+
+Every tool's spans are read by the same reader, the one that the collector and the judge use
+(`Trajectory`, which knows the vocabularies of the peers), so that a peer gets what its spans hold,
+under whichever names. Where a peer says a thing in a way that the reader has no use for, the raw
+spans are looked at as well; `_handoffs` and `_terminations` say how.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scripted_llm import messages_of
+
+from mast_trace import semconv, vocabulary
+from mast_trace.foreign import translate
+from mast_trace.trajectory import SpanRecord, StepKind, Trajectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from truth import Truth
+
+ROWS = {
+    "messages": "messages between agents",
+    "senders": "… with the right sender",
+    "extra_messages": "messages that nobody sent, or twice",
+    "tools": "tool calls with name and arguments",
+    "callers": "… with the right agent",
+    "failures": "failed tool calls, said to have failed",
+    "extra_tools": "tool calls that nobody made, or twice",
+    "handoffs": "hand-offs with source and target",
+    "extra_handoffs": "hand-offs that did not happen, or twice",
+    "calls": "calls of the model",
+    "inputs": "… whose input can be rebuilt from the spans",
+    "tokens": "input tokens",
+    "terminations": "runs that say why they ended",
+    "traces": "traces",
+    "orphans": "spans without their parent",
+    "false_errors": "spans that say error where nothing failed",
+}
+"""Field of `Counts` -> what the table calls it."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """A column of the table: see `ROWS`."""
+
+    messages: int
+    senders: int
+    extra_messages: int
+    tools: int
+    callers: int
+    failures: int
+    extra_tools: int
+    handoffs: int
+    extra_handoffs: int
+    calls: int
+    inputs: int
+    tokens: int
+    terminations: int
+    traces: int
+    orphans: int
+    false_errors: int
+
+
+def expected(truth: Truth, requests: Sequence[dict[str, Any]], runs: int) -> Counts:
+    """Return what a perfect recording of ``runs`` runs counts.
+
+    Args:
+        truth: of one run.
+        requests: what the model's server received in all of them.
+        runs: how often the program ran.
+    """
+    return Counts(
+        messages=runs * len(truth.messages),
+        senders=runs * len(truth.messages),
+        extra_messages=0,
+        tools=runs * len(truth.tools),
+        callers=runs * len(truth.tools),
+        failures=runs * sum(tool.failed for tool in truth.tools),
+        extra_tools=0,
+        handoffs=runs * len(truth.handoffs),
+        extra_handoffs=0,
+        calls=len(requests),
+        inputs=len(requests),
+        tokens=sum(_tokens(request) for request in requests),
+        terminations=runs if truth.termination else 0,
+        traces=runs,
+        orphans=0,
+        false_errors=0,
+    )
+
+
+def counted(
+    spans: Sequence[SpanRecord], truth: Truth, requests: Sequence[dict[str, Any]], runs: int
+) -> Counts:
+    """Return what a recording holds of ``runs`` runs, and what it holds beside."""
+    traces: dict[str, list[SpanRecord]] = {}
+    for span in spans:
+        traces.setdefault(span.trace_id, []).append(span)
+    read = [Trajectory.from_spans(trace) for trace in traces.values()]
+    steps = [step for run in read for step in run.steps]
+    said = Counter(_said(read))
+    used = [step for step in steps if step.kind is StepKind.TOOL]
+    sent = Counter(truth.messages * runs)
+    tools = Counter((t.name, _flat(t.arguments)) for t in truth.tools * runs)
+    callers = Counter((t.agent, t.name, _flat(t.arguments)) for t in truth.tools * runs)
+    failed = Counter(t.name for t in truth.tools * runs if t.failed)
+    handed = Counter(truth.handoffs * runs)
+    found_tools = Counter((step.tool, _flat(step.arguments)) for step in used)
+    found_handoffs = Counter(_handoffs(traces.values()))
+    messages = Counter(t for _, t in sent.elements()) & Counter(t for _, t in said.elements())
+    return Counts(
+        messages=messages.total(),
+        senders=(sent & said).total(),
+        extra_messages=said.total() - messages.total(),
+        tools=(tools & found_tools).total(),
+        callers=(callers & Counter((s.agent, s.tool, _flat(s.arguments)) for s in used)).total(),
+        failures=(failed & Counter(s.tool for s in used if s.error is not None)).total(),
+        extra_tools=found_tools.total() - (tools & found_tools).total(),
+        handoffs=(handed & found_handoffs).total(),
+        extra_handoffs=found_handoffs.total() - (handed & found_handoffs).total(),
+        calls=sum(call.kind == "model" for run in read for call in run.invocations),
+        inputs=(Counter(map(_shown, requests)) & Counter(_rebuilt(read))).total(),
+        tokens=sum(run.input_tokens for run in read),
+        terminations=min(runs, sum(map(_terminated, traces.values()))),
+        traces=len(traces),
+        orphans=sum(map(_orphans, traces.values())),
+        false_errors=sum(map(_false_errors, traces.values())),
+    )
+
+
+def _said(runs: Iterable[Trajectory]) -> Iterable[tuple[str, str]]:
+    """Author and text of every message, but for those that a framework wrote in an agent's name.
+
+    The user's message counts as recorded where it is only known as the task of the run.
+    """
+    for run in runs:
+        messages = [step for step in run.steps if step.kind is StepKind.MESSAGE]
+        if run.task and not any(step.role == "user" for step in messages):
+            yield "user", run.task
+        for step in messages:
+            if step.text and not step.synthetic:
+                yield step.agent, step.text
+
+
+def _handoffs(traces: Iterable[Sequence[SpanRecord]]) -> Iterable[tuple[str, str]]:
+    """Source and target of each hand-off that a span names, by the convention or in metadata."""
+    for trace in traces:
+        steps = {step.span_id: step for step in Trajectory.from_spans(trace).steps}
+        for span in translate(trace):
+            target = vocabulary.text(span.attributes, semconv.HANDOFF_TARGET)
+            source = vocabulary.text(span.attributes, semconv.HANDOFF_SOURCE)
+            if target:
+                step = steps.get(span.span_id)
+                yield source or (step.agent if step else ""), target
+
+
+def _terminated(trace: Sequence[SpanRecord]) -> bool:
+    """Whether any span has an attribute that speaks of termination."""
+    return any("terminat" in name for span in trace for name in span.attributes)
+
+
+def _rebuilt(runs: Iterable[Trajectory]) -> Iterable[tuple[str, ...]]:
+    """The texts that each call of the model was shown, as far as the spans hold them."""
+    for run in runs:
+        for call in run.invocations:
+            if call.kind == "model":
+                yield tuple(m.content for m in run.seen_by(call) if m.content)
+
+
+def _shown(request: dict[str, Any]) -> tuple[str, ...]:
+    """The texts of a request, tools' results included."""
+    texts = (_plain(message.get("content")) for message in messages_of(request))
+    return tuple(text for text in texts if text)
+
+
+def _plain(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content)
+    return str(content or "")
+
+
+def _tokens(request: dict[str, Any]) -> int:
+    """What the scripted server says that a request cost."""
+    return sum(len(json.dumps(message)) for message in messages_of(request)) // 4 + 1
+
+
+def _flat(arguments: Any) -> str:
+    """Arguments as text that is equal for equal values."""
+    value = vocabulary.loaded(arguments) if isinstance(arguments, str) else arguments
+    if value is None and arguments:  # the literals of Python are as readable
+        try:
+            value = ast.literal_eval(arguments)
+        except (ValueError, SyntaxError):
+            value = arguments
+    return json.dumps(value or {}, sort_keys=True)
+
+
+def _orphans(trace: Sequence[SpanRecord]) -> int:
+    known = {span.span_id for span in trace}
+    return sum(bool(s.parent_span_id) and s.parent_span_id not in known for s in trace)
+
+
+def _false_errors(trace: Sequence[SpanRecord]) -> int:
+    """Spans with an error's status that are no failed tool."""
+    errors = [span for span in translate(trace) if span.status == "Error"]
+    return sum(vocabulary.operation(span.attributes) != semconv.EXECUTE_TOOL for span in errors)

@@ -1,0 +1,34 @@
+"""What happens in one run of a program: the truth that recordings are held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool call that an agent made; ``failed`` if the tool raised or does not exist."""
+
+    agent: str
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Truth:
+    """One run.
+
+    Attributes:
+        messages: author and text of each, the user's included; without what a framework writes in
+            an agent's name.
+        tools: every tool call, hand-overs by tools included.
+        handoffs: source and target of each.
+        termination: whether the framework knows why it stopped.
+    """
+
+    messages: tuple[tuple[str, str], ...]
+    tools: tuple[Tool, ...] = ()
+    handoffs: tuple[tuple[str, str], ...] = ()
+    termination: bool = True
