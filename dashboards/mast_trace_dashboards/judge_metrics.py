@@ -1,37 +1,89 @@
-"""What the judge found, as Prometheus metrics; read from the database when they are asked for.
+"""What is in the database, as Prometheus metrics: verdicts, and the numbers of the alert rules.
 
-So they are the same whichever of many workers judged a run, and survive restarts.
+They are read when they are asked for, so they are the same whichever of many workers judged a run.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from mast_trace.exceptions import StorageError
 from mast_trace.taxonomy import Category
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from prometheus_client.core import Metric
 
     from mast_trace_collector.storage import Store
 
-_GROUP = ("service", "framework")
+logger = logging.getLogger(__name__)
+
+_GROUP: Final = ("service", "framework")
+_SPIKES: Final = ("specification", "mode", "failure")
+_FRESH_SECONDS: Final = 15.0
 
 
 class JudgeMetrics(Collector):
-    """Register it with the registry whose metrics a process serves."""
+    """Register it with the registry whose metrics a process serves.
 
-    def __init__(self, store: Store) -> None:
+    A database that is away costs its own metrics alone: `mast_trace_database_up` is 0 then.
+
+    Args:
+        store: the database.
+        fresh: seconds for which an answer stands, so that several readers cost what one does.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        fresh: float = _FRESH_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
+        self._fresh = fresh
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._metrics: list[Metric] = []
+        self._read_at: float | None = None
+        self._judged = _Growing()
+        self._found = _Growing()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now."""
+        """Yield the metrics as they are now, or were a few seconds ago."""
+        with self._lock:
+            now = self._clock()
+            if self._read_at is None or now - self._read_at >= self._fresh:
+                self._metrics = self._read()
+                self._read_at = now
+            metrics = self._metrics
+        yield from metrics
+
+    def describe(self) -> list[Metric]:
+        """Say nothing at registration: the database need not be there yet."""
+        return []
+
+    def _read(self) -> list[Metric]:
+        try:
+            metrics = [*self._totals(), *self._numbers(datetime.now(timezone.utc))]
+            up = 1.0
+        except StorageError as error:
+            logger.warning("the database does not tell its metrics: %s", error)
+            metrics, up = [], 0.0
+        meaning = "Whether the database answers."
+        return [*metrics, GaugeMetricFamily("mast_trace_database_up", meaning, value=up)]
+
+    def _totals(self) -> Iterator[Metric]:
         judged = CounterMetricFamily("mast_trace_runs_judged", "Judged runs.", labels=_GROUP)
         found = CounterMetricFamily(
             "mast_trace_runs_with_mode",
@@ -40,19 +92,79 @@ class JudgeMetrics(Collector):
         )
         for row in QUERIES["judged_totals"].run(self._store):
             group = (row["Service"], row["Framework"])
-            judged.add_metric(group, row["Judged"])
+            judged.add_metric(group, self._judged.seen(group, row["Judged"]))
             for category in Category:
-                name = category.name.lower()
-                found.add_metric((*group, name), row[name])
+                key = (*group, category.name.lower())
+                found.add_metric(key, self._found.seen(key, row[category.name.lower()]))
+        self._judged.read_before = self._found.read_before = True
         yield judged
         yield found
-        waiting = QUERIES["judge_behind"].one(self._store, until=datetime.now(timezone.utc))
-        yield GaugeMetricFamily(
+
+    def _numbers(self, now: datetime) -> Iterator[Metric]:
+        """The numbers that the alert rules compare."""
+        spikes = GaugeMetricFamily(
+            "mast_trace_spike_evidence",
+            "Minus the logarithm of the probability of so many hits at the rate of the last week.",
+            labels=("kind", *_GROUP, "mode"),
+        )
+        for kind in _SPIKES:
+            for row in self._rows(f"{kind}_spike", now):
+                labels = (kind, row["service"], row["framework"], row.get("mode", ""))
+                spikes.add_metric(labels, row["Evidence"])
+        yield spikes
+        yield self._gauge(
+            "judge_behind",
             "mast_trace_judge_oldest_waiting_seconds",
             "For how long the oldest finished run has waited for its verdict.",
-            value=waiting["Seconds"] if waiting else 0.0,
+            now,
+        )
+        yield self._gauge(
+            "judge_errors",
+            "mast_trace_judge_failed_call_share",
+            "Share of the judge's model calls of the last hour that failed; 0 below ten calls.",
+            now,
+        )
+        yield self._gauge(
+            "judge_spending",
+            "mast_trace_judge_day_cost_usd",
+            "US dollars that the judge's model calls of the last 24 hours cost.",
+            now,
+        )
+        yield self._gauge(
+            "silence",
+            "mast_trace_runs_missing",
+            "Runs of yesterday's same two hours, where the last two hours have none; else 0.",
+            now,
         )
 
-    def describe(self) -> list[Metric]:
-        """Say nothing at registration: the database need not be there yet."""
-        return []
+    def _gauge(self, query: str, name: str, meaning: str, now: datetime) -> Metric:
+        *labels, number = QUERIES[query].columns
+        gauge = GaugeMetricFamily(name, meaning, labels=labels)
+        for row in self._rows(query, now):
+            gauge.add_metric([row[label] for label in labels], row[number])
+        return gauge
+
+    def _rows(self, query: str, now: datetime) -> list[dict[str, Any]]:
+        return QUERIES[query].run(self._store, until=now)
+
+
+class _Growing:
+    """Totals that may shrink, as counters that do not.
+
+    A total shrinks when a run is judged anew or old runs are deleted; Prometheus would take that
+    for a restart and count the whole total once more. So only what is added after this process
+    began is counted, as with every other counter of it.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, ...], float] = {}
+        self._counted: dict[tuple[str, ...], float] = {}
+        self.read_before = False
+
+    def seen(self, key: tuple[str, ...], total: float) -> float:
+        """Return the counter after its total was read."""
+        # What was there at the first reading is of before; a group that appears later began at 0.
+        before = self._last.get(key, 0.0 if self.read_before else total)
+        self._last[key] = total
+        self._counted[key] = self._counted.get(key, 0.0) + max(total - before, 0.0)
+        return self._counted[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from datetime import datetime, timezone
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import httpx
 
 from mast_trace_dashboards.alerts.rules import RULES
+from mast_trace_dashboards.alerts.state import PROBLEM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace_dashboards.alerts.state import Change
 
@@ -31,16 +33,21 @@ _BY_UID = {rule.uid: rule for rule in RULES}
 def sentence(change: Change) -> str:
     """Return what happened, for people."""
     rule = _BY_UID[change.alert.rule]
-    value = f"{change.alert.value:.4g}"
-    told = rule.summary
-    for name, content in (*change.alert.labels, ("value", value)):
-        told = told.replace(f"{{{name}}}", content or "(none)")
-    title = rule.title
-    for name, content in change.alert.labels:
-        title = title.replace(f"{{{name}}}", content)
+    labels = dict(change.alert.labels)
     if change.kind == "resolved":
-        return f"Resolved: {title}."
-    return f"{title}. {told} {rule.advice}"
+        title = _filled(rule.title, labels)
+        whose = ", ".join(content for content in labels.values() if content)
+        return f"Resolved: {title}{f' ({whose})' if whose else ''}."
+    if PROBLEM in labels:
+        return f"{rule.title}? That cannot be told: {labels[PROBLEM]}. {rule.advice}"
+    told = _filled(rule.summary, {**labels, "value": f"{change.alert.value:.4g}"})
+    return f"{told} {rule.advice}"
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for name, content in values.items():
+        text = text.replace(f"{{{name}}}", content or "(none)")
+    return text
 
 
 def payload(changes: Sequence[Change], shape: Shape, view: str = "") -> dict[str, Any]:
@@ -66,18 +73,26 @@ def payload(changes: Sequence[Change], shape: Shape, view: str = "") -> dict[str
 
 def _alert(change: Change, view: str) -> dict[str, Any]:
     rule = _BY_UID[change.alert.rule]
-    since = datetime.fromtimestamp(change.alert.since, timezone.utc).isoformat()
     labels = {"alertname": rule.uid, "severity": rule.severity, "app": "mast-trace"}
     return {
         "status": change.kind,
         "labels": {**labels, **dict(change.alert.labels)},
         "annotations": {"summary": sentence(change), "description": rule.advice},
-        "startsAt": since,
-        "endsAt": since if change.kind == "resolved" else None,
+        "startsAt": _moment(change.began),
+        "endsAt": _moment(change.alert.since) if change.kind == "resolved" else None,
         "generatorURL": view,
         "fingerprint": change.alert.key,
-        "values": {"value": change.alert.value},
+        "values": {"value": finite(change.alert.value)},
     }
+
+
+def finite(value: float) -> float | None:
+    """Return a number as JSON knows it; None for what stands for "no number"."""
+    return value if math.isfinite(value) else None
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
 
 
 def _escaped(text: str) -> str:

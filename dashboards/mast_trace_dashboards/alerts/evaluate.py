@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.exceptions import StorageError
-from mast_trace_dashboards.alerts.rules import RULES, Rule
-from mast_trace_dashboards.alerts.state import Alert, Change, step
+from mast_trace.exceptions import MastTraceError
+from mast_trace_dashboards.alerts.rules import REFUSED, RULES, Rule
+from mast_trace_dashboards.alerts.state import PROBLEM, Alert, Change, step
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from threading import Event
 
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.alerts.collectors import Collectors
 
 logger = logging.getLogger(__name__)
 
-_BROKEN = "Query failed"
+_BROKEN = "its query fails"
 
 
 @dataclass
@@ -33,12 +34,14 @@ class Evaluator:
         rules: to look at.
         alerts: active after the last look.
         parameters: values for parameters of the rules' queries, by query.
+        collectors: who is asked for refused requests; without any, nobody is.
     """
 
     store: Store
     rules: Sequence[Rule] = RULES
     alerts: list[Alert] = field(default_factory=list)
     parameters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    collectors: Collectors | None = None
 
     def look(self, moment: datetime | None = None) -> list[Change]:
         """Evaluate every rule at ``moment`` (now if absent) and return what changed."""
@@ -58,8 +61,10 @@ class Evaluator:
     def _ask(self, query: str, moment: datetime) -> list[dict[str, Any]] | None:
         """Return a query's rows; None if it cannot be answered."""
         try:
+            if query == REFUSED:
+                return self.collectors.refused(moment.timestamp()) if self.collectors else []
             return QUERIES[query].run(self.store, until=moment, **self.parameters.get(query, {}))
-        except StorageError as error:
+        except MastTraceError as error:
             logger.warning("alert query %s cannot be evaluated: %s", query, error)
             return None
 
@@ -70,9 +75,9 @@ def _compared(
     if rows is None:
         if rule.on_error != "alert":
             return known, []
-        rows = [{"problem": _BROKEN, "value": float("inf")}]
+        rows = [{PROBLEM: _BROKEN, "value": float("inf")}]
     if not rows and rule.no_data == "alert":
-        rows = [{"problem": "no data", "value": float("inf")}]
+        rows = [{PROBLEM: "there is no data", "value": float("inf")}]
     return step(rule, known, rows, now)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-
+from mast_trace_dashboards.alerts.files import as_yaml
 from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from mast_trace_dashboards.alerts.rules import Rule
@@ -25,14 +25,14 @@ _ON_ERROR: Final = {"ok": "OK", "alert": "Error", "keep": "KeepLast"}
 _WEEK_AND_WINDOW = 174 * 3600
 
 
-def rule_file() -> dict[str, Any]:
-    """Return the alert rules."""
+def rule_file(rules: Iterable[Rule] = RULES) -> dict[str, Any]:
+    """Return the alert rules; those on the collectors need Prometheus as a source, see there."""
     group = {
         "orgId": 1,
         "name": "mast-trace",
         "folder": "mast-trace",
         "interval": "5m",
-        "rules": [_rule(rule) for rule in RULES],
+        "rules": [_rule(rule) for rule in rules if rule.source == "database"],
     }
     return {"apiVersion": 1, "groups": [group]}
 
@@ -50,10 +50,9 @@ def contact_file() -> dict[str, Any]:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    labels = list(QUERIES[rule.query].columns)[:-1]
     return {
         "uid": rule.uid,
-        "title": _templated(rule.title, labels, in_title=True),
+        "title": _templated(rule.title, rule.labels, in_title=True),
         "condition": "C",
         "data": [_query(rule), _reduced(), _threshold(rule)],
         "for": f"{rule.hold}s",
@@ -62,7 +61,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "noDataState": _NO_DATA[rule.no_data],
         "execErrState": _ON_ERROR[rule.on_error],
         "annotations": {
-            "summary": _templated(rule.summary, labels),
+            "summary": _templated(rule.summary, rule.labels),
             "description": rule.advice,
             "__dashboardUid__": rule.dashboard,
         },
@@ -75,7 +74,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _templated(text: str, labels: list[str], *, in_title: bool = False) -> str:
+def _templated(text: str, labels: Iterable[str], *, in_title: bool = False) -> str:
     for name in labels:
         text = text.replace(f"{{{name}}}", name if in_title else f"{{{{ .Labels.{name} }}}}")
     return text.replace("{value}", "{{ .Values.B.Value }}")
@@ -142,29 +141,13 @@ def _expression(ref: str, model: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class _Readable(yaml.SafeDumper):
-    """Writes long texts as blocks, so that SQL can be read."""
-
-
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in value else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-
-_Readable.add_representer(str, _text)
-
-
-def as_yaml(shape: dict[str, Any]) -> str:
-    """Return a file's text."""
-    return yaml.dump(shape, Dumper=_Readable, sort_keys=False, width=100, allow_unicode=True)
-
-
-def write(folder: Path) -> list[Path]:
+def write(folder: Path, rules: Iterable[Rule] = RULES) -> list[Path]:
     """Write rules and contact point into ``folder``/alerting."""
     target = folder / "alerting"
     target.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, shape in (("mast-rules.yaml", rule_file()), ("mast-contact.yaml", contact_file())):
+    shapes = {"mast-rules.yaml": rule_file(rules), "mast-contact.yaml": contact_file()}
+    for name, shape in shapes.items():
         path = target / name
         path.write_text(as_yaml(shape), encoding="utf-8")
         written.append(path)

@@ -6,11 +6,20 @@ busy morning fires nothing, and a handful of runs does neither.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 Severity = Literal["page", "warning"]
 OnNothing = Literal["ok", "alert", "keep"]
+Source = Literal["database", "collector"]
+
+REFUSED: Final = "refused_requests"
+"""What the rule on refused spans asks of the collectors, who alone know of them."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +29,8 @@ class Rule:
     Attributes:
         uid: fixed; at most 40 characters.
         title: what is wrong, when it fires.
-        query: name of the query whose number is compared.
+        query: name of the query whose number is compared; `REFUSED` asks the collectors instead.
+        metric: the same number in PromQL, from what `mast-trace up` serves on /metrics.
         above: fires while the number is greater than this.
         recover: once firing, goes on until the number is below this.
         hold: seconds that the number must be above before it fires.
@@ -36,6 +46,7 @@ class Rule:
     uid: str
     title: str
     query: str
+    metric: str
     above: float
     recover: float
     severity: Severity
@@ -47,6 +58,18 @@ class Rule:
     on_error: OnNothing = "keep"
     dashboard: str = "mast-overview"
 
+    @property
+    def source(self) -> Source:
+        """Who knows the number."""
+        return "collector" if self.query == REFUSED else "database"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the labels that tell its alerts from each other."""
+        if self.source == "collector":
+            return ("reason",)
+        return tuple(QUERIES[self.query].columns)[:-1]
+
 
 _SPIKE_ADVICE = (
     "Open the failure modes of this service, compare with its last deployment, and read one of "
@@ -56,25 +79,32 @@ _SPIKE_ADVICE = (
 
 def _spike(kind: str, query: str, what: str, where: str) -> tuple[Rule, Rule]:
     """Two levels of one spike: 10^-4 pages, 10^-3 warns."""
+    metric = f'mast_trace_spike_evidence{{kind="{query.removesuffix("_spike")}"}}'
+    summary = (
+        f"{what} of {where}: well above the last week, at whose rate so many would have a "
+        "probability of 10^-{value}."
+    )
     return (
         Rule(
             uid=f"mast-{kind}-page",
             title=f"{what}: far above the last week",
             query=query,
+            metric=metric,
             above=4.0,
             recover=2.0,
             severity="page",
-            summary=f"{what} of {where} at a rate with probability 10^-{{value}} by the last week.",
+            summary=summary,
             advice=_SPIKE_ADVICE,
         ),
         Rule(
             uid=f"mast-{kind}-warning",
             title=f"{what}: above the last week",
             query=query,
+            metric=metric,
             above=3.0,
             recover=2.0,
             severity="warning",
-            summary=f"{what} of {where} at a rate with probability 10^-{{value}} by the last week.",
+            summary=summary,
             advice=_SPIKE_ADVICE,
         ),
     )
@@ -90,6 +120,7 @@ RULES: Final = (
         uid="mast-judge-behind",
         title="The judge is behind",
         query="judge_behind",
+        metric="mast_trace_judge_oldest_waiting_seconds",
         above=900.0,
         recover=300.0,
         severity="page",
@@ -103,6 +134,7 @@ RULES: Final = (
         uid="mast-judge-errors",
         title="The judge's model calls fail",
         query="judge_errors",
+        metric="mast_trace_judge_failed_call_share",
         above=0.2,
         recover=0.05,
         severity="warning",
@@ -114,6 +146,7 @@ RULES: Final = (
         uid="mast-judge-budget",
         title="The judge spends more than planned",
         query="judge_spending",
+        metric="mast_trace_judge_day_cost_usd",
         above=20.0,
         recover=20.0,
         hold=0,
@@ -126,6 +159,7 @@ RULES: Final = (
         uid="mast-silence",
         title="No runs arrive",
         query="silence",
+        metric="mast_trace_runs_missing",
         above=0.0,
         recover=1.0,
         severity="page",
@@ -135,5 +169,41 @@ RULES: Final = (
         on_error="alert",
         dashboard="mast-ingestion",
     ),
+    Rule(
+        uid="mast-spans-refused",
+        title="The collector refuses spans",
+        query=REFUSED,
+        metric="mast_trace_collector_refused_requests_total",
+        above=0.0,
+        recover=1.0,
+        severity="warning",
+        summary="In ten minutes {value} requests with spans were refused ({reason}).",
+        advice='With reason "full" the database is too slow or away; senders keep such spans and '
+        "try again for some minutes, and nothing acknowledged is lost.",
+        dashboard="mast-ingestion",
+    ),
 )
-"""Refused spans are counted by the collector alone: see the Prometheus rules."""
+
+
+def tuned(
+    rules: Iterable[Rule] = RULES, *, daily_budget: float | None = None, pace: float = 1.0
+) -> Sequence[Rule]:
+    """Return the rules for one installation.
+
+    Args:
+        rules: to start from.
+        daily_budget: US dollars a day above which the judge spends too much.
+        pace: factor of the waiting times (`hold`, `keep`). 1 is what is shipped; less is for
+            trying out, in minutes, that an alert arrives.
+    """
+    changed = [
+        replace(rule, hold=round(rule.hold * pace), keep=round(rule.keep * pace)) for rule in rules
+    ]
+    if daily_budget is None:
+        return changed
+    return [
+        replace(rule, above=daily_budget, recover=daily_budget)
+        if rule.query == "judge_spending"
+        else rule
+        for rule in changed
+    ]

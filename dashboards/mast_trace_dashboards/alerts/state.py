@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Phase = Literal["inactive", "pending", "firing"]
 
+PROBLEM: Final = "problem"
+"""Label of an alert that says that its number cannot be told, and why."""
 _VANISHED_AFTER = 2
 """A series that is missing so many times in a row is resolved."""
 
@@ -48,10 +50,17 @@ class Alert:
 
 @dataclass(frozen=True)
 class Change:
-    """An alert that begins to fire, or ceases to."""
+    """An alert that begins to fire, or ceases to.
+
+    Attributes:
+        alert: as it is now.
+        kind: which of the two.
+        began: seconds since the epoch when it began to fire.
+    """
 
     alert: Alert
     kind: Literal["firing", "resolved"]
+    began: float
 
 
 def step(
@@ -78,9 +87,9 @@ def step(
         if new.phase != "inactive":
             after.append(new)
         if new.phase == "firing" and old.phase != "firing":
-            changes.append(Change(new, "firing"))
+            changes.append(Change(new, "firing", new.since))
         elif old.phase == "firing" and new.phase != "firing":
-            changes.append(Change(new, "resolved"))
+            changes.append(Change(new, "resolved", old.since))
     return after, changes
 
 

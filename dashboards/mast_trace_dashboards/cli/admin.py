@@ -10,6 +10,7 @@ from rich.table import Table
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import SchemaOptions, Store, migrate, render
+from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.cli.store import locate
@@ -98,6 +99,7 @@ def config(
         CollectorConfig.load(config_file, data_dir=data_dir),
         JudgeConfig.load(config_file),
         WorkerConfig.load(config_file),
+        AlertConfig.load(config_file),
     ]
     if as_json:
         print_json({each.table: [vars(s) for s in each.effective()] for each in tables})

@@ -13,13 +13,16 @@ import typer
 from rich.table import Table
 
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_dashboards.alerts.delivery import deliver, payload, sentence
+from mast_trace_dashboards import state
+from mast_trace_dashboards.alerts.collectors import Collectors
+from mast_trace_dashboards.alerts.config import AlertConfig
+from mast_trace_dashboards.alerts.delivery import deliver, finite, payload, sentence
 from mast_trace_dashboards.alerts.evaluate import Evaluator, run
-from mast_trace_dashboards.alerts.rules import RULES
+from mast_trace_dashboards.alerts.rules import Rule, tuned
 from mast_trace_dashboards.alerts.state import load, save
 from mast_trace_dashboards.cli.lookup import parse_time
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
+from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.store import open_store
 from mast_trace_dashboards.queries import QUERIES
 
@@ -57,15 +60,18 @@ def check(
 ) -> None:
     """Compare every rule with its threshold once. Exit status 1 if one is above.
 
-    Nothing is remembered and nothing is sent: waiting times of rules do not count here.
+    Nothing is remembered and nothing is sent: waiting times of rules do not count here. Refused
+    spans are left out, for they are a difference between two looks: `alerts run` watches them.
 
     Example: `mast-trace alerts check --json`
     """
     moment = parse_time(at) if at else datetime.now(timezone.utc)
+    rules = tuned(daily_budget=AlertConfig.load(config).alert_daily_budget_usd)
     with open_store(url, data_dir, config) as store:
         rows = [
             _compared(rule, row)
-            for rule in RULES
+            for rule in rules
+            if rule.source == "database"
             for row in QUERIES[rule.query].run(store, until=moment)
         ]
     if as_json:
@@ -76,7 +82,7 @@ def check(
         raise typer.Exit(FIRING)
 
 
-def _compared(rule: Any, row: dict[str, Any]) -> dict[str, Any]:
+def _compared(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
     *labels, (_, value) = row.items()
     return {
         "rule": rule.uid,
@@ -104,13 +110,26 @@ def run_alerts(
     webhook: Annotated[
         str | None,
         typer.Option(
-            envvar="MAST_TRACE_ALERT_WEBHOOK",
             help="Where alerts are sent by POST; without it they are only printed.",
-            show_default=False,
+            show_default="MAST_TRACE_ALERT_WEBHOOK",
         ),
     ] = None,
     shape: Annotated[Shape, typer.Option(help="Shape of what is sent.")] = Shape.alertmanager,
-    every: Annotated[float, typer.Option(min=1, help="Seconds between looks.")] = 300.0,
+    every: Annotated[
+        float | None, typer.Option(min=0.2, help="Seconds between looks.", show_default="300")
+    ] = None,
+    collectors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--collector",
+            help="OTLP/HTTP address of a collector whose refused requests are watched.",
+            show_default="the running `mast-trace up`",
+        ),
+    ] = None,
+    pace: Annotated[
+        float,
+        typer.Option(min=0, help="Factor of the rules' waiting times, for trying alerts out."),
+    ] = 1.0,
     view: Annotated[str, typer.Option(help="Address of the web view, for links.")] = "",
     url: Url = None,
     data_dir: DataDir = None,
@@ -123,26 +142,47 @@ def run_alerts(
 
     Example: `mast-trace alerts run --webhook https://hooks.slack.com/... --shape slack`
     """
+    settings = AlertConfig.load(
+        config,
+        alert_webhook=webhook,
+        alert_interval_seconds=every,
+        alert_collectors=collectors or None,
+    )
     remembered = CollectorConfig.load(config, data_dir=data_dir).data_dir / "alerts.json"
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with open_store(url, data_dir, config) as store:
-        evaluator = Evaluator(store, alerts=load(remembered))
+        evaluator = Evaluator(
+            store,
+            tuned(daily_budget=settings.alert_daily_budget_usd, pace=pace),
+            alerts=load(remembered),
+            collectors=_collectors(settings, remembered.parent),
+        )
+        address = settings.alert_webhook.get_secret_value()
         waiting: list[Change] = []
 
         def send(changes: list[Change]) -> None:
             for change in changes:
                 _say(change, as_json=as_json)
             waiting.extend(changes)
-            if waiting and webhook and not deliver(webhook, payload(waiting, shape.value, view)):
+            if waiting and address and not deliver(address, payload(waiting, shape.value, view)):
                 return
             waiting.clear()
             # Only what has been told is remembered: after a crash the rest is told again.
             save(Path(remembered), evaluator.alerts)
 
-        console().print(plain(f"Looking at {len(RULES)} rules every {every:g} s. Ctrl-C stops."))
+        every = settings.alert_interval_seconds
+        warn(f"Looking at {len(evaluator.rules)} rules every {every:g} s. Ctrl-C stops.")
         run(evaluator, send, stop, interval=every)
+
+
+def _collectors(settings: AlertConfig, data_dir: Path) -> Collectors | None:
+    """Return those that were named, else that of the running `mast-trace up`, else none."""
+    running = None if settings.alert_collectors else state.find(data_dir)
+    urls = settings.alert_collectors or ([running.otlp_http] if running else [])
+    key = settings.alert_collector_key.get_secret_value()
+    return Collectors(urls, key) if urls else None
 
 
 def _say(change: Change, *, as_json: bool) -> None:
@@ -152,7 +192,7 @@ def _say(change: Change, *, as_json: bool) -> None:
                 "status": change.kind,
                 "rule": change.alert.rule,
                 "labels": dict(change.alert.labels),
-                "value": change.alert.value,
+                "value": finite(change.alert.value),
                 "text": sentence(change),
             }
         )

@@ -10,8 +10,11 @@ import typer
 
 import mast_trace_dashboards.alerts
 import mast_trace_dashboards.grafana
+from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.alerts.grafana import write as write_alerts
-from mast_trace_dashboards.cli.options import AsJson
+from mast_trace_dashboards.alerts.prometheus_rules import write as write_prometheus
+from mast_trace_dashboards.alerts.rules import tuned
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.grafana.dashboards import write as write_dashboards
 from mast_trace_dashboards.grafana.push import push as push_to_grafana
@@ -29,12 +32,14 @@ def register(parent: typer.Typer) -> None:
 @app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="Is made if it is not there.")],
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Write dashboards, provisioning files and alert rules for Grafana and Prometheus.
 
     `grafana/dashboards` holds the JSON, `grafana/provisioning` goes to Grafana's folder of that
-    name, `prometheus` holds the same alerts for Prometheus.
+    name, `prometheus` holds the same alerts for Prometheus. The judge's budget is the setting
+    `alert_daily_budget_usd`.
 
     Example: `mast-trace dashboards export ./monitoring`
     """
@@ -48,7 +53,9 @@ def export(
     ):
         shutil.copytree(source, target, dirs_exist_ok=True)
         written += [target / path.relative_to(source) for path in source.rglob("*.yaml")]
-    written += write_alerts(provisioning)
+    rules = tuned(daily_budget=AlertConfig.load(config).alert_daily_budget_usd)
+    written += write_alerts(provisioning, rules)
+    write_prometheus(folder / "prometheus", rules)
     if as_json:
         print_json([str(path) for path in written])
     else:

@@ -32,7 +32,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         envvar="MAST_TRACE_CONFIG",
-        help="TOML file with the tables [up], [collector], [judge] and [worker].",
+        help="TOML file with the tables [up], [collector], [judge], [worker] and [alerts].",
         show_default=False,
     ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import subprocess
 from datetime import datetime, timedelta, timezone
@@ -11,13 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry, generate_latest
 
 import mast_trace_dashboards.alerts
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.telemetry import CollectorMetrics
+from mast_trace_dashboards.alerts import prometheus_rules
 from mast_trace_dashboards.alerts.evaluate import Evaluator
-from mast_trace_dashboards.alerts.grafana import as_yaml, contact_file, rule_file
-from mast_trace_dashboards.alerts.rules import RULES
+from mast_trace_dashboards.alerts.files import as_yaml
+from mast_trace_dashboards.alerts.grafana import contact_file, rule_file
+from mast_trace_dashboards.alerts.rules import REFUSED, RULES, tuned
 from mast_trace_dashboards.grafana.macros import Dashboard
+from mast_trace_dashboards.judge_metrics import JudgeMetrics
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -122,7 +128,8 @@ def test_the_file_has_the_fields_that_grafana_reads() -> None:
         assert rule["execErrState"] in {"OK", "Error", "Alerting", "KeepLast"}
         assert [part["refId"] for part in rule["data"]] == ["A", "B", "C"]
         assert rule["condition"] == "C"
-    assert len({rule["uid"] for rule in rules()}) == len(RULES)
+    # Refused spans never reach the database that Grafana asks.
+    assert {rule["uid"] for rule in rules()} == {r.uid for r in RULES if r.query != REFUSED}
 
 
 def test_no_text_is_taken_for_an_environment_variable() -> None:
@@ -162,35 +169,52 @@ def test_the_prometheus_rules_pass_their_unit_tests() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_committed_file_is_what_the_rules_make() -> None:
+    """`mast-trace dashboards export` writes it."""
+    assert (PROMETHEUS / prometheus_rules.NAME).read_text("utf-8") == prometheus_rules.text()
+
+
+def test_every_rule_is_tried_by_promtool() -> None:
+    """A rule that its unit tests leave out would not be known to fire at all."""
+    tests = (PROMETHEUS / "mast-trace.rules.test.yaml").read_text("utf-8")
+    tried = {
+        case["alertname"]
+        for test in yaml.safe_load(tests)["tests"]
+        for case in test["alert_rule_test"]
+        if case["exp_alerts"]
+    }
+    made = {rule["alert"] for rule in prometheus_rules.rule_file()["groups"][0]["rules"]}
+    # Their neighbours of the other level or kind differ in a number or a word.
+    assert made - tried == {"MastSpecificationWarning", "MastModePage", "MastFailuresWarning"}
+
+
+def served(store: Store) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(JudgeMetrics(store))
+    return registry
+
+
 def test_the_prometheus_rules_read_metrics_that_exist(store: Store) -> None:
     """Every name in the rules is one that the collector or the judge serves."""
-    import re
-
-    from prometheus_client import CollectorRegistry, generate_latest
-
-    from mast_trace_collector.telemetry import CollectorMetrics
-    from mast_trace_dashboards.judge_metrics import JudgeMetrics
-
-    registry = CollectorRegistry()
-    registry.register(JudgeMetrics(store))
-    served = (generate_latest(registry) + CollectorMetrics().exposition()).decode()
-    text = (PROMETHEUS / "mast-trace.rules.yaml").read_text(encoding="utf-8")
-    used = set(re.findall(r"\bmast_trace_\w+", text))
+    shown = (generate_latest(served(store)) + CollectorMetrics().exposition()).decode()
+    used = set(re.findall(r"\bmast_trace_\w+", prometheus_rules.text()))
     assert used
-    assert not [name for name in used if name.removesuffix("_total") not in served]
+    assert not [name for name in used if name.removesuffix("_total") not in shown]
 
 
-def test_the_judges_metrics_count_what_is_in_the_store(store: Store) -> None:
-    from prometheus_client import CollectorRegistry
+def test_the_evidence_is_served_as_the_rules_see_it(store: Store) -> None:
+    registry = served(store)
+    for row in QUERIES["specification_spike"].run(store, until=datetime.now(timezone.utc)):
+        labels = {"kind": "specification", "mode": "", **row}
+        evidence = labels.pop("Evidence")
+        seen = registry.get_sample_value("mast_trace_spike_evidence", labels)
+        assert seen == pytest.approx(evidence, abs=0.5)  # asked a moment apart
 
-    from mast_trace_dashboards.judge_metrics import JudgeMetrics
 
-    registry = CollectorRegistry()
-    registry.register(JudgeMetrics(store))
-    group = {"service": "quiet", "framework": "ag2"}
-    (totals,) = [r for r in QUERIES["judged_totals"].run(store) if r["Service"] == "quiet"]
-    assert registry.get_sample_value("mast_trace_runs_judged_total", group) == totals["Judged"]
-    violations = registry.get_sample_value(
-        "mast_trace_runs_with_mode_total", {**group, "category": "specification"}
-    )
-    assert violations == totals["specification"] > 0
+def test_a_budget_and_a_pace_are_all_that_differs() -> None:
+    changed = tuned(daily_budget=5.0, pace=0.1)
+    assert [rule.uid for rule in changed] == [rule.uid for rule in RULES]
+    assert [rule.above for rule in changed if rule.query == "judge_spending"] == [5.0]
+    assert {rule.hold for rule in changed} == {0, 30}
+    assert {rule.keep for rule in changed} == {60}
+    assert list(tuned()) == list(RULES)

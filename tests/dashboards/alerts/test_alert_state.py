@@ -16,6 +16,7 @@ RULE = Rule(
     uid="test",
     title="Test",
     query="specification_spike",
+    metric="mast_trace_spike_evidence",
     above=4.0,
     recover=2.0,
     severity="page",

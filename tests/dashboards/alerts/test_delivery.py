@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,48 +10,14 @@ import pytest
 from mast_trace_dashboards.alerts.delivery import deliver, payload, sentence
 from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.alerts.state import Alert, Change
-from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-class Receiver:
-    """A webhook that answers with the given statuses, the last one for ever."""
-
-    def __init__(self) -> None:
-        self.bodies: list[dict[str, Any]] = []
-        self.statuses = [200]
-        owner = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                owner.bodies.append(json.loads(body))
-                statuses = owner.statuses
-                self.send_response(statuses.pop(0) if len(statuses) > 1 else statuses[0])
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, *_args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/hook"
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    threading.Thread(target=made.server.serve_forever, daemon=True).start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    from webhook_receiver import Receiver
 
 
 def change(kind: str = "firing", service: str = "shop") -> Change:
     labels = (("service", service), ("framework", "ag2"))
-    return Change(Alert("mast-specification-page", labels, 5.1, "firing", 0.0), kind)  # type: ignore[arg-type]
+    return Change(Alert("mast-specification-page", labels, 5.1, "firing", 0.0), kind, 0.0)  # type: ignore[arg-type]
 
 
 def test_a_delivery_has_alertmanagers_shape(receiver: Receiver) -> None:
@@ -92,10 +56,31 @@ def test_nobody_there_is_no_exception() -> None:
     assert not deliver("http://127.0.0.1:9/", {"n": 1}, sleep=lambda _: None)
 
 
+def test_a_number_that_cannot_be_told_is_told_so(receiver: Receiver) -> None:
+    """The query of such a rule has failed; infinity is nothing that JSON knows."""
+    labels = (("problem", "its query fails"),)
+    alert = Alert("mast-judge-behind", labels, float("inf"), "firing", 60.0)
+    assert deliver(receiver.url, payload([Change(alert, "firing", 60.0)], "alertmanager"))
+    (told,) = receiver.bodies[0]["alerts"]
+    assert "its query fails" in told["annotations"]["summary"]
+    assert "inf" not in json.dumps(told).replace("info", "")
+    assert told["startsAt"] == "1970-01-01T00:01:00+00:00"
+
+
+def test_what_is_resolved_says_whose_it_was_and_since_when() -> None:
+    alert = Alert("mast-specification-page", (("service", "shop"),), 0.0, "inactive", 120.0)
+    (told,) = payload([Change(alert, "resolved", 60.0)], "alertmanager")["alerts"]
+    assert "(shop)" in told["annotations"]["summary"]
+    assert (told["startsAt"], told["endsAt"]) == (
+        "1970-01-01T00:01:00+00:00",
+        "1970-01-01T00:02:00+00:00",
+    )
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.uid)
 @pytest.mark.parametrize("kind", ["firing", "resolved"])
 def test_every_rule_has_a_sentence_without_holes(rule: Any, kind: str) -> None:
-    labels = tuple((name, "x") for name in list(QUERIES[rule.query].columns)[:-1])
-    told = sentence(Change(Alert(rule.uid, labels, 1.5, "firing", 0.0), kind))  # type: ignore[arg-type]
+    labels = tuple((name, "x") for name in rule.labels)
+    told = sentence(Change(Alert(rule.uid, labels, 1.5, "firing", 0.0), kind, 0.0))  # type: ignore[arg-type]
     assert "{" not in told
     assert told.endswith(".")

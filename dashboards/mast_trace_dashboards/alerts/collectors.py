@@ -1,0 +1,76 @@
+"""What the collectors alone know: how many requests they refused."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from mast_trace.exceptions import MastTraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+WINDOW: Final = 600.0
+"""Seconds over which refusals are counted."""
+_METRIC = "mast_trace_collector_refused_requests_total"
+_TIMEOUT = 10.0
+
+
+class Collectors:
+    """Collectors whose /metrics are read at each look.
+
+    Args:
+        urls: their OTLP/HTTP addresses.
+        key: bearer key, where they ask for one.
+    """
+
+    def __init__(self, urls: Sequence[str], key: str = "") -> None:
+        self._urls = [url.rstrip("/") for url in urls]
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._seen: dict[tuple[str, str], deque[tuple[float, float]]] = {}
+        self._looked_at: set[str] = set()
+
+    def refused(self, now: float) -> list[dict[str, Any]]:
+        """Return a row for each reason: requests refused in the last ten minutes, by all.
+
+        What was refused before the first look does not count.
+
+        Raises:
+            MastTraceError: a collector does not answer.
+        """
+        for url in self._urls:
+            for reason, total in self._totals(url).items():
+                seen = self._seen.setdefault((url, reason), deque())
+                if not seen and url in self._looked_at:
+                    seen.append((now, 0.0))  # a reason that was not there before began at 0
+                seen.append((now, total))
+            self._looked_at.add(url)
+        sums: dict[str, float] = {}
+        for (_, reason), seen in self._seen.items():
+            while len(seen) > 1 and seen[1][0] <= now - WINDOW:
+                seen.popleft()
+            sums[reason] = sums.get(reason, 0.0) + _growth([total for _, total in seen])
+        return [{"reason": reason, "Refused": count} for reason, count in sorted(sums.items())]
+
+    def _totals(self, url: str) -> Mapping[str, float]:
+        try:
+            answer = httpx.get(f"{url}/metrics", headers=self._headers, timeout=_TIMEOUT)
+            answer.raise_for_status()
+        except httpx.HTTPError as error:
+            raise MastTraceError(f"the collector at {url} does not tell: {error}") from error
+        totals: dict[str, float] = {}
+        for family in text_string_to_metric_families(answer.text):
+            for sample in family.samples:
+                if sample.name == _METRIC:
+                    reason = sample.labels.get("reason", "")
+                    totals[reason] = totals.get(reason, 0.0) + sample.value
+        return totals
+
+
+def _growth(totals: Sequence[float]) -> float:
+    """How much a counter grew; where it fell, its process began anew from 0."""
+    return sum(new - old if new >= old else new for old, new in pairwise(totals))

@@ -1,0 +1,35 @@
+"""The settings of the alerts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, SecretStr
+
+from mast_trace_collector.settings import Settings
+
+
+class AlertConfig(Settings):
+    """What alerting may be told; `[alerts]` in the configuration file."""
+
+    table: ClassVar[str] = "alerts"
+
+    alert_webhook: SecretStr = Field(
+        SecretStr(""), description="Where `mast-trace alerts run` sends alerts by POST."
+    )
+    alert_interval_seconds: PositiveFloat = Field(
+        300.0, description="Seconds between two looks of `mast-trace alerts run`."
+    )
+    alert_daily_budget_usd: NonNegativeFloat = Field(
+        20.0,
+        description="US dollars of model calls in 24 hours above which an alert says that judging "
+        "costs too much; it stops nothing, judge_max_usd_per_day does.",
+    )
+    alert_collectors: list[str] = Field(
+        default_factory=list,
+        description="OTLP/HTTP addresses of collectors whose refused requests are watched; none: "
+        "that of the running `mast-trace up`.",
+    )
+    alert_collector_key: SecretStr = Field(
+        SecretStr(""), description="Bearer key with which their /metrics are read."
+    )

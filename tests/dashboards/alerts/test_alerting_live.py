@@ -1,0 +1,243 @@
+"""An injected spike fires and resolves for real: through Prometheus and Alertmanager, and alone.
+
+Everything that ships takes part: `mast-trace up` with its /metrics, the rule file, `alerts run`.
+Only the waiting times are shortened, by the rules' own `pace`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from mast_trace_collector.storage import Store
+from mast_trace_dashboards.alerts.prometheus_rules import rule_file
+from mast_trace_dashboards.alerts.rules import tuned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from webhook_receiver import Receiver
+
+pytestmark = [pytest.mark.slow, pytest.mark.end_to_end]
+
+PROMETHEUS = shutil.which("prometheus")
+ALERTMANAGER = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
+PACE = 0.005  # five minutes are 1.5 seconds
+PAGE = "mast-specification-page"
+
+
+def runs(first: int, count: int, ended: datetime, *, violating: bool) -> list[dict[str, Any]]:
+    """Verdicts on runs of the shop that end a second apart, the last at ``ended``."""
+    hit = int(violating)
+    return [
+        {
+            "TraceId": f"{first + number:032x}",
+            "Fingerprint": "f",
+            "JudgeVersion": "v",
+            "JudgedAt": ended,
+            "Status": "ok",
+            "ServiceName": "shop",
+            "Framework": "ag2",
+            "RunStart": ended - timedelta(seconds=number),
+            "RunEnd": ended - timedelta(seconds=number),
+            "Outcome": "failure" if violating else "success",
+            "Modes.Code": ["1.3"] * hit,
+            "Modes.Probability": [0.9] * hit,
+            "Modes.Evidence": ["exact"] * hit,
+            "Modes.Reason": [""] * hit,
+            "Modes.Steps": [[1]] * hit,
+            "Modes.SpanIds": [["a"]] * hit,
+            "Modes.Quotes": [[]] * hit,
+        }
+        for number in range(count)
+    ]
+
+
+def usual(store: Store) -> None:
+    """A week with 5 % violations, the last of them half a day ago."""
+    for day in range(1, 7):
+        moment = datetime.now(timezone.utc) - timedelta(days=day)
+        store.insert("mast_verdicts", runs(day * 1000, 5, moment, violating=True))
+        store.insert("mast_verdicts", runs(day * 1000 + 100, 95, moment, violating=False))
+
+
+def spike(store: Store) -> None:
+    """Forty violating runs just now."""
+    now = datetime.now(timezone.utc)
+    store.insert("mast_verdicts", runs(50_000, 40, now, violating=True))
+
+
+def recovery(store: Store) -> None:
+    """So many good runs that the violating ones are no more than usual."""
+    now = datetime.now(timezone.utc)
+    store.insert("mast_verdicts", runs(60_000, 1_000, now, violating=False))
+
+
+@contextmanager
+def running(folder: Path, name: str, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process for as long as the block lasts; its output is in ``folder``/``name``."""
+    with (folder / name).open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@contextmanager
+def mast_trace_up(folder: Path) -> Iterator[dict[str, str]]:
+    """A running `mast-trace up` that judges nothing; yields its addresses."""
+    ready = folder / "ready.json"
+    command = [sys.executable, "-m", "mast_trace_dashboards", "up", "--no-judge"]
+    command += ["--data-dir", str(folder / "data"), "--ready-file", str(ready)]
+    for port in ("http", "grpc", "clickhouse", "web"):
+        command += [f"--{port}-port", "0"]
+    with running(folder, "up.log", *command):
+        until(ready.exists)
+        yield json.loads(ready.read_text(encoding="utf-8"))
+
+
+def until(condition: Callable[[], Any]) -> None:
+    """Wait; pytest's timeout ends it otherwise."""
+    while not condition():
+        time.sleep(0.2)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def told(receiver: Receiver, status: str, alertname: str) -> list[dict[str, Any]]:
+    """The alerts of that name and status that have arrived."""
+    return [
+        alert
+        for body in receiver.bodies
+        for alert in body["alerts"]
+        if alert["status"] == status and alert["labels"]["alertname"] == alertname
+    ]
+
+
+@pytest.mark.skipif(
+    not PROMETHEUS or not ALERTMANAGER,
+    reason="needs Debian's prometheus and prometheus-alertmanager",
+)
+def test_prometheus_and_alertmanager_fire_and_resolve(tmp_path: Path, receiver: Receiver) -> None:
+    """What `mast-trace up` serves goes through the shipped rules to the webhook, and back."""
+    assert PROMETHEUS
+    assert ALERTMANAGER
+    with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
+        usual(store)
+        manager, prometheus = free_port(), free_port()
+        files = {
+            "rules.yaml": rule_file(tuned(pace=PACE), interval=1),
+            "prometheus.yaml": prometheus_settings(addresses["otlp_http"], manager),
+            "alertmanager.yaml": alertmanager_settings(receiver.url),
+        }
+        for name, shape in files.items():
+            (tmp_path / name).write_text(yaml.safe_dump(shape), encoding="utf-8")
+        with (
+            running(
+                *(tmp_path, "alertmanager.log", ALERTMANAGER, "--config.file=alertmanager.yaml"),
+                *(f"--web.listen-address=127.0.0.1:{manager}", "--cluster.listen-address="),
+                f"--storage.path={tmp_path / 'alertmanager'}",
+            ),
+            running(
+                *(tmp_path, "prometheus.log", PROMETHEUS, "--config.file=prometheus.yaml"),
+                f"--web.listen-address=127.0.0.1:{prometheus}",
+                f"--storage.tsdb.path={tmp_path / 'prometheus'}",
+            ),
+        ):
+            spike(store)
+            until(lambda: told(receiver, "firing", "MastSpecificationPage"))
+            recovery(store)
+            until(lambda: told(receiver, "resolved", "MastSpecificationPage"))
+    fired = told(receiver, "firing", "MastSpecificationPage")[0]
+    assert fired["labels"]["service"] == "shop"
+    assert fired["labels"]["severity"] == "page"
+    assert "Specification violations of shop (ag2)" in fired["annotations"]["summary"]
+    assert not told(receiver, "firing", "MastMetricsMissing")
+
+
+def prometheus_settings(address: str, manager: int) -> dict[str, Any]:
+    target = address.removeprefix("http://")
+    return {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": ["rules.yaml"],
+        "scrape_configs": [{"job_name": "mast", "static_configs": [{"targets": [target]}]}],
+        "alerting": {
+            "alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{manager}"]}]}]
+        },
+    }
+
+
+def alertmanager_settings(webhook: str) -> dict[str, Any]:
+    route = {"group_wait": "1s", "group_interval": "1s", "repeat_interval": "1h"}
+    return {
+        "route": {"receiver": "hook", "group_by": ["alertname", "service"], **route},
+        "receivers": [{"name": "hook", "webhook_configs": [{"url": webhook}]}],
+    }
+
+
+def alerts_run(store: str, receiver: Receiver, *more: str) -> list[str]:
+    """The command line of `alerts run` on a store."""
+    command = [sys.executable, "-m", "mast_trace_dashboards", "alerts", "run", "--every", "0.5"]
+    return [*command, "--pace", str(PACE), "--webhook", receiver.url, "--url", store, *more]
+
+
+def test_alerts_run_fires_and_resolves_from_the_database(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    """The same spike without Prometheus; a restart in between repeats nothing."""
+    with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
+        usual(store)
+        command = alerts_run(addresses["clickhouse"], receiver, "--data-dir", str(tmp_path))
+        with running(tmp_path, "alerts.log", *command):
+            spike(store)
+            until(lambda: told(receiver, "firing", PAGE))
+            until((tmp_path / "alerts.json").exists)
+        with running(tmp_path, "alerts-again.log", *command):
+            recovery(store)
+            until(lambda: told(receiver, "resolved", PAGE))
+    (fired,) = told(receiver, "firing", PAGE)
+    (resolved,) = told(receiver, "resolved", PAGE)
+    assert fired["labels"] == {
+        "alertname": PAGE,
+        "severity": "page",
+        "app": "mast-trace",
+        "service": "shop",
+        "framework": "ag2",
+    }
+    assert fired["fingerprint"] == resolved["fingerprint"]
+    assert resolved["startsAt"] == fired["startsAt"] < resolved["endsAt"]
+
+
+def test_slack_is_told_in_words(tmp_path: Path, receiver: Receiver) -> None:
+    """Refused spans too, which the database knows nothing of."""
+    import httpx
+
+    with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
+        usual(store)
+        spike(store)
+        more = ("--shape", "slack", "--collector", addresses["otlp_http"], "--data-dir")
+        command = alerts_run(addresses["clickhouse"], receiver, *more, str(tmp_path))
+        with running(tmp_path, "alerts.log", *command):
+            until(lambda: any("violations of shop (ag2)" in b["text"] for b in receiver.bodies))
+            headers = {"content-type": "application/x-protobuf"}
+            httpx.post(f"{addresses['otlp_http']}/v1/traces", content=b"\xff", headers=headers)
+            until(lambda: any("were refused" in b["text"] for b in receiver.bodies))
+    assert all(set(body) == {"text"} for body in receiver.bodies)
+    assert receiver.bodies[0]["text"].startswith(":rotating_light: ")

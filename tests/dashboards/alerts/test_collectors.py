@@ -1,0 +1,95 @@
+"""Refused requests are counted over the last ten minutes, from real collectors' metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from mast_trace.exceptions import MastTraceError
+from mast_trace_collector.collector import Collector
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.alerts.collectors import Collectors
+from mast_trace_dashboards.alerts.evaluate import Evaluator
+from mast_trace_dashboards.alerts.rules import REFUSED, RULES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime
+    from pathlib import Path
+
+RULE = next(rule for rule in RULES if rule.query == REFUSED)
+
+
+@pytest.fixture
+async def collector(tmp_path: Path) -> AsyncIterator[Collector]:
+    with Store.open(f"chdb://{tmp_path / 'db'}") as store:
+        migrate(store)
+        made = Collector(CollectorConfig.load(data_dir=tmp_path, http_port=0, grpc_port=0), store)
+        await made.start()
+        yield made
+        await made.stop()
+
+
+async def refuse(collector: Collector, times: int = 1) -> None:
+    """Send what no collector takes."""
+    headers = {"content-type": "application/x-protobuf"}
+    async with httpx.AsyncClient() as client:
+        for _ in range(times):
+            url = f"{collector.http_address}/v1/traces"
+            answer = await client.post(url, content=b"\xff", headers=headers)
+            assert answer.status_code == 400
+
+
+async def counted(collectors: Collectors, now: float) -> float:
+    import asyncio
+
+    rows = await asyncio.to_thread(collectors.refused, now)
+    return sum(float(row["Refused"]) for row in rows)
+
+
+async def test_only_what_is_refused_between_looks_counts(collector: Collector) -> None:
+    collectors = Collectors([collector.http_address])
+    await refuse(collector, 3)
+    assert await counted(collectors, 0) == 0
+    await refuse(collector, 2)
+    assert await counted(collectors, 60) == 2
+    await refuse(collector)
+    assert await counted(collectors, 300) == 3
+    assert await counted(collectors, 700) == 1, "the first two are older than ten minutes"
+    assert await counted(collectors, 1000) == 0
+
+
+async def test_the_first_refusal_of_a_kind_counts(collector: Collector) -> None:
+    """A reason has no number before it occurs; that is no reason to overlook its first time."""
+    collectors = Collectors([collector.http_address])
+    assert await counted(collectors, 0) == 0
+    await refuse(collector)
+    assert await counted(collectors, 60) == 1
+
+
+async def test_the_rule_fires_and_resolves(collector: Collector) -> None:
+    import asyncio
+    from datetime import datetime, timedelta, timezone
+
+    evaluator = Evaluator(
+        store=None,  # type: ignore[arg-type]  # this rule asks the collectors alone
+        rules=[RULE],
+        collectors=Collectors([collector.http_address]),
+    )
+    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+    async def look(at: datetime) -> list[str]:
+        return [change.kind for change in await asyncio.to_thread(evaluator.look, at)]
+
+    assert await look(moment) == []
+    await refuse(collector)
+    told = [await look(moment + timedelta(minutes=minute)) for minute in range(5, 45, 5)]
+    assert [kind for kinds in told for kind in kinds] == ["firing", "resolved"]
+
+
+def test_a_collector_that_is_away_is_an_error_that_names_it() -> None:
+    with pytest.raises(MastTraceError, match=r"127\.0\.0\.1:9"):
+        Collectors(["http://127.0.0.1:9"]).refused(0)

@@ -1,0 +1,81 @@
+"""The database's Prometheus metrics: counters that never shrink, and an answer when it is away."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry
+
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.judge_metrics import JudgeMetrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def served(store: Store, **options: Any) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(JudgeMetrics(store, **options))
+    return registry
+
+
+def verdict(number: int, *, violates: bool) -> dict[str, Any]:
+    moment = datetime.now(timezone.utc)
+    return {
+        "TraceId": f"{number:032x}",
+        "Fingerprint": "f",
+        "JudgeVersion": "v",
+        "JudgedAt": moment,
+        "Status": "ok",
+        "ServiceName": "shop",
+        "Framework": "ag2",
+        "RunStart": moment,
+        "RunEnd": moment,
+        "Outcome": "failure" if violates else "success",
+        "Modes.Code": ["1.3"] * violates,
+        "Modes.Probability": [0.9] * violates,
+        "Modes.Evidence": ["exact"] * violates,
+        "Modes.Reason": [""] * violates,
+        "Modes.Steps": [[1]] * violates,
+        "Modes.SpanIds": [["a"]] * violates,
+        "Modes.Quotes": [[]] * violates,
+    }
+
+
+def test_counters_count_what_is_judged_and_never_shrink(tmp_path: Path) -> None:
+    """A verdict that is corrected must not look like a restart, which would count all again."""
+    clock = iter(range(100))
+    group = {"service": "shop", "framework": "ag2"}
+    violating = {**group, "category": "specification"}
+    with Store.open(f"chdb://{tmp_path}") as store:
+        migrate(store)
+        registry = served(store, fresh=0.0, clock=lambda: float(next(clock)))
+
+        def totals() -> tuple[float | None, float | None]:
+            return (
+                registry.get_sample_value("mast_trace_runs_judged_total", group),
+                registry.get_sample_value("mast_trace_runs_with_mode_total", violating),
+            )
+
+        assert totals() == (None, None)
+        store.insert("mast_verdicts", [verdict(n, violates=n < 2) for n in range(5)])
+        assert totals() == (5, 2)
+        corrected = {**verdict(0, violates=False), "JudgeVersion": "w"}
+        corrected["JudgedAt"] += timedelta(seconds=1)
+        store.insert("mast_verdicts", [corrected])
+        assert totals() == (5, 2)
+        store.insert("mast_verdicts", [verdict(7, violates=True)])
+        assert totals() == (6, 3)
+
+
+def test_an_answer_stands_for_a_while(tmp_path: Path) -> None:
+    clock = [0.0]
+    with Store.open(f"chdb://{tmp_path}") as store:
+        migrate(store)
+        registry = served(store, fresh=15.0, clock=lambda: clock[0])
+        assert registry.get_sample_value("mast_trace_database_up") == 1.0
+        store.command("DROP TABLE mast_judge_calls")
+        assert registry.get_sample_value("mast_trace_database_up") == 1.0
+        clock[0] = 15.0
+        assert registry.get_sample_value("mast_trace_database_up") == 0.0
