@@ -1,43 +1,84 @@
-"""Trains the attribution profiles that ship with the judge, on Who&When (arXiv 2505.00212).
+"""Trains the attribution profiles and calibrations that ship with the judge, on Who&When.
 
     python benchmarks/train_profiles.py [DATA]
 
-DATA, or MAST_TRACE_DATA, is the folder with `who-and-when/`. The result is the same on every
-machine; the runs themselves stay where they are. Each profile says what it was trained on and how
-it scored on questions that it had not seen.
+DATA, or MAST_TRACE_DATA, is the folder with `who-and-when/` (arXiv 2505.00212) and the models'
+answers to it in `recorded-judge/`. The result is the same on every machine; runs and answers stay
+where they are. Each profile says what it was trained on and how it scored on questions that it had
+not seen.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import mast_trace_judge.attribution as package
-from mast_trace_judge.attribution.training import fit
+from mast_trace_judge.attribution.calibration import STORED, fit_calibration
+from mast_trace_judge.attribution.cascade import uncalibrated
+from mast_trace_judge.attribution.training import REPEATS, fit
+from mast_trace_judge.bench.held_out import by_counterfactual, fusions, held_out
+from mast_trace_judge.bench.methods import recorded_answers
 from mast_trace_judge.datasets.labelled import data_folder
 from mast_trace_judge.datasets.who_and_when import read_who_and_when
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mast_trace_judge.datasets.labelled import LabelledRun
 
 SHIPPED = {
     "ag2-captain": ("algorithm-generated", (r"expert$",)),
     "magentic-one": ("hand-crafted", (r"orchestrator$", r"^(?:web|file) ?surfer$")),
 }
+FOLDER = Path(package.__file__).parent
+Sample = tuple[dict[int, float], int | None]
 
 
 def main() -> None:
-    """Train and write every profile."""
+    """Train and write every profile and calibration."""
     data = data_folder(sys.argv[1] if len(sys.argv) > 1 else None)
+    runs = {name: read_who_and_when(data, subset) for name, (subset, _) in SHIPPED.items()}
     for name, (subset, agents) in SHIPPED.items():
-        runs = read_who_and_when(data, subset)
         profile = fit(
-            runs,
+            runs[name],
             name=name,
             agents=agents,
             frameworks=(name,),
-            trained_on=f"{len(runs)} {subset} failure logs of Who&When (arXiv 2505.00212)",
+            trained_on=f"{len(runs[name])} {subset} failure logs of Who&When (arXiv 2505.00212)",
         )
-        path = Path(package.__file__).parent / "profiles" / f"{name}.json"
+        path = FOLDER / "profiles" / f"{name}.json"
         path.write_text(profile.to_json(), encoding="utf-8")
         print(name, profile.labels, "labels", dict(profile.scores), dict(profile.settings))
+    alone = [(uncalibrated(run.trajectory)[0], run.step) for run in chain(*runs.values())]
+    joined = {name: _joined(found, data) for name, found in runs.items()}
+    calibrations = {
+        "cascade": _calibration(alone, runs.values()),
+        "fused": _calibration(chain(*joined.values()), runs.values()),
+        **{f"fused, {name}": _calibration(of, [runs[name]]) for name, of in joined.items()},
+    }
+    text = json.dumps(calibrations, indent=1) + "\n"
+    (FOLDER / STORED).write_text(text, encoding="utf-8")
+    print(text)
+
+
+def _joined(runs: Sequence[LabelledRun], data: Path) -> list[Sample]:
+    """Join held-out profiles with each model's answers, and with those of all models."""
+    answers = list(recorded_answers(data).values())
+    folds = held_out(runs, REPEATS)
+    panels = [*([said] for said in answers), answers]
+    return [s for panel in panels for s in fusions(runs, by_counterfactual(*panel), folds)]
+
+
+def _calibration(
+    samples: Iterable[Sample], runs: Iterable[Sequence[LabelledRun]]
+) -> dict[str, Any]:
+    found = fit_calibration(samples)
+    fitted_to = f"{sum(map(len, runs))} failure logs of Who&When (arXiv 2505.00212)"
+    return {"share": round(found.share, 2), "first": round(found.first, 2), "fitted_to": fitted_to}
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.attribution import summarise
+from mast_trace_judge.attribution.calibration import fused_calibration
 from mast_trace_judge.outcome import RunOutcome, suspicion
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
@@ -35,13 +36,15 @@ def fuse_layers(
 ) -> LocalFindings:
     """Return the findings of both layers, as if one had made them."""
     modes = _modes(local.modes, reading.modes)
-    fused = _fused(local.attribution.probabilities, reading.flips)
+    profile = local.attribution.profile
+    weights = {step: flip.weight for step, flip in reading.flips.items()}
+    fused = pool(local.attribution.probabilities, weights)
+    if any(weights.values()):
+        fused = fused_calibration(profile).apply(fused)
     rules = {candidate.step: candidate.rule for candidate in local.attribution.candidates}
     rules |= {step: _rule(rules.get(step, ""), flip) for step, flip in reading.flips.items()}
     attribution = (
-        summarise(trajectory, fused, rules, profile=local.attribution.profile)
-        if fused
-        else local.attribution
+        summarise(trajectory, fused, rules, profile=profile) if fused else local.attribution
     )
     return dataclasses.replace(
         local, modes=modes, attribution=attribution, outcome=_outcome(local, reading, modes)
@@ -83,9 +86,14 @@ def _modes(ruled: Sequence[ModeFinding], read: Sequence[ModeFinding]) -> tuple[M
     return tuple(sorted(by_code.values(), key=lambda mode: (-mode.probability, mode.code)))
 
 
-def _fused(probabilities: Mapping[int, float], flips: Mapping[int, Flip]) -> dict[int, float]:
-    """Pool both opinions: log p = log p_local + weight x flip, mixed with the flips themselves."""
-    weights = {step: flip.weight for step, flip in flips.items() if step in probabilities}
+def pool(probabilities: Mapping[int, float], flips: Mapping[int, float]) -> dict[int, float]:
+    """Pool both opinions: log p = log p_local + weight x flip, mixed with the flips themselves.
+
+    Args:
+        probabilities: the local ones, by step; empty if nobody acted, and then so is the result.
+        flips: how likely each step's correction would have saved the run, for the steps tried.
+    """
+    weights = {step: flip for step, flip in flips.items() if step in probabilities}
     raised = {
         step: probability * math.exp(_WEIGHT * weights.get(step, 0.0))
         for step, probability in probabilities.items()

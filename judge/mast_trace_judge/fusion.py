@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -105,9 +105,9 @@ def fuse(
     weights: FusionWeights | None = None,
 ) -> dict[int, float]:
     """Return the probabilities of the steps after the opinions were heard."""
-    factors = asdict(weights or FusionWeights())
+    factors = vars(weights or FusionWeights())
     scores = {
-        step: sum(factors[name] * value for name, value in asdict(row).items())
+        step: sum(factors[name] * value for name, value in vars(row).items())
         for step, row in evidence(trajectory, probabilities, opinions).items()
     }
     highest = max(scores.values(), default=0.0)

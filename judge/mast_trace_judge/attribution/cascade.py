@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.attribution.answer import final_answer, introduced
+from mast_trace_judge.attribution.calibration import cascade_calibration
 from mast_trace_judge.rules._evidence import by_user, failed, is_handoff, is_said
 from mast_trace_judge.texts import code_blocks
 
@@ -40,6 +41,12 @@ def cascade(trajectory: Trajectory) -> tuple[dict[int, float], dict[int, str]]:
 
     Empty where nobody acted.
     """
+    probabilities, told = uncalibrated(trajectory)
+    return cascade_calibration().apply(probabilities), told
+
+
+def uncalibrated(trajectory: Trajectory) -> tuple[dict[int, float], dict[int, str]]:
+    """Return what the rules' strengths amount to, before they are set against labelled runs."""
     actors = answerable(trajectory.steps)
     if not actors:
         return {}, {}

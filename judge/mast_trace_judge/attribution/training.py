@@ -1,19 +1,15 @@
-"""Fits a profile to labelled runs.
-
-Ridge and agent's share of the loss are chosen, and the probabilities calibrated by one temperature,
-on folds that never divide a group of runs.
-"""
+"""Fits a profile to labelled runs, and says how it does on runs that it has not seen."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.attribution.features import FEATURES, features
-from mast_trace_judge.attribution.logit import Example, Stack, minimise, numpy_module
+from mast_trace_judge.attribution.logit import Example, numpy_module
 from mast_trace_judge.attribution.profile import Profile
+from mast_trace_judge.attribution.selection import Fold, folds, probabilities, train
 from mast_trace_judge.datasets.who_and_when import same_agent
 
 if TYPE_CHECKING:
@@ -23,10 +19,6 @@ if TYPE_CHECKING:
 
 FEWEST_LABELS = 10
 """Below this many labelled runs a profile would be noise."""
-_RIDGES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1)
-_AGENT_SHARES = (0.3, 1.0)
-_TEMPERATURES = tuple(0.6 + 0.05 * i for i in range(60))
-_INNER_FOLDS = 4
 _OUTER_FOLDS = 5
 REPEATS = 10
 """Partitions into outer folds over which cross-validated scores are averaged."""
@@ -64,7 +56,7 @@ def fit(
         raise ConfigurationError(
             f"{len(examples)} labelled runs are too few to fit a profile: {FEWEST_LABELS} at least"
         )
-    weights, settings = train(examples, seed)
+    weights, settings, _ = train(examples, seed)
     held_out = [cross_validate(examples, seed + repeat) for repeat in range(repeats)]
     return Profile(
         name=name,
@@ -95,43 +87,28 @@ def to_example(run: LabelledRun) -> Example | None:
     )
 
 
-def train(examples: Sequence[Example], seed: int) -> tuple[list[float], dict[str, float]]:
-    """Return the weights, calibrated, and the settings that were chosen for them."""
+def cross_fit(examples: Sequence[Example], seed: int) -> list[Fold]:
+    """Divide the runs into folds, and give each fold probabilities without having seen it.
+
+    What is learned from probabilities, such as their calibration, is to be learned from those that
+    each fold gives of the other runs, and then applied to the fold's own.
+    """
     np = numpy_module()
-    tried = _inner_scores(examples, seed)
-    ridge, share = min(tried, key=lambda setting: _loss(examples, tried[setting]))
-    scores = tried[ridge, share]
-    temperature = min(_TEMPERATURES, key=lambda t: _miscalibration(examples, scores, t))
-    stack = Stack.of(examples)
-    weights = np.round(minimise(stack, ridge, share) / stack.scale / temperature, 4)
-    settings = {"ridge": ridge, "agent_share": share, "temperature": round(temperature, 2)}
-    return [float(weight) for weight in weights], settings
-
-
-def _inner_scores(examples: Sequence[Example], seed: int) -> dict[tuple[float, float], list[Any]]:
-    """Return every run's scores from weights that saw no run of its group, by setting."""
-    scores: dict[tuple[float, float], list[Any]] = {
-        (ridge, share): [None] * len(examples) for share in _AGENT_SHARES for ridge in _RIDGES
-    }
-    for fold in _folds(examples, _INNER_FOLDS, seed):
-        stack = Stack.of([example for i, example in enumerate(examples) if i not in fold])
-        for share in _AGENT_SHARES:
-            weights = None
-            for ridge in _RIDGES:  # from the stiffest on: each is a good start for the next
-                weights = minimise(stack, ridge, share, weights)
-                for i in fold:
-                    scores[ridge, share][i] = examples[i].rows @ (weights / stack.scale)
-    return scores
+    found = []
+    for fold in folds(examples, _OUTER_FOLDS, seed + 1000):
+        others = [i for i in range(len(examples)) if i not in fold]
+        weights, _, inner = train([examples[i] for i in others], seed)
+        own = {i: probabilities(examples[i].rows @ np.array(weights)) for i in sorted(fold)}
+        found.append(Fold(own, dict(zip(others, inner, strict=True))))
+    return found
 
 
 def cross_validate(examples: Sequence[Example], seed: int) -> list[list[float]]:
     """Return each run's probabilities from a profile that saw no run of its group."""
-    np = numpy_module()
     result: list[list[float]] = [[] for _ in examples]
-    for fold in _folds(examples, _OUTER_FOLDS, seed + 1000):
-        weights, _ = train([e for i, e in enumerate(examples) if i not in fold], seed)
-        for i in fold:
-            result[i] = [float(p) for p in _probabilities(examples[i].rows @ np.array(weights))]
+    for fold in cross_fit(examples, seed):
+        for place, found in fold.own.items():
+            result[place] = found
     return result
 
 
@@ -141,51 +118,10 @@ def _scores(
     """Return the share of runs whose agent, step, and step among the first three are right."""
     hits: dict[str, int] = defaultdict(int)
     for repeat in held_out:
-        for example, probabilities in zip(examples, repeat, strict=True):
-            ranked = sorted(range(len(probabilities)), key=lambda i: -probabilities[i])
+        for example, found in zip(examples, repeat, strict=True):
+            ranked = sorted(range(len(found)), key=lambda i: -found[i])
             hits["agent"] += ranked[0] in example.blamed
             hits["step"] += ranked[0] == example.gold
             hits["top 3"] += example.gold in ranked[:3]
     scored = len(examples) * len(held_out)
     return {measure: round(count / scored, 3) for measure, count in hits.items()}
-
-
-def _folds(examples: Sequence[Example], count: int, seed: int) -> list[set[int]]:
-    groups = sorted({e.group for e in examples}, key=lambda group: _order(group, seed))
-    place = {group: i % count for i, group in enumerate(groups)}
-    folds = [{i for i, e in enumerate(examples) if place[e.group] == f} for f in range(count)]
-    return [fold for fold in folds if 0 < len(fold) < len(examples)]
-
-
-def _order(group: str, seed: int) -> str:
-    """Return a key that orders groups by chance, the same way on every machine."""
-    return hashlib.sha256(f"{seed}:{group}".encode()).hexdigest()
-
-
-def _loss(examples: Sequence[Example], scores: Sequence[Any]) -> float:
-    """Return the mean negative logarithm of the labelled steps' probabilities."""
-    np = numpy_module()
-    losses = [
-        -np.log(max(_probabilities(score)[example.gold], 1e-9))
-        for example, score in zip(examples, scores, strict=True)
-        if example.gold is not None and score is not None
-    ]
-    return float(np.mean(losses)) if losses else 0.0
-
-
-def _miscalibration(
-    examples: Sequence[Example], scores: Sequence[Any], temperature: float
-) -> float:
-    """Return how far the mean probability of the first candidates is from how often they are right."""
-    first = [
-        (float(_probabilities(score / temperature).max()), int(score.argmax()) == example.gold)
-        for example, score in zip(examples, scores, strict=True)
-        if score is not None
-    ]
-    return abs(sum(p for p, _ in first) - sum(hit for _, hit in first))
-
-
-def _probabilities(scores: Any) -> Any:
-    np = numpy_module()
-    powers = np.exp(scores - scores.max())
-    return powers / powers.sum()

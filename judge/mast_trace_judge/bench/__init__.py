@@ -11,7 +11,8 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.agreement import Agreement, StepAgreement, agreement, step_agreement
 from mast_trace_judge.attribution import attribute
 from mast_trace_judge.attribution.training import FEWEST_LABELS, REPEATS
-from mast_trace_judge.bench import methods
+from mast_trace_judge.bench import held_out, methods
+from mast_trace_judge.bench.notes import NOTES
 from mast_trace_judge.bench.scoring import Score, score
 from mast_trace_judge.datasets.agentrx import read_agentrx
 from mast_trace_judge.datasets.mast import read_mast_v0, read_mathchat
@@ -104,27 +105,8 @@ def run_bench(
         outcomes=rates,
         outcome_runs=counts,
         milliseconds=_milliseconds([run for runs in attributed.values() for run in runs]),
-        notes=_NOTES,
+        notes=NOTES,
     )
-
-
-_NOTES = (
-    (
-        "Cross-validated rows: five folds, grouped by question, averaged over many partitions. The "
-        "features were chosen on these runs, so expect slight optimism."
-    ),
-    "In-sample rows use the shipped profile, which was trained on the same runs.",
-    (
-        "Strict scoring compares step numbers; official scoring, as in the published script, looks for "
-        "the gold step's digits anywhere in the predicted step's."
-    ),
-    "Labels of hand-crafted runs are one team's: see how two teams agree.",
-    (
-        "MAST v0 is the first draft of the taxonomy, on which people agreed with kappa 0.24 in the "
-        "first round, mapped to MAST-14 by name: weak evidence."
-    ),
-    "The models whose answers were recorded had the right answer of the task in the prompt.",
-)
 
 
 def _attributed_runs(data: Path) -> dict[str, list[LabelledRun]]:
@@ -149,28 +131,37 @@ def _scores(
         "most frequent step, cross-validated": methods.best_fixed_step(runs),
     }
     local = {"local", "recorded"} & set(layers)
-    held_out = methods.held_out(runs, repeats) if local and len(runs) >= FEWEST_LABELS else []
+    folds = held_out.held_out(runs, repeats) if local and len(runs) >= FEWEST_LABELS else []
     if "local" in layers:
         rows["cascade, untrained"] = methods.untrained(runs)
-        if held_out:
-            rows["profile, cross-validated"] = methods.trained(runs, held_out)
+        if folds:
+            rows["profile, cross-validated"] = held_out.trained(runs, folds)
         rows[f"as shipped, in-sample ({methods.profile_of(runs) or 'no profile'})"] = (
             methods.shipped(runs)
         )
-    if "recorded" in layers and subset in SUBSETS and held_out:
-        answers = methods.recorded_answers(data)
-        for model, said in answers.items():
-            rows[f"{model} alone"] = methods.model_alone(runs, said)
-            rows[f"{model}, profile where it contradicts itself"] = methods.gated(
-                runs, said, held_out
-            )
-            rows[f"profile + {model}"] = methods.fused(runs, [said], held_out)
-        if len(answers) > 1:
-            both = " + ".join(["profile", *answers])
-            rows[both] = methods.fused(runs, list(answers.values()), held_out)
+    if "recorded" in layers and subset in SUBSETS and folds:
+        rows |= _with_answers(runs, methods.recorded_answers(data), folds)
     for name, judge in judges.items():
         rows[name] = [[judge(run)] for run in runs]
     return [score(method, subset, runs, predictions) for method, predictions in rows.items()]
+
+
+def _with_answers(
+    runs: Sequence[LabelledRun],
+    answers: Mapping[str, held_out.Answers],
+    folds: Sequence[held_out.HeldOut],
+) -> dict[str, list[list[Prediction]]]:
+    rows = {}
+    for model, said in answers.items():
+        rows[f"{model} alone"] = methods.model_alone(runs, said)
+        rows[f"{model}, profile where it contradicts itself"] = held_out.gated(runs, said, folds)
+        rows[f"profile + {model}"] = held_out.fused(runs, held_out.by_opinion(said), folds)
+    if len(answers) > 1:
+        both, all_said = " + ".join(["profile", *answers]), list(answers.values())
+        rows[both] = held_out.fused(runs, held_out.by_opinion(*all_said), folds)
+        joins = held_out.by_counterfactual(*all_said)
+        rows[f"{both}, as counterfactuals"] = held_out.fused(runs, joins, folds)
+    return rows
 
 
 def _ceilings(attributed: Mapping[str, Sequence[LabelledRun]]) -> dict[str, StepAgreement]:

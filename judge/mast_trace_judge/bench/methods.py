@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_judge.attribution import attribute, summarise
 from mast_trace_judge.attribution.cascade import cascade
 from mast_trace_judge.attribution.profile import choose_profile
-from mast_trace_judge.attribution.training import cross_validate, to_example
 from mast_trace_judge.bench.scoring import Prediction
-from mast_trace_judge.fusion import Opinion, contradicts_itself, fuse, read_opinion
+from mast_trace_judge.fusion import Opinion, read_opinion
 from mast_trace_judge.rules import find_modes
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def best_fixed_step(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
 
 def untrained(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
     """Predict by the cascade alone, without findings and profiles."""
-    return [[_predict(run, *cascade(run.trajectory), name="cascade")] for run in runs]
+    return [[predict(run, *cascade(run.trajectory), name="cascade")] for run in runs]
 
 
 def shipped(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
@@ -72,31 +71,6 @@ def shipped(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
     return result
 
 
-def held_out(runs: Sequence[LabelledRun], repeats: int) -> list[list[dict[int, float]]]:
-    """Return per run the distributions of profiles that saw no run of the same question.
-
-    One for each partition of the runs into folds.
-    """
-    examples = [to_example(run) for run in runs]
-    usable = [example for example in examples if example is not None]
-    result: list[list[dict[int, float]]] = [[] for _ in runs]
-    places = [place for place, example in enumerate(examples) if example is not None]
-    for repeat in range(repeats):
-        for place, example, p in zip(places, usable, cross_validate(usable, repeat), strict=True):
-            result[place].append(dict(zip(example.steps, p, strict=True)))
-    return result
-
-
-def trained(
-    runs: Sequence[LabelledRun], distributions: Sequence[Sequence[dict[int, float]]]
-) -> list[list[Prediction]]:
-    """Predict by cross-validated profiles."""
-    return [
-        [_predict(run, found, {}, name="profile") for found in given]
-        for run, given in zip(runs, distributions, strict=True)
-    ]
-
-
 def recorded_answers(data: Path) -> dict[str, dict[tuple[str, str], Opinion | None]]:
     """Read the recorded answers of models, by model and by subset and name of the run."""
     path = data / "recorded-judge" / "who-and-when-all-at-once.json"
@@ -113,36 +87,7 @@ def model_alone(
     runs: Sequence[LabelledRun], answers: Mapping[tuple[str, str], Opinion | None]
 ) -> list[list[Prediction]]:
     """Predict what a model answered, as it answered it."""
-    return [[_said(answers.get((run.subset, run.name)))] for run in runs]
-
-
-def gated(
-    runs: Sequence[LabelledRun],
-    answers: Mapping[tuple[str, str], Opinion | None],
-    distributions: Sequence[Sequence[dict[int, float]]],
-) -> list[list[Prediction]]:
-    """Predict what a model answered unless the answer contradicts itself, else the local judge."""
-    result = []
-    for run, local in zip(runs, trained(runs, distributions), strict=True):
-        opinion = answers.get((run.subset, run.name))
-        sound = opinion is not None and not contradicts_itself(run.trajectory, opinion)
-        result.append([_said(opinion)] if sound else local)
-    return result
-
-
-def fused(
-    runs: Sequence[LabelledRun],
-    answers: Sequence[Mapping[tuple[str, str], Opinion | None]],
-    distributions: Sequence[Sequence[dict[int, float]]],
-) -> list[list[Prediction]]:
-    """Predict by cross-validated profiles joined with models' answers, with the shipped weights."""
-    result = []
-    for run, given in zip(runs, distributions, strict=True):
-        key = (run.subset, run.name)
-        opinions = [opinion for said in answers if (opinion := said.get(key)) is not None]
-        joined = [fuse(run.trajectory, found, opinions) for found in given]
-        result.append([_predict(run, found, {}, name="fused") for found in joined])
-    return result
+    return [[said(answers.get((run.subset, run.name)))] for run in runs]
 
 
 def profile_of(runs: Sequence[LabelledRun]) -> str:
@@ -151,13 +96,14 @@ def profile_of(runs: Sequence[LabelledRun]) -> str:
     return ", ".join(sorted(names))
 
 
-def _predict(
+def predict(
     run: LabelledRun,
     probabilities: Mapping[int, float],
     reasons: Mapping[int, str],
     *,
     name: str,
 ) -> Prediction:
+    """Predict the likeliest steps of a distribution, and the first one's agent."""
     found = summarise(run.trajectory, probabilities, reasons, profile=name)
     if not found.candidates:
         return Prediction((), "")
@@ -166,7 +112,8 @@ def _predict(
     return Prediction(steps, best.agent, best.probability)
 
 
-def _said(opinion: Opinion | None) -> Prediction:
+def said(opinion: Opinion | None) -> Prediction:
+    """Predict what a model answered; nothing where it could not be read."""
     if opinion is None:
         return Prediction((), "")
     return Prediction(() if opinion.step is None else (opinion.step,), opinion.agent)

@@ -117,7 +117,7 @@ def _score_rows(scores: Sequence[Score]) -> list[list[str]]:
     columns = [
         (key, title) for key, title in _COLUMNS if any(key in score.shares for score in scores)
     ]
-    rows = [["method", *(title for _, title in columns), "calibration error"]]
+    rows = [["method", *(title for _, title in columns), "calibration error (by chance)"]]
     for score in scores:
         cells = []
         for key, _ in columns:
@@ -127,8 +127,9 @@ def _score_rows(scores: Sequence[Score]) -> list[list[str]]:
                 low, high = share.interval.low, share.interval.high
                 text += f" ({100 * low:.0f}-{100 * high:.0f})"
             cells.append(text)
-        error = score.calibration_error
-        rows.append([score.method, *cells, "" if error is None else f"{error:.3f}"])
+        error, chance = score.calibration_error, score.error_by_chance
+        told = "" if error is None or chance is None else f"{error:.3f} ({chance:.3f})"
+        rows.append([score.method, *cells, told])
     return rows
 
 

@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.agreement import Interval, wilson
+from mast_trace_judge.bench.reliability import (
+    Confidence,
+    calibration_error,
+    error_by_chance,
+    reliability,
+)
 from mast_trace_judge.datasets.who_and_when import same_agent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from mast_trace_judge.datasets.labelled import LabelledRun
 
@@ -26,7 +32,6 @@ MEASURES = (
     "official step",
 )
 """Shares of runs. ``marked`` means a step that the second label team calls a failure of any kind."""
-_BINS = 10
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Score:
         runs: their number.
         shares: by measure; a measure that needs labels which the subset lacks is missing.
         calibration_error: expected calibration error of the first step's probability, ten bins.
+        error_by_chance: the same, on average, if the probabilities were exactly right.
         reliability: per bin with predictions: mean probability, share that was right, count.
         step_errors: how often the first step is how far from the label, in steps.
     """
@@ -75,6 +81,7 @@ class Score:
     runs: int
     shares: Mapping[str, Share]
     calibration_error: float | None
+    error_by_chance: float | None = None
     reliability: tuple[tuple[float, float, float], ...] = ()
     step_errors: Mapping[int, float] = field(default_factory=dict)
 
@@ -88,8 +95,8 @@ def score(
     """Score a method that gave each run one or several predictions, which share the run's weight."""
     sums: dict[str, float] = defaultdict(float)
     errors: dict[int, float] = defaultdict(float)
-    confident: list[tuple[float, bool, float]] = []
-    for run, given in zip(labelled, predictions, strict=True):
+    confident: list[Confidence] = []
+    for place, (run, given) in enumerate(zip(labelled, predictions, strict=True)):
         total = sum(prediction.weight for prediction in given) or 1.0
         for prediction in given:
             weight = prediction.weight / total
@@ -99,9 +106,9 @@ def score(
                 errors[prediction.steps[0] - run.step] += weight
                 if prediction.probability is not None:
                     hit = prediction.steps[0] == run.step
-                    confident.append((prediction.probability, hit, weight))
+                    confident.append(Confidence(place, prediction.probability, hit, weight))
     count = len(labelled)
-    reliability = _reliability(confident)
+    bins = reliability(confident)
     return Score(
         method=method,
         subset=subset,
@@ -111,8 +118,9 @@ def score(
             for measure in MEASURES
             if measure in sums and count
         },
-        calibration_error=_calibration_error(reliability) if reliability else None,
-        reliability=reliability,
+        calibration_error=calibration_error(bins) if bins else None,
+        error_by_chance=error_by_chance(confident) if bins else None,
+        reliability=bins,
         step_errors=dict(sorted(errors.items())),
     )
 
@@ -137,23 +145,3 @@ def _hits(run: LabelledRun, prediction: Prediction) -> dict[str, float]:
         hits["marked in 1"] = first in run.marked
         hits["marked in 3"] = any(step in run.marked for step in prediction.steps[:3])
     return hits
-
-
-def _reliability(
-    confident: Iterable[tuple[float, bool, float]],
-) -> tuple[tuple[float, float, float], ...]:
-    bins: dict[int, list[tuple[float, bool, float]]] = defaultdict(list)
-    for probability, hit, weight in confident:
-        bins[min(_BINS - 1, int(probability * _BINS))].append((probability, hit, weight))
-    result = []
-    for _, members in sorted(bins.items()):
-        total = sum(weight for _, _, weight in members)
-        mean = sum(probability * weight for probability, _, weight in members) / total
-        right = sum(weight for _, hit, weight in members if hit) / total
-        result.append((mean, right, total))
-    return tuple(result)
-
-
-def _calibration_error(reliability: Sequence[tuple[float, float, float]]) -> float:
-    total = sum(count for _, _, count in reliability)
-    return sum(abs(mean - right) * count for mean, right, count in reliability) / total

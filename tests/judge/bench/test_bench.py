@@ -68,6 +68,19 @@ def test_calibration_error_is_the_weighted_distance_per_bin():
     assert found.step_errors == {0: 9, 1: 11}
 
 
+def test_perfect_probabilities_show_an_error_by_chance():
+    """Of one run at 0.5 it is 0.5; of many it vanishes; predictions of one run fall together."""
+
+    def by_chance(runs, repeats=1):
+        given = [[Prediction((5,), "b", probability=0.5)] * repeats for _ in range(runs)]
+        return score("judge", "made-up", [_labelled(5)] * runs, given).error_by_chance
+
+    assert by_chance(1) == pytest.approx(0.5)
+    assert by_chance(1, repeats=50) == pytest.approx(0.5)
+    assert by_chance(400) < 0.05
+    assert score("x", "y", [_labelled(5)], [[Prediction((5,), "b")]]).error_by_chance is None
+
+
 def test_random_is_scored_as_an_expectation():
     """One of fourteen steps, three of fourteen, one of four agents or a bit more."""
     shares = score("random", "made-up", [_labelled(5)], random_step([_labelled(5)])).shares
@@ -159,7 +172,7 @@ def test_a_report_is_shown_as_tables_json_and_markdown(data, tmp_path):
 @pytest.mark.slow
 def test_the_judge_reaches_what_is_promised_of_it():
     """Cross-validated, grouped by question; the targets are those of the documentation."""
-    report = run_bench(labelled_runs(), repeats=5)
+    report = run_bench(labelled_runs())
     rows = {(found.subset, found.method): found for found in report.scores}
     captain = rows["algorithm-generated", "profile, cross-validated"].shares
     magentic = rows["hand-crafted", "profile, cross-validated"].shares
@@ -171,6 +184,9 @@ def test_the_judge_reaches_what_is_promised_of_it():
     joined = "profile + qwen3-8b + llama-3.1-8b"
     assert rows["algorithm-generated", joined].shares["step"].value >= 0.43
     assert rows["hand-crafted", joined].shares["step"].value >= 0.27
+    for subset in ("algorithm-generated", "hand-crafted"):
+        for method in ("profile, cross-validated", joined):
+            assert rows[subset, method].calibration_error <= 0.08
     kappas = {found.subject: found.kappa for found in report.modes if "rules" in found.raters}
     assert kappas["2.1"] >= 0.7
     assert kappas["1.3"] >= 0.35

@@ -1,0 +1,118 @@
+"""Chooses how a profile is trained: ridge, agent's share of the loss, and the temperature.
+
+All three are chosen on folds that never divide a group of runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_judge.attribution.logit import Example, Stack, minimise, numpy_module
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_RIDGES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1)
+_AGENT_SHARES = (0.3, 1.0)
+_TEMPERATURES = tuple(0.6 + 0.05 * i for i in range(60))
+_INNER_FOLDS = 4
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Some of the runs, and what a profile says that was trained on all others.
+
+    Attributes:
+        own: the probabilities of the fold's runs, by the run's place among all.
+        others: those of the runs that the profile was trained on, each from a part of the training
+            that had not seen the run.
+    """
+
+    own: Mapping[int, list[float]]
+    others: Mapping[int, list[float]]
+
+
+def train(
+    examples: Sequence[Example], seed: int
+) -> tuple[list[float], dict[str, float], list[list[float]]]:
+    """Train a profile.
+
+    Returns:
+        The weights, calibrated; the settings that were chosen for them; and each run's
+        probabilities from weights that saw no run of its group.
+    """
+    np = numpy_module()
+    tried = _inner_scores(examples, seed)
+    ridge, share = min(tried, key=lambda setting: _loss(examples, tried[setting]))
+    scores = tried[ridge, share]
+    temperature = min(_TEMPERATURES, key=lambda t: _miscalibration(examples, scores, t))
+    stack = Stack.of(examples)
+    weights = np.round(minimise(stack, ridge, share) / stack.scale / temperature, 4)
+    settings = {"ridge": ridge, "agent_share": share, "temperature": round(temperature, 2)}
+    # A single group is in no fold; then there is nothing but what the weights say themselves.
+    inner = [
+        probabilities(example.rows @ weights if score is None else score / temperature)
+        for example, score in zip(examples, scores, strict=True)
+    ]
+    return [float(weight) for weight in weights], settings, inner
+
+
+def _inner_scores(examples: Sequence[Example], seed: int) -> dict[tuple[float, float], list[Any]]:
+    """Return every run's scores from weights that saw no run of its group, by setting."""
+    scores: dict[tuple[float, float], list[Any]] = {
+        (ridge, share): [None] * len(examples) for share in _AGENT_SHARES for ridge in _RIDGES
+    }
+    for fold in folds(examples, _INNER_FOLDS, seed):
+        stack = Stack.of([example for i, example in enumerate(examples) if i not in fold])
+        for share in _AGENT_SHARES:
+            weights = None
+            for ridge in _RIDGES:  # from the stiffest on: each is a good start for the next
+                weights = minimise(stack, ridge, share, weights)
+                for i in fold:
+                    scores[ridge, share][i] = examples[i].rows @ (weights / stack.scale)
+    return scores
+
+
+def folds(examples: Sequence[Example], count: int, seed: int) -> list[set[int]]:
+    """Divide the runs by their groups, the same way on every machine; return the runs' places."""
+    groups = sorted({e.group for e in examples}, key=lambda group: _order(group, seed))
+    place = {group: i % count for i, group in enumerate(groups)}
+    found = [{i for i, e in enumerate(examples) if place[e.group] == f} for f in range(count)]
+    return [fold for fold in found if 0 < len(fold) < len(examples)]
+
+
+def _order(group: str, seed: int) -> str:
+    """Return a key that orders groups by chance, the same way on every machine."""
+    return hashlib.sha256(f"{seed}:{group}".encode()).hexdigest()
+
+
+def _loss(examples: Sequence[Example], scores: Sequence[Any]) -> float:
+    """Return the mean negative logarithm of the labelled steps' probabilities."""
+    np = numpy_module()
+    losses = [
+        -np.log(max(probabilities(score)[example.gold], 1e-9))
+        for example, score in zip(examples, scores, strict=True)
+        if example.gold is not None and score is not None
+    ]
+    return float(np.mean(losses)) if losses else 0.0
+
+
+def _miscalibration(
+    examples: Sequence[Example], scores: Sequence[Any], temperature: float
+) -> float:
+    """Return how far the mean probability of the first candidates is from how often they are right."""
+    first = [
+        (max(probabilities(score / temperature)), int(score.argmax()) == example.gold)
+        for example, score in zip(examples, scores, strict=True)
+        if score is not None
+    ]
+    return abs(sum(p for p, _ in first) - sum(hit for _, hit in first))
+
+
+def probabilities(scores: Any) -> list[float]:
+    """Turn the scores of a run's steps into probabilities that add up to 1."""
+    np = numpy_module()
+    powers = np.exp(scores - scores.max())
+    return [float(p) for p in powers / powers.sum()]

@@ -1,0 +1,133 @@
+"""Scores profiles, and profiles joined with recorded answers, on runs that they have not seen.
+
+For each partition of the runs into folds, a fold's runs get their probabilities from a profile that
+was trained on the others, and what joins them with a model's answers is calibrated on the others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.attribution.calibration import fit_calibration
+from mast_trace_judge.attribution.training import cross_fit, to_example
+from mast_trace_judge.bench.methods import predict, said
+from mast_trace_judge.fused_layers import pool
+from mast_trace_judge.fusion import Opinion, contradicts_itself, fuse
+
+if TYPE_CHECKING:
+    from mast_trace_judge.bench.scoring import Prediction
+    from mast_trace_judge.datasets.labelled import LabelledRun
+
+Answers = Mapping[tuple[str, str], Opinion | None]
+"""What a model answered, by subset and name of the run."""
+Distribution = dict[int, float]
+Joins = Callable[["LabelledRun", Distribution], Distribution]
+"""Changes a run's distribution by what models answered."""
+_FLIP = 0.8
+"""Weight of a counterfactual that stands for a recorded answer, which names a step outright."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A fold: distributions of its runs, and of the runs from which it was learned, by place."""
+
+    own: Mapping[int, Distribution]
+    others: Mapping[int, Distribution]
+
+
+def held_out(runs: Sequence[LabelledRun], repeats: int) -> list[HeldOut]:
+    """Return the folds of all partitions; together they hold each run once in each partition."""
+    examples = {place: e for place, run in enumerate(runs) if (e := to_example(run)) is not None}
+    places, usable = list(examples), list(examples.values())
+
+    def by_step(found: Mapping[int, Sequence[float]]) -> dict[int, Distribution]:
+        return {
+            places[i]: dict(zip(usable[i].steps, values, strict=True))
+            for i, values in found.items()
+        }
+
+    return [
+        HeldOut(by_step(fold.own), by_step(fold.others))
+        for repeat in range(repeats)
+        for fold in cross_fit(usable, repeat)
+    ]
+
+
+def trained(runs: Sequence[LabelledRun], folds: Sequence[HeldOut]) -> list[list[Prediction]]:
+    """Predict by cross-validated profiles."""
+    return _predicted(runs, ((place, p) for fold in folds for place, p in fold.own.items()))
+
+
+def gated(
+    runs: Sequence[LabelledRun], answers: Answers, folds: Sequence[HeldOut]
+) -> list[list[Prediction]]:
+    """Predict what a model answered unless the answer contradicts itself, else the local judge."""
+    result = []
+    for run, local in zip(runs, trained(runs, folds), strict=True):
+        opinion = answers.get((run.subset, run.name))
+        sound = opinion is not None and not contradicts_itself(run.trajectory, opinion)
+        result.append([said(opinion)] if sound else local)
+    return result
+
+
+def fused(
+    runs: Sequence[LabelledRun], joins: Joins, folds: Sequence[HeldOut]
+) -> list[list[Prediction]]:
+    """Predict by cross-validated profiles joined with answers, calibrated without the run."""
+    found = []
+    for fold in folds:
+        calibration = fit_calibration(_samples(runs, joins, fold.others))
+        found += [
+            (place, calibration.apply(joins(runs[place], local)))
+            for place, local in fold.own.items()
+        ]
+    return _predicted(runs, found)
+
+
+def fusions(
+    runs: Sequence[LabelledRun], joins: Joins, folds: Sequence[HeldOut]
+) -> list[tuple[Distribution, int | None]]:
+    """Return each run's joined distributions, not calibrated, with its decisive step."""
+    return [sample for fold in folds for sample in _samples(runs, joins, fold.own)]
+
+
+def by_opinion(*answers: Answers) -> Joins:
+    """Join as `fusion` does, where a model names step and agent outright."""
+    return lambda run, local: fuse(run.trajectory, local, _opinions(run, answers))
+
+
+def by_counterfactual(*answers: Answers) -> Joins:
+    """Join as verdicts do, with a counterfactual for each step that a sound answer names."""
+
+    def join(run: LabelledRun, local: Distribution) -> Distribution:
+        named = {
+            opinion.step: _FLIP
+            for opinion in _opinions(run, answers)
+            if opinion.step is not None and not contradicts_itself(run.trajectory, opinion)
+        }
+        return pool(local, named)
+
+    return join
+
+
+def _opinions(run: LabelledRun, answers: Sequence[Answers]) -> list[Opinion]:
+    key = (run.subset, run.name)
+    return [opinion for each in answers if (opinion := each.get(key)) is not None]
+
+
+def _samples(
+    runs: Sequence[LabelledRun], joins: Joins, found: Mapping[int, Distribution]
+) -> list[tuple[Distribution, int | None]]:
+    return [(joins(runs[place], local), runs[place].step) for place, local in found.items()]
+
+
+def _predicted(
+    runs: Sequence[LabelledRun], found: Iterable[tuple[int, Distribution]]
+) -> list[list[Prediction]]:
+    result: dict[int, list[Prediction]] = defaultdict(list)
+    for place, probabilities in found:
+        result[place].append(predict(runs[place], probabilities, {}, name="held out"))
+    return [result[place] for place in range(len(runs))]
