@@ -39,6 +39,7 @@ class DeadLetter:
         size: bytes of the request.
         set_aside: when, in seconds since the epoch.
         attempts: how often storing it was tried.
+        retrying: somebody asked to store it again, and that has not been tried yet.
     """
 
     id: str
@@ -47,6 +48,7 @@ class DeadLetter:
     size: int
     set_aside: float
     attempts: int = 1
+    retrying: bool = False
 
 
 class DeadLetters:
@@ -152,13 +154,19 @@ def _read_head(path: Path) -> DeadLetter:
 
 
 def _parse(path: Path, head: bytes) -> DeadLetter:
+    retrying = path.suffix == _TO_RETRY
     try:
-        return DeadLetter(**orjson.loads(head))
+        return DeadLetter(**orjson.loads(head) | {"retrying": retrying})
     except (ValueError, TypeError):
         # Somebody has had the file in an editor; the others must stay usable.
         status = path.stat()
         return DeadLetter(
-            path.stem, "its description is damaged", 0, status.st_size, status.st_mtime
+            path.stem,
+            "its description is damaged",
+            0,
+            status.st_size,
+            status.st_mtime,
+            retrying=retrying,
         )
 
 

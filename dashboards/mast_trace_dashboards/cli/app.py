@@ -12,8 +12,10 @@ from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_dashboards.cli import (
     admin,
     alerts,
+    collect,
     dashboards,
     demo,
+    erase,
     judge,
     labels,
     runs,
@@ -34,7 +36,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for group in (demo, serve, runs, show, judge, labels, transfer, alerts, dashboards, admin):
+for group in (
+    *(demo, serve, collect, runs, show, judge, labels, transfer, erase),
+    *(alerts, dashboards, admin),
+):
     group.register(app)
 
 

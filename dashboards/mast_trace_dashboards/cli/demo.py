@@ -18,7 +18,7 @@ from mast_trace_dashboards import demo as script
 from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.options import AsJson
 from mast_trace_dashboards.cli.output import console, print_json
-from mast_trace_dashboards.cli.serve import stop_signal
+from mast_trace_dashboards.cli.serving import stop_signal
 from mast_trace_dashboards.cli.show import Shown, as_dict, load
 
 if TYPE_CHECKING:

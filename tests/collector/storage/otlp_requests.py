@@ -1,13 +1,19 @@
 """Builds OTLP requests for the storage tests."""
 
 import time
+from datetime import datetime, timezone
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from mast_trace_collector.storage import SpanWriter
+
 TRACE = "0123456789abcdef0123456789abcdef"
+OTHER = "f" * 32
 START = 1_800_000_000_123_456_789
+DAY = 86_400 * 10**9
+LATER = datetime.fromtimestamp((START + 9 * DAY) // 10**9, timezone.utc)
 
 
 def any_value(value):
@@ -63,3 +69,25 @@ def agent_span(number, operation="chat", **options):
 
 def now():
     return time.time_ns()
+
+
+def two_runs(store, *, projects=("", "")):
+    """Two runs with a verdict, a label and a model's call each; the other is a day younger."""
+    requests = [
+        request(
+            agent_span(1, attributes={"enduser.id": "ann", "gen_ai.conversation.id": "c1"}),
+            agent_span(2, parent=1),
+        ),
+        request(agent_span(1, trace=OTHER, start=START + DAY)),
+    ]
+    SpanWriter(store).write(requests, token="t", project_of=projects.__getitem__)
+    for number, trace in enumerate((TRACE, OTHER)):
+        at = datetime.fromtimestamp((START + number * DAY) // 10**9, timezone.utc)
+        common = {"Project": projects[number], "TraceId": trace}
+        times = {"RunStart": at, "RunEnd": at, "JudgedAt": at}
+        store.insert("mast_verdicts", [{**common, **times, "Status": "ok"}])
+        store.insert("mast_human_labels", [{**common, "LabelledAt": at}])
+        # Judged once more, long after it ended: the answer quotes the run all the same.
+        for call, moment in (("first", at), ("later", LATER)):
+            identity = {"CallId": f"{trace} {call}", "StartedAt": moment, "Answer": "they said"}
+            store.insert("mast_judge_calls", [{**common, **identity}])

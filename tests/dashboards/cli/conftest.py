@@ -61,19 +61,8 @@ class CLI:
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    with capture_spans(frameworks=[]) as spans:
-        _failing_run()
-        _good_run()
-        _silent_run()
-        request = encode_spans(spans.spans)
-        recorded_ids = {each.trace_id: each.name for each in spans.trajectories()}
-    _rename(request, {id_: IDS[name] for id_, name in recorded_ids.items()})
-    folder = tmp_path_factory.mktemp("store")
-    with Store.open(f"chdb://{folder}") as store:
-        migrate(store)
-        SpanWriter(store).write([request.SerializeToString()], token="test")
-        asyncio.run(_judge(store, [IDS["invoices"], IDS["trip"]]))
-    return Recorded(f"chdb://{folder}", IDS)
+    """Runs that all tests read; a test that changes them takes `own_cli`."""
+    return _record(f"chdb://{tmp_path_factory.mktemp('store')}")
 
 
 @pytest.fixture
@@ -82,11 +71,32 @@ def cli(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> CLI:
 
 
 @pytest.fixture
+def own_cli(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
+    """The command line on runs of one test alone."""
+    return CLI(_record(f"chdb://{tmp_path}/store"), capsys)
+
+
+@pytest.fixture
 def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder in which nothing is."""
     monkeypatch.delenv("MAST_TRACE_DATABASE_URL", raising=False)
     monkeypatch.setenv("MAST_TRACE_DATA_DIR", str(tmp_path / "none"))
     return tmp_path / "none"
+
+
+def _record(url: str) -> Recorded:
+    with capture_spans(frameworks=[]) as spans:
+        _failing_run()
+        _good_run()
+        _silent_run()
+        request = encode_spans(spans.spans)
+        recorded_ids = {each.trace_id: each.name for each in spans.trajectories()}
+    _rename(request, {id_: IDS[name] for id_, name in recorded_ids.items()})
+    with Store.open(url) as store:
+        migrate(store)
+        SpanWriter(store).write([request.SerializeToString()], token="test")
+        asyncio.run(_judge(store, [IDS["invoices"], IDS["trip"]]))
+    return Recorded(url, IDS)
 
 
 def _rename(request: ExportTraceServiceRequest, ids: dict[str, str]) -> None:
@@ -107,7 +117,8 @@ async def _judge(store: Store, trace_ids: list[str]) -> None:
 
 
 def _failing_run() -> None:
-    with mast_trace.run("invoices", input="What does Hartmann owe us?"):
+    asked = {"user.id": "ann"}
+    with mast_trace.run("invoices", input="What does Hartmann owe us?", attributes=asked):
         mast_trace.message("user", "analyst", "What does Hartmann owe us?")
         with mast_trace.agent("analyst"):
             for _ in range(3):
@@ -118,7 +129,7 @@ def _failing_run() -> None:
 
 
 def _good_run() -> None:
-    with mast_trace.run("trip", input="Book a trip"):
+    with mast_trace.run("trip", input="Book a trip", conversation_id="talk-7"):
         with mast_trace.agent("planner"):
             mast_trace.message("planner", "user", "Booked.")
         mast_trace.record_outcome(True)

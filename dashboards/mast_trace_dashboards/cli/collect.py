@@ -1,0 +1,104 @@
+"""`mast-trace collect`, and what belongs to a collector."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import typer
+
+from mast_trace.exceptions import SchemaMismatch, StorageError
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.logs import configure_logging
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.cli import dead_letters
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.output import console, print_json_line
+from mast_trace_dashboards.cli.serving import (
+    GRPCPort,
+    Host,
+    HTTPPort,
+    ReadyFile,
+    address_table,
+    not_ready,
+    ready,
+    stop_signal,
+)
+
+logger = logging.getLogger(__name__)
+
+app = typer.Typer(name="collect", invoke_without_command=True)
+app.add_typer(dead_letters.app)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the commands."""
+    parent.add_typer(app)
+
+
+@app.callback()
+def collect(
+    context: typer.Context,
+    host: Host = None,
+    http_port: HTTPPort = None,
+    grpc_port: GRPCPort = None,
+    data_dir: DataDir = None,
+    url: Url = None,
+    config: ConfigFile = None,
+    ready_file: ReadyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Receive and store runs; judge and dashboards run elsewhere.
+
+    Example: `mast-trace collect --url http://clickhouse:8123/mast_trace --host 0.0.0.0`
+    """
+    if context.invoked_subcommand is not None:
+        return
+    settings = CollectorConfig.load(
+        config,
+        host=host,
+        http_port=http_port,
+        grpc_port=grpc_port,
+        data_dir=data_dir,
+        database_url=url or None,
+    )
+    configure_logging(settings)
+    asyncio.run(_collect(settings, ready_file, as_json=as_json))
+
+
+async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_json: bool) -> None:
+    from mast_trace_collector.collector import Collector
+
+    stop = stop_signal()
+    with Store.open(settings.store_url, connect=False) as store:
+        await asyncio.to_thread(_migrate, store)
+        collector = Collector(settings, store)
+        await collector.start()
+        try:
+            addresses = {
+                "otlp_http": collector.http_address,
+                "otlp_grpc": collector.grpc_address or "",
+                "store": store.url,
+            }
+            ready(addresses, ready_file)
+            if as_json:
+                print_json_line({"event": "ready", **addresses})
+            else:
+                console().print(address_table(addresses))
+            await stop.wait()
+        finally:
+            await collector.stop()
+            not_ready(ready_file)
+
+
+def _migrate(store: Store) -> None:
+    try:
+        migrate(store)
+    except SchemaMismatch:
+        raise
+    except StorageError as error:
+        if store.embedded_path:
+            raise
+        # A server may come back: until then the spool takes what arrives.
+        logger.warning("%s; spans wait in the spool until it answers", error)

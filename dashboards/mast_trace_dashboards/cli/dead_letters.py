@@ -1,0 +1,123 @@
+"""`mast-trace collect dead-letters`: requests that could not be stored, and what to do with them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.dead_letters import DeadLetters
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir
+from mast_trace_dashboards.cli.output import clip, console, plain, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+_REASON_WIDTH = 90
+
+app = typer.Typer(
+    name="dead-letters",
+    help="Look at requests that could not be stored, try them again, or drop them. "
+    "Works beside a running collector, on its machine.",
+    no_args_is_help=True,
+)
+Ids = Annotated[list[str] | None, typer.Argument(help="As `list` shows them.", show_default=False)]
+All = Annotated[bool, typer.Option("--all", help="All of them.")]
+
+
+@app.command("list")
+def list_letters(
+    data_dir: DataDir = None, config: ConfigFile = None, as_json: AsJson = False
+) -> None:
+    """List the dead letters, oldest first, with the reason of each.
+
+    Example: `mast-trace collect dead-letters list --json`
+    """
+    found = _folder(data_dir, config).letters()
+    if as_json:
+        print_json([asdict(letter) for letter in found])
+        return
+    if not found:
+        console().print("There are no dead letters.")
+        return
+    table = Table("ID", "SET ASIDE", "SPANS", "BYTES", "TRIES", "REASON", box=None, pad_edge=False)
+    for letter in found:
+        moment = datetime.fromtimestamp(letter.set_aside, timezone.utc)
+        reason = clip(letter.reason, _REASON_WIDTH)
+        if letter.retrying:
+            reason = f"(to be retried) {reason}"
+        table.add_row(
+            plain(letter.id),
+            f"{moment:%Y-%m-%d %H:%M:%S}Z",
+            *(str(letter.items), str(letter.size), str(letter.attempts)),
+            plain(reason),
+        )
+    console().print(table)
+
+
+@app.command()
+def retry(
+    ids: Ids = None,
+    every: All = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have dead letters stored again: by the running collector within seconds, or the next one.
+
+    One that fails again is set aside again. Use it when the cause is gone, after an upgrade say.
+
+    Example: `mast-trace collect dead-letters retry --all`
+    """
+    letters = _folder(data_dir, config)
+    done = _apply(letters, letters.retry, ids, every=every)
+    _report(done, "will be tried again", as_json=as_json)
+
+
+@app.command()
+def drop(
+    ids: Ids = None,
+    every: All = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete dead letters for good.
+
+    Example: `mast-trace collect dead-letters drop 000000000012-9f86d081884c7d65.3`
+    """
+    letters = _folder(data_dir, config)
+    done = _apply(letters, letters.drop, ids, every=every)
+    _report(done, "dropped", as_json=as_json)
+
+
+def _folder(data_dir: Path | None, config: Path | None) -> DeadLetters:
+    return DeadLetters(CollectorConfig.load(config, data_dir=data_dir).dead_letter_dir)
+
+
+def _apply(
+    letters: DeadLetters,
+    act: Callable[[Iterable[str]], None],
+    ids: list[str] | None,
+    *,
+    every: bool,
+) -> list[str]:
+    if every == bool(ids):
+        raise ConfigurationError("name dead letters by their ids, or all of them by --all")
+    chosen = [letter.id for letter in letters.letters()] if every else list(ids or [])
+    act(chosen)
+    return chosen
+
+
+def _report(ids: list[str], what: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(ids)
+    else:
+        noun = "dead letter" if len(ids) == 1 else "dead letters"
+        console().print(plain(f"{len(ids)} {noun} {what}."))

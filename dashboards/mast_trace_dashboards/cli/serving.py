@@ -1,0 +1,69 @@
+"""What commands that serve until they are stopped have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mast_trace_dashboards.cli.output import plain
+
+_KILLED = 130
+Host = Annotated[
+    str | None,
+    typer.Option(help="Address that the receivers listen on.", show_default="127.0.0.1"),
+]
+HTTPPort = Annotated[
+    int | None, typer.Option(help="Port of OTLP/HTTP; 0: a free one.", show_default="4318")
+]
+GRPCPort = Annotated[
+    int | None, typer.Option(help="Port of OTLP/gRPC; 0: a free one.", show_default="4317")
+]
+ReadyFile = Annotated[
+    Path | None,
+    typer.Option(help="Write the addresses here, as JSON, when ready.", show_default=False),
+]
+
+
+def stop_signal() -> asyncio.Event:
+    """Return what SIGINT and SIGTERM set; a second one ends the process at once."""
+    stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            os._exit(_KILLED)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
+    return stop
+
+
+def ready(addresses: dict[str, Any], path: Path | None) -> None:
+    """Tell whoever waits for the file that everything is there, and where."""
+    if path is None:
+        return
+    draft = path.with_name(path.name + ".tmp")
+    draft.touch(mode=0o600)
+    draft.write_text(json.dumps(addresses, indent=2), encoding="utf-8")
+    draft.replace(path)
+
+
+def not_ready(path: Path | None) -> None:
+    """Take the file back."""
+    if path is not None:
+        path.unlink(missing_ok=True)
+
+
+def address_table(rows: dict[str, str]) -> Table:
+    """Return names and addresses, one pair a line."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in rows.items():
+        table.add_row(name, plain(value))
+    return table

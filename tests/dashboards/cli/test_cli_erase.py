@@ -1,0 +1,101 @@
+"""`erase`: what is chosen, what is asked first, and that it is gone."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mast_trace_collector.storage import Store
+
+if TYPE_CHECKING:
+    from conftest import CLI
+
+
+def listed(cli: CLI) -> set[str]:
+    return {row["TraceId"] for row in cli.json("runs")}
+
+
+def test_a_dry_run_counts_and_leaves_everything(cli: CLI) -> None:
+    before = listed(cli)
+    found = cli.json("erase", cli.recorded.ids["trip"], "--dry-run")
+    assert (found["erased"], found["runs"]) == (False, 1)
+    assert found["rows"]["otel_traces"] > 0
+    assert found["rows"]["mast_verdicts"] == 1
+    status, out, _ = cli("erase", cli.recorded.ids["trip"], "--dry-run")
+    assert status == 0
+    assert "Nothing was erased" in out
+    assert listed(cli) == before
+
+
+def test_a_run_is_erased_and_a_second_time_it_is_not_found(own_cli: CLI) -> None:
+    assert own_cli.json("erase", own_cli.recorded.ids["trip"][:6], "--yes")["runs"] == 1
+    assert listed(own_cli) == {own_cli.recorded.ids["invoices"], own_cli.recorded.ids["unjudged"]}
+    status, out, err = own_cli("erase", own_cli.recorded.ids["trip"], "--yes")
+    assert (status, out) == (1, "")
+    assert "no run's id begins with" in err
+
+
+def test_a_persons_a_sessions_and_an_attributes_runs_are_erased(own_cli: CLI) -> None:
+    assert own_cli.json("erase", "--user", "ann", "--yes")["runs"] == 1
+    assert own_cli.json("erase", "--session", "talk-7", "--yes")["runs"] == 1
+    assert (
+        own_cli.json("erase", "--attribute", "gen_ai.workflow.name=unjudged", "--yes")["runs"] == 1
+    )
+    assert listed(own_cli) == set()
+
+
+def test_a_project_and_a_time_are_erased(own_cli: CLI) -> None:
+    status, _, err = own_cli("erase", "--project", "another", "--yes")
+    assert (status, "nothing to erase" in err) == (1, True)
+    status, _, err = own_cli("erase", "--before", "1d", "--yes")
+    assert (status, "nothing to erase" in err) == (1, True)
+    assert own_cli.json("erase", "--before", "0s", "--yes")["runs"] == 3
+    with Store.open(own_cli.recorded.url) as store:
+        assert store.query("SELECT count() AS n FROM mast_verdicts") == [{"n": 0}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "say what to erase"),
+        (["aa01", "--user", "ann"], "one at a time"),
+        (["--user", "ann", "--before", "1d"], "one at a time"),
+        (["--user", ""], "an empty value"),
+        (["--project", " "], "an empty value"),
+        (["--attribute", "no-value"], "name=value"),
+        (["--before", "yesterday"], "cannot read the time"),
+        (["aa"], "several runs begin with"),
+    ],
+)
+def test_a_choice_that_could_mean_too_much_is_refused(
+    cli: CLI, arguments: list[str], said: str
+) -> None:
+    status, out, err = cli("erase", *arguments, "--yes")
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_nobody_to_ask_means_nothing_is_erased(cli: CLI) -> None:
+    """Neither a script without --yes nor one that reads JSON is asked."""
+    for more in ([], ["--json"]):
+        status, _, err = cli("erase", cli.recorded.ids["trip"], *more)
+        assert status == 2
+        assert "--yes" in err
+    assert cli.recorded.ids["trip"] in listed(cli)
+
+
+@pytest.mark.parametrize(("answer", "erased"), [("n\n", False), ("y\n", True)])
+def test_a_person_is_asked(
+    own_cli: CLI, monkeypatch: pytest.MonkeyPatch, answer: str, erased: bool
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    status, out, _ = own_cli("erase", own_cli.recorded.ids["trip"])
+    assert status == (0 if erased else 1)
+    assert "1 run, in these rows" in out
+    assert (own_cli.recorded.ids["trip"] not in listed(own_cli)) is erased
