@@ -98,7 +98,7 @@ class CollectorConfig(Settings):
         "what waits can still be stored.",
     )
     batch_max_bytes: PositiveInt = Field(
-        16 * MIB, description="Size at which a spool segment is closed; one segment is one insert."
+        32 * MIB, description="Size at which a spool segment is closed; one segment is one insert."
     )
     batch_max_age_seconds: PositiveFloat = Field(
         0.5, description="Longest time that spans wait for others before they are inserted."

@@ -29,8 +29,8 @@ _PATIENCE = 5
 class Writer(Protocol):
     """What stores requests; `SpanWriter` is the real one."""
 
-    def write(self, requests: Sequence[bytes], *, token: str) -> int:
-        """Store requests durably, once for each token.
+    def write(self, requests: Sequence[bytes], *, token: str, spans: int) -> int:
+        """Store well-formed requests with so many spans durably, once for each token.
 
         Raises:
             PoisonError: one of them can never be stored; none has been.
@@ -160,9 +160,10 @@ class Pipeline:
         """Write all records but those that cannot be stored; the number of spans written."""
         while records:
             payloads = [record.payload for record in records.values()]
+            spans = sum(record.items for record in records.values())
             began = time.perf_counter()
             try:
-                self._writer.write(payloads, token=segment.name)
+                self._writer.write(payloads, token=segment.name, spans=spans)
             except PoisonError as error:
                 index = list(records)[error.index]
                 self._set_aside(segment, index, records.pop(index), error.reason)
@@ -181,7 +182,8 @@ class Pipeline:
         stored = 0
         for index, record in records.items():
             try:
-                self._writer.write([record.payload], token=f"{segment.name}.{index}")
+                token = f"{segment.name}.{index}"
+                self._writer.write([record.payload], token=token, spans=record.items)
             except PoisonError as error:
                 self._set_aside(segment, index, record, error.reason)
             except StorageError:
@@ -206,7 +208,8 @@ class Pipeline:
         try:
             for letter, payload in self._dead_letters.due():
                 try:
-                    self._writer.write([payload], token=f"dead-letter.{letter.id}")
+                    token = f"dead-letter.{letter.id}"
+                    self._writer.write([payload], token=token, spans=letter.items)
                 except PoisonError as error:
                     self._dead_letters.failed_again(letter, payload, error.reason)
                 except StorageError:

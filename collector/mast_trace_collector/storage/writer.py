@@ -60,6 +60,7 @@ class SpanWriter:
         *,
         token: str,
         project_of: Callable[[int], str] | None = None,
+        spans: int | None = None,
     ) -> int:
         """Store every span of ``requests`` and return their number.
 
@@ -68,19 +69,22 @@ class SpanWriter:
             token: names this batch; written again under the same token, nothing is stored twice.
             project_of: tells the project of the request with an index; None leaves what the
                 senders say.
+            spans: how many there are, where the requests are known to be well formed; otherwise
+                they are parsed to find out.
 
         Raises:
             PoisonError: one request can never be stored; write the others without it.
             StorageError: the database refused for now; write the same batch again later.
         """
         projects = [project_of(index) if project_of else None for index in range(len(requests))]
-        count = sum(_spans_in(_parse(index, data)) for index, data in enumerate(requests))
-        if not count:
+        if spans is None:
+            spans = sum(_spans_in(_parse(index, data)) for index, data in enumerate(requests))
+        if not spans:
             return 0
         large = sum(map(len, requests)) >= self._parse_from
         if not (large and self._inlet.write(requests, projects, token)):
             self._write_columns(requests, projects, token)
-        return count
+        return spans
 
     def _write_columns(
         self, requests: Sequence[bytes], projects: Sequence[str | None], token: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -109,7 +109,7 @@ class TestLifecycle:
 class PoisonedWriter(SpanWriter):
     """Finds that spans of one name can never be stored."""
 
-    def write(self, requests: Sequence[bytes], **options: str) -> int:
+    def write(self, requests: Sequence[bytes], **options: Any) -> int:
         for index, request in enumerate(requests):
             if b"poison" in request:
                 raise PoisonError(index, "it does not fit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from ingest_support import body_of
@@ -32,10 +32,10 @@ class TroubledWriter(SpanWriter):
         self.trouble: Callable[[Sequence[bytes]], None] = lambda _: None
         self.attempts: list[tuple[str, int]] = []
 
-    def write(self, requests: Sequence[bytes], *, token: str) -> int:
-        self.attempts.append((token, len(requests)))
+    def write(self, requests: Sequence[bytes], **options: Any) -> int:
+        self.attempts.append((options["token"], len(requests)))
         self.trouble(requests)
-        return super().write(requests, token=token)
+        return super().write(requests, **options)
 
 
 class Line:
@@ -129,8 +129,8 @@ class TestStoring:
         real = line.writer.write
         lost = iter([True, True])
 
-        def write(requests: Sequence[bytes], *, token: str) -> int:
-            written = real(requests, token=token)
+        def write(requests: Sequence[bytes], **options: Any) -> int:
+            written = real(requests, **options)
             if next(lost, False):
                 raise StorageError("timeout")
             return written
