@@ -96,6 +96,7 @@ async def chat() -> str:
     channel = await user.open(
         type=WORKFLOW_TYPE,
         target=order[1:],
+        intent="plan a trip",
         knobs={"graph": TransitionGraph.round_robin(order, max_turns=12).to_dict()},
     )
     await channel.send(TASK)

@@ -162,8 +162,8 @@ class Channels:
             if known is not None:
                 return known
             parent = here()
-            kind = envelopes.kind_of(hub, channel_id)
-            span = telemetry.run(kind, parent=parent, conversation_id=channel_id)
+            title = envelopes.title_of(telemetry, hub, channel_id)
+            span = telemetry.run(title, parent=parent, conversation_id=channel_id)
             outer = current_run(parent)
             if outer is not None:
                 # A consultation inside a run is a part of it: texts are held once for both.

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
 
+if TYPE_CHECKING:
+    from mast_trace.spans import Telemetry
+
 TEXT = "ag2.msg.text"
 PACKET = "ag2.packet"
+_LONGEST_TITLE = 120
 
 
 def is_message(envelope: Any) -> bool:
@@ -76,10 +80,17 @@ def routing(hub: Any, envelope: Any) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
-def kind_of(hub: Any, channel_id: str) -> str:
-    """Return the channel's type: conversation, consulting, discussion, workflow or the user's."""
+def title_of(telemetry: Telemetry, hub: Any, channel_id: str) -> str:
+    """Return what a channel was opened for, in a line, else its type.
+
+    A model may have worded the intent, so it is content; types are conversation, consulting,
+    discussion, workflow, and the user's own.
+    """
     metadata = hub._channels.get(channel_id)  # noqa: SLF001
-    return str(metadata.manifest.type) if metadata is not None else "channel"
+    if metadata is None:
+        return "channel"
+    intent = telemetry.content.render(metadata.labels.get("intent", "")) or ""
+    return " ".join(intent.split())[:_LONGEST_TITLE] or str(metadata.manifest.type)
 
 
 def _kind(hub: Any, agent_id: str) -> str:

@@ -342,6 +342,7 @@ async def workflow(url: str) -> list[str]:
         channel = await u.open(
             type="workflow",
             target=["triage", "coder", "reviewer"],
+            intent="write a\n  program",
             knobs={"graph": graph.to_dict()},
         )
         await channel.send("Print the sum of 2 and 3.")

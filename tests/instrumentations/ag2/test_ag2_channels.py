@@ -12,6 +12,7 @@ import ag2_programs as programs
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace import semconv
+from mast_trace.testing import capture_spans
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
@@ -58,6 +59,18 @@ async def test_a_run_says_what_it_was_asked_and_why_it_ended(spans: RecordedSpan
     (root,) = spans.named("invoke_workflow")
     assert root.attributes["ag2.network.close_reason"] == "explicit_close"
     assert root.attributes[semconv.CONVERSATION_ID]
+
+
+@pytest.mark.parametrize(("capture", "name"), [(True, "write a program"), (False, "workflow")])
+async def test_a_run_is_named_after_what_its_channel_is_for(capture: bool, name: str) -> None:
+    """The intent may be a model's words: where content is not recorded, the type is the name."""
+    with (
+        ScriptedLLM(programs.workflow_script) as server,
+        capture_spans(frameworks=["ag2"], capture_content=capture) as spans,
+    ):
+        await programs.workflow(server.url)
+    (run,) = spans.trajectories()
+    assert run.name == name
 
 
 @pytest.mark.parametrize(
