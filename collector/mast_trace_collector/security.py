@@ -121,6 +121,22 @@ def new_key(project: str) -> tuple[str, str]:
     return key, line
 
 
+def add_line(path: Path, line: str) -> None:
+    """Add a key's line to a keys file, which is made for this user alone if it is missing.
+
+    Raises:
+        ConfigurationError: the file cannot be written.
+    """
+    try:
+        path.touch(mode=0o600)
+        with path.open("r+", encoding="utf-8") as file:
+            text = file.read()
+            separator = "" if not text or text.endswith("\n") else "\n"
+            file.write(f"{separator}{line}\n")
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"cannot write the keys file: {error}") from error
+
+
 def check_bind(config: CollectorConfig) -> None:
     """Refuse to listen where strangers could write.
 

@@ -14,6 +14,7 @@ from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards import state
 from mast_trace_dashboards.judge_metrics import JudgeMetrics
@@ -138,7 +139,9 @@ class Up:
     async def _serve_clickhouse(self, parts: AsyncExitStack, data_dir: Path) -> tuple[str, str]:
         password = self.config.clickhouse_password.get_secret_value() or kept_password(data_dir)
         token = secrets.token_urlsafe(24)
-        app = ClickHouseHTTP(self.store, password=password, write_token=token)
+        keys_file = self._collector_config.keys_file
+        keys = ProjectKeys(keys_file) if keys_file else None
+        app = ClickHouseHTTP(self.store, password=password, keys=keys, write_token=token)
         parts.callback(app.close)
         server = HTTPServer(app, _LOOPBACK, self.config.clickhouse_port)
         await server.start()

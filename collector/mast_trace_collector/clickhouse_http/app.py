@@ -21,7 +21,7 @@ from mast_trace_collector.clickhouse_http.errors import (
     TOO_LARGE,
     QueryError,
 )
-from mast_trace_collector.clickhouse_http.runner import Runner
+from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import read_statement
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.clickhouse_http.engine import Result
     from mast_trace_collector.clickhouse_http.statement import Statement
+    from mast_trace_collector.security import ProjectKeys
     from mast_trace_collector.storage.store import Store
 
 _MIB = 1024 * 1024
@@ -41,8 +42,10 @@ class ClickHouseHTTP:
 
     Args:
         store: opened on ``chdb://``.
-        password: what readers show; any user name will do. None lets everybody on this machine
-            read, and nobody else.
+        password: what readers of everything show; any user name will do. None lets everybody on
+            this machine read, and nobody else.
+        keys: bearer keys of projects; shown as the password, one lets its owner read the rows of
+            that project and no others.
         write_token: shown as the password by a client on this machine, it lets any statement
             pass; None, the default, lets none. It is meant for tests and for tools of one's own.
         max_queries: statements that run at once; others wait.
@@ -56,6 +59,7 @@ class ClickHouseHTTP:
         store: Store,
         *,
         password: str | None,
+        keys: ProjectKeys | None = None,
         write_token: str | None = None,
         max_queries: int = 4,
         max_body: int = 256 * _MIB,
@@ -69,6 +73,7 @@ class ClickHouseHTTP:
         if password == "" or write_token == "":
             raise ConfigurationError("the password of the ClickHouse endpoint is empty")
         self._password = password
+        self._keys = keys
         self._write_token = write_token
         self._max_body = max_body
         self._runner = Runner(store, timeout=timeout, max_result=max_result)
@@ -98,33 +103,31 @@ class ClickHouseHTTP:
         fields = dict(request.query_params)
         if request.url.path == "/ping" or (request.method == "GET" and "query" not in fields):
             return PlainTextResponse("Ok.\n")
-        writes = self._authenticate(request, fields)
+        rights = self._authenticate(request, fields)
         body = decompress(
             await self._body(request), request.headers.get("content-encoding", ""), self._max_body
         )
         statement = read_statement(fields, request.headers.get("content-type", ""), body)
         loop = asyncio.get_running_loop()
-        result = await loop.run_in_executor(self._threads, self._runner.run, statement, writes)
+        result = await loop.run_in_executor(self._threads, self._runner.run, statement, rights)
         return _response(request, fields, statement, result)
 
-    def _authenticate(self, request: Request, fields: MutableMapping[str, str]) -> bool:
-        """Say whether the client may write; raise if it may not even read."""
-        shown = _password(request, fields).encode()
+    def _authenticate(self, request: Request, fields: MutableMapping[str, str]) -> Rights:
+        """Say what the client may do; raise if it may not even read."""
+        shown = _password(request, fields)
         local = _is_local(request)
-        token = self._write_token
-        if token is not None and local and hmac.compare_digest(shown, token.encode()):
-            return True
-        if self._password is None:
-            allowed = local
-        else:
-            allowed = hmac.compare_digest(shown, self._password.encode())
-        if not allowed:
-            raise QueryError(
-                AUTHENTICATION_FAILED,
-                "Authentication failed: password is incorrect",
-                "AUTHENTICATION_FAILED",
-            )
-        return False
+        if local and self._write_token is not None and _same(shown, self._write_token):
+            return Rights(writes=True)
+        project = self._keys.project_of(f"Bearer {shown}") if self._keys and shown else None
+        if project is not None:
+            return Rights(project=project)
+        if local if self._password is None else _same(shown, self._password):
+            return Rights()
+        raise QueryError(
+            AUTHENTICATION_FAILED,
+            "Authentication failed: password is incorrect",
+            "AUTHENTICATION_FAILED",
+        )
 
     async def _body(self, request: Request) -> bytes:
         parts: list[bytes] = []
@@ -165,6 +168,10 @@ def _response(
     return Response(body, headers=headers, media_type=media)
 
 
+def _same(shown: str, secret: str) -> bool:
+    return hmac.compare_digest(shown.encode(), secret.encode())
+
+
 def _password(request: Request, fields: MutableMapping[str, str]) -> str:
     key = request.headers.get("x-clickhouse-key")
     if key is not None:
@@ -176,6 +183,8 @@ def _password(request: Request, fields: MutableMapping[str, str]) -> str:
         except ValueError:
             return ""
         return decoded.partition(":")[2]
+    if scheme.lower() == "bearer":
+        return credentials.strip()
     return fields.get("password", "")
 
 

@@ -103,16 +103,18 @@ class Handle:
         applied = []
         try:
             for name, value in values.items():
-                if not _SETTING.fullmatch(name):
-                    raise QueryError(
-                        BAD_ARGUMENTS, f"{name!r} is no name of a setting", "BAD_ARGUMENTS"
-                    )
-                self._set(name, value)
+                self.keep(name, value)
                 applied.append(name)
             yield
         finally:
             for name in applied:
                 self._set(name, self._settings.get(name))
+
+    def keep(self, name: str, value: str) -> None:
+        """Apply a setting to all statements from now on."""
+        if not _SETTING.fullmatch(name):
+            raise QueryError(BAD_ARGUMENTS, f"{name!r} is no name of a setting", "BAD_ARGUMENTS")
+        self._set(name, value)
 
     def close(self) -> None:
         """Let go of the engine."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from mast_trace.exceptions import SchemaMismatch, StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
+from mast_trace_collector.security import add_line, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.cli import dead_letters
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
-from mast_trace_dashboards.cli.output import console, print_json_line
+from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
 from mast_trace_dashboards.cli.serving import (
     GRPCPort,
     Host,
@@ -65,6 +67,36 @@ def collect(
     )
     configure_logging(settings)
     asyncio.run(_collect(settings, ready_file, as_json=as_json))
+
+
+@app.command()
+def key(
+    project: Annotated[
+        str, typer.Argument(help="The project that its holder writes to and reads.")
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Add it to this keys file (setting keys_file), made if it is missing. A running "
+            "collector takes it up within a second.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a bearer key. It is shown once; the keys file holds its hash only.
+
+    Example: `mast-trace collect key team-a --file /etc/mast-trace/keys`
+    """
+    made, line = new_key(project)
+    if file is not None:
+        add_line(file, line)
+    if as_json:
+        print_json({"project": project, "key": made, "line": line})
+        return
+    console().print(plain(f"Key, shown this once: {made}"), soft_wrap=True)
+    if file is None:
+        console().print(plain(f"Line for the keys file: {line}"), soft_wrap=True)
 
 
 async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_json: bool) -> None:

@@ -1,0 +1,147 @@
+"""Whoever reads with a project's key sees that project's rows, in whatever way they ask."""
+
+import clickhouse_connect
+import pytest
+from conftest import PASSWORD, WRITE_TOKEN, serve
+from otlp_requests import OTHER, TRACE, two_runs
+from test_endpoint_security import ask
+
+from mast_trace_collector.clickhouse_http import ClickHouseHTTP
+from mast_trace_collector.security import ProjectKeys, new_key
+
+READONLY = "164"
+
+
+@pytest.fixture
+def key(tmp_path, embedded):
+    """A key of the project that has the first of two runs."""
+    two_runs(embedded, projects=("ours", "theirs"))
+    key, line = new_key("ours")
+    (tmp_path / "keys").write_text(line)
+    return key
+
+
+@pytest.fixture
+def shared(tmp_path, key, embedded):
+    """host:port of an endpoint that knows the key."""
+    keys = ProjectKeys(tmp_path / "keys")
+    app = ClickHouseHTTP(embedded, password=PASSWORD, keys=keys, write_token=WRITE_TOKEN)
+    with serve(app) as address:
+        yield address
+    app.close()
+
+
+EVERY_TABLE = (
+    "otel_traces",
+    "otel_traces_trace_id_ts",
+    "mast_run_states",
+    "mast_runs",
+    "mast_verdicts",
+    "mast_latest_verdicts",
+    "mast_human_labels",
+    "mast_judge_calls",
+)
+
+
+@pytest.mark.parametrize("table", EVERY_TABLE)
+def test_a_table_has_only_our_rows(shared, key, table):
+    sql = f"SELECT DISTINCT TraceId FROM {table} ORDER BY 1"
+    assert ask(shared, sql)[2] == f"{TRACE}\n{OTHER}\n"
+    assert ask(shared, sql, key=key)[2] == f"{TRACE}\n"
+
+
+def test_every_table_that_tells_of_runs_is_tested_here(embedded):
+    rows = embedded.query(
+        "SELECT DISTINCT table FROM system.columns WHERE database = currentDatabase() "
+        "AND name = 'TraceId' AND table NOT LIKE '%\\_mv'"
+    )
+    assert {row["table"] for row in rows} == set(EVERY_TABLE)
+
+
+ROUNDABOUT = [
+    "SELECT DISTINCT Project FROM mast_trace.otel_traces",
+    "SELECT DISTINCT p FROM (SELECT Project AS p FROM otel_traces)",
+    "WITH all AS (SELECT Project FROM otel_traces) SELECT DISTINCT Project FROM all",
+    "SELECT DISTINCT t.Project FROM `otel_traces` AS t",
+    "SELECT DISTINCT Project FROM mast_verdicts FINAL",
+    "SELECT DISTINCT a.Project FROM otel_traces AS a JOIN mast_runs AS b ON 1 = 1",
+    "SELECT DISTINCT b.Project FROM mast_runs AS a CROSS JOIN mast_verdicts AS b",
+    "SELECT DISTINCT Project FROM otel_traces PREWHERE 1",
+    "SELECT DISTINCT Project FROM otel_traces WHERE 1 OR Project = 'theirs'",
+    "SELECT DISTINCT Project FROM view(SELECT Project FROM otel_traces)",
+    "SELECT any(Project) FROM mast_runs",
+    "SELECT Project FROM otel_traces UNION DISTINCT SELECT Project FROM mast_human_labels",
+    "SELECT arrayJoin((SELECT groupUniqArray(Project) FROM otel_traces))",
+    "SELECT DISTINCT Project FROM {table:Identifier}",
+]
+
+
+@pytest.mark.parametrize("sql", ROUNDABOUT)
+def test_no_way_of_asking_leads_around_it(shared, key, sql):
+    status, _, body = ask(shared, sql, key=key, param_table="otel_traces")
+    assert "theirs" not in body
+    assert (status, body) == (200, "ours\n") or status == 403
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT Project FROM otel_traces SETTINGS additional_table_filters = {}",
+        "SELECT * FROM (SELECT Project FROM otel_traces SETTINGS additional_table_filters = {})",
+        "SELECT 'x' UNION ALL (SELECT Project FROM otel_traces SETTINGS additional_table_filters = {})",
+        "SELECT Project FROM otel_traces SETTINGS readonly = 0",
+        "SET additional_table_filters = {}",
+        "SELECT * FROM merge('mast_trace', 'otel_traces')",
+        "SELECT * FROM mergeTreeIndex('mast_trace', 'otel_traces')",
+        "SELECT * FROM loop(mast_trace.otel_traces) LIMIT 9",
+        "SELECT * FROM remote('127.0.0.1', mast_trace.otel_traces)",
+    ],
+)
+def test_the_condition_cannot_be_taken_off(shared, key, sql):
+    status, number, body = ask(shared, sql, key=key)
+    assert "theirs" not in body
+    assert status >= 400 or body == "ours\nours\n"
+    assert number in {"", READONLY, "497"}
+
+
+def test_settings_of_the_address_neither_lift_it_nor_are_lost(shared, key):
+    for fields in ({"additional_table_filters": "{}"}, {"readonly": "0"}, {"readonly": "2"}):
+        assert (
+            ask(shared, "SELECT DISTINCT Project FROM mast_runs", key=key, **fields)[2] == "ours\n"
+        )
+    answer = ask(shared, "SELECT number FROM numbers(9)", key=key, limit="2")
+    assert answer[2] == "0\n1\n"
+    # And the next reader of everything reads everything.
+    assert ask(shared, "SELECT count() FROM mast_runs")[2] == "2\n"
+
+
+def test_nothing_is_learnt_from_the_systems_tables(shared, key):
+    for table in ("parts", "parts_columns", "processes", "query_log", "mutations", "part_log"):
+        status, _, body = ask(shared, f"SELECT * FROM system.{table}", key=key)
+        assert (status, body) == (200, "") or status == 404
+    assert ask(shared, "SHOW PROCESSLIST", key=key)[2] == ""
+    assert ask(shared, "SHOW TABLES", key=key)[2].count("\n") > 8
+
+
+def test_a_projects_key_does_not_write(shared, key, embedded):
+    for sql in ("DROP TABLE otel_traces", "INSERT INTO mast_human_labels (TraceId) VALUES ('x')"):
+        assert ask(shared, sql, key=key, data=b"")[1] == "497"
+    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 3}]
+
+
+def test_the_key_may_come_in_any_header_that_clients_use(shared, key):
+    sql = "SELECT DISTINCT Project FROM otel_traces"
+    assert ask(shared, sql, key=None, headers={"Authorization": f"Bearer {key}"})[2] == "ours\n"
+    assert ask(shared, sql, key=None, password=key)[2] == "ours\n"
+    assert ask(shared, sql, key=None, headers={"Authorization": "Bearer mt_unknown"})[0] == 403
+
+
+def test_the_usual_client_works_with_it(shared, key):
+    host, port = shared.split(":")
+    client = clickhouse_connect.get_client(
+        host=host, port=int(port), username="grafana", password=key, database="mast_trace"
+    )
+    assert client.query("SELECT DISTINCT Project FROM otel_traces").result_rows == [("ours",)]
+    empty = client.query("SELECT Project FROM otel_traces WHERE Project = 'theirs'")
+    assert (empty.result_rows, empty.column_names) == ([], ("Project",))
+    client.close()

@@ -1,0 +1,45 @@
+"""`collect key`: what it makes opens the collector, and the file never holds the key."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from mast_trace_collector.security import ProjectKeys
+from mast_trace_dashboards.cli.app import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_keys_gather_in_a_file_of_this_user_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "keys"
+    keys = {}
+    for project in ("team-a", "team-b"):
+        assert run(["collect", "key", project, "--file", str(file), "--json"]) == 0
+        keys[project] = json.loads(capsys.readouterr().out)["key"]
+        file.write_text(file.read_text().rstrip())  # as an editor may leave it
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not any(key in file.read_text() for key in keys.values())
+    known = ProjectKeys(file)
+    assert {known.project_of(f"Bearer {key}") for key in keys.values()} == set(keys)
+
+
+def test_without_a_file_the_line_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["collect", "key", "team-a"]) == 0
+    out = capsys.readouterr().out
+    assert "team-a sha256:" in out
+    assert "mt_" in out
+
+
+def test_a_name_that_cannot_stand_in_the_file_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["collect", "key", "two words", "--file", str(tmp_path / "keys")]) == 2
+    assert "no project name" in capsys.readouterr().err
+    assert run(["collect", "key", "team", "--file", str(tmp_path / "no" / "keys")]) == 2
+    assert "cannot write the keys file" in capsys.readouterr().err
