@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 TABLE = "mast_human_labels"
 OUTCOMES = ("", "success", "failure")
+NO_MODES = ("none",)
+"""The modes of somebody who looked for failure modes and saw none; no modes at all is no opinion."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class HumanLabel:
     Attributes:
         annotator: who says it.
         outcome: ``success``, ``failure``, or empty for no opinion.
-        modes: codes of the failure modes that the run shows.
+        modes: codes of the failure modes that the run shows; empty for no opinion, `NO_MODES`
+            where it shows none.
         decisive_step: index of the decisive step; None for no opinion.
         decisive_agent: its agent.
     """
@@ -49,7 +52,8 @@ class HumanLabel:
             raise ConfigurationError("a label needs the name of who gives it")
         if self.outcome not in OUTCOMES:
             raise ConfigurationError(f"an outcome is success or failure, not {self.outcome!r}")
-        if unknown := sorted(set(self.modes) - FAILURE_MODES.keys()):
+        unknown = sorted(set(self.modes) - FAILURE_MODES.keys())
+        if unknown and tuple(self.modes) != NO_MODES:
             raise ConfigurationError(f"MAST has no failure mode {', '.join(unknown)}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.attribution.profile import Profile
     from mast_trace_judge.verdict import ModeFinding
+
+
+TRANSCRIPTS = "import"
+"""Service of runs that were imported as texts: their spans were made up, and prove nothing."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ def judge_by_rules(trajectory: Trajectory, profiles: Sequence[Profile] = ()) -> 
         trajectory: the run.
         profiles: the user's own, tried before the shipped ones.
     """
+    trajectory = _without_made_up_spans(trajectory)
     modes = find_modes(trajectory)
     return LocalFindings(
         modes=modes,
@@ -48,3 +54,11 @@ def judge_by_rules(trajectory: Trajectory, profiles: Sequence[Profile] = ()) -> 
         outcome=outcome_of(trajectory, modes),
         suspect=strongly_suspect(modes),
     )
+
+
+def _without_made_up_spans(trajectory: Trajectory) -> Trajectory:
+    """Return an imported transcript as what it is; other runs as they are."""
+    if trajectory.service != TRANSCRIPTS:
+        return trajectory
+    steps = tuple(dataclasses.replace(step, span_id="") for step in trajectory.steps)
+    return dataclasses.replace(trajectory, steps=steps)

@@ -64,8 +64,9 @@ def agree(
     """Say how far the judge and people agree, and people among each other.
 
     For each failure mode and category: Cohen's kappa with a bootstrap interval (95 %), Gwet's AC1
-    and the prevalence. Kappa is left out where a rater named fewer than five runs. A label without
-    modes counts as "none" if it calls the run a success, otherwise as no opinion on modes.
+    and the prevalence. Kappa is left out where a rater named fewer than five runs. A label that
+    names no modes is no opinion on them, unless it calls the run a success; `--mode none` says
+    that there are none.
 
     Example: `mast-trace judge agree --json`
     """

@@ -18,7 +18,7 @@ from mast_trace_dashboards.cli.render import run_view
 from mast_trace_dashboards.cli.runs import Outcome
 from mast_trace_dashboards.cli.show import load
 from mast_trace_dashboards.cli.store import open_store
-from mast_trace_judge.labels import HumanLabel, save_labels
+from mast_trace_judge.labels import NO_MODES, HumanLabel, save_labels
 
 if TYPE_CHECKING:
     from mast_trace_dashboards.cli.show import Shown
@@ -39,7 +39,9 @@ def label(
     outcome: Annotated[Outcome | None, typer.Option("--outcome", help="How the run ended.")] = None,
     mode: Annotated[
         list[str] | None,
-        typer.Option("--mode", help="A failure mode that it shows, such as 2.6; can be repeated."),
+        typer.Option(
+            "--mode", help="A failure mode that it shows, such as 2.6, or `none`; can be repeated."
+        ),
     ] = None,
     step: Annotated[
         int | None, typer.Option("--step", min=0, help="Number of the decisive step, from 0.")
@@ -105,7 +107,7 @@ def _ask(shown: Shown, annotator: str) -> HumanLabel:
     for code, each in FAILURE_MODES.items():
         console().print(plain(f"  {code} {each.name}"))
     modes = typer.prompt(
-        "Which failure modes does it show? (codes, or - for none)",
+        "Which failure modes does it show? (codes, none, or - for no opinion)",
         default="-",
         value_proc=_read_modes,
     )
@@ -130,6 +132,8 @@ def _read_outcome(text: str) -> str:
 
 def _read_modes(text: str) -> tuple[str, ...]:
     codes = tuple(text.replace(",", " ").replace("-", " ").split())
+    if codes == NO_MODES:
+        return codes
     if unknown := sorted(set(codes) - FAILURE_MODES.keys()):
         raise typer.BadParameter(f"MAST has no failure mode {', '.join(unknown)}")
     return codes

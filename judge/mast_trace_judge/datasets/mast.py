@@ -10,6 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.datasets.labelled import LabelledRun
 
@@ -81,7 +82,8 @@ def _labelled(folder: Path, row: Mapping[str, Any], columns: Mapping[str, str]) 
 
 
 def _raters(answers: Mapping[str, bool] | None) -> dict[str, bool]:
-    return {code: bool(value) for code, value in (answers or {}).items()}
+    """Return the answers on modes that the taxonomy kept; two of the draft's are no modes now."""
+    return {code: bool(said) for code, said in (answers or {}).items() if code in FAILURE_MODES}
 
 
 def _from_ag2(record: Mapping[str, Any], trace_id: str) -> Trajectory:

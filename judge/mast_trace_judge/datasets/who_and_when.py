@@ -31,11 +31,20 @@ def read_who_and_when(data: Path, subset: str) -> list[LabelledRun]:
 
     The folder may be the parent of ``who-and-when`` or of the published ``Who&When``, or hold the
     subsets itself.
+
+    Raises:
+        ValueError: a file is no labelled run; the text names it.
     """
     files = sorted(_files(data, subset), key=lambda path: (len(path.stem), path.stem))
-    return [
-        _labelled(json.loads(path.read_text(encoding="utf-8")), subset, path.stem) for path in files
-    ]
+    return [_read(path, subset) for path in files]
+
+
+def _read(path: Path, subset: str) -> LabelledRun:
+    try:
+        return _labelled(json.loads(path.read_text(encoding="utf-8")), subset, path.stem)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path.name} is no labelled run: {problem}") from error
 
 
 def _files(data: Path, subset: str) -> list[Path]:

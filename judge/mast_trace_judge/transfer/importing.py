@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace_collector.storage.writer import SpanWriter
-from mast_trace_judge.labels import HumanLabel, save_labels
+from mast_trace_judge.labels import save_labels
 from mast_trace_judge.transfer.reading import Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.labels import HumanLabel
     from mast_trace_judge.transfer.reading import Read
 
 _KNOWN = "SELECT DISTINCT SpanId FROM otel_traces WHERE TraceId IN {traces:Array(String)}"
@@ -54,8 +55,9 @@ def import_runs(store: Store, found: Iterable[Read]) -> Imported:
         if new.resource_spans:
             data = new.SerializeToString(deterministic=True)
             spans += writer.write([data], token=f"import-{time.time_ns()}")
-        if isinstance(one, Transcript) and one.annotator:
-            labels.append(_label(one))
+        if isinstance(one, Transcript):
+            identity = trace_id_of(one.trajectory)
+            labels += [replace(label, trace_id=identity) for label in one.labels]
     save_labels(store, labels)
     return Imported(tuple(runs), spans, len(labels))
 
@@ -87,14 +89,3 @@ def _without_known(store: Store, request: ExportTraceServiceRequest) -> ExportTr
                 to = left.resource_spans.add(resource=resource.resource)
                 to.scope_spans.add(scope=scope.scope, spans=new)
     return left
-
-
-def _label(one: Transcript) -> HumanLabel:
-    return HumanLabel(
-        trace_id=trace_id_of(one.trajectory),
-        annotator=one.annotator,
-        outcome=one.trajectory.outcome,
-        modes=one.modes,
-        decisive_step=one.step,
-        decisive_agent=one.agent,
-    )

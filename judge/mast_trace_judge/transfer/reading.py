@@ -17,9 +17,10 @@ from mast_trace_collector.receivers.signals import TRACES
 from mast_trace_judge.datasets.agentrx import read_agentrx
 from mast_trace_judge.datasets.mast import from_trace, read_mast_v0
 from mast_trace_judge.datasets.who_and_when import SUBSETS, from_history, read_who_and_when
+from mast_trace_judge.labels import NO_MODES, HumanLabel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
@@ -38,18 +39,12 @@ class Transcript:
 
     Attributes:
         name: of the run.
-        annotator: whose label came with it; empty if none did.
-        modes: codes that people named.
-        step: the decisive step that they named.
-        agent: its agent.
+        labels: that came with it; their trace id is still empty.
     """
 
     trajectory: Trajectory
     name: str
-    annotator: str = ""
-    modes: tuple[str, ...] = ()
-    step: int | None = None
-    agent: str = ""
+    labels: tuple[HumanLabel, ...] = ()
 
 
 Read = Transcript | ExportTraceServiceRequest
@@ -65,7 +60,7 @@ def read_path(path: Path) -> list[Read]:
     try:
         found = _folder(path) if path.is_dir() else _file(path)
     except OSError as error:
-        raise UnreadableFile(f"{path}: {error.strerror or error}") from error
+        raise UnreadableFile(f"{error.filename or path}: {error.strerror or error}") from error
     except RequestError as error:
         raise UnreadableFile(f"{path}: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -85,11 +80,24 @@ def _folder(path: Path) -> list[Read]:
 
 
 def _labelled(annotator: str, run: LabelledRun) -> Transcript:
-    modes = tuple(sorted(code for code, shown in run.modes.items() if shown))
-    name = f"{run.subset}/{run.name}"
     known = run.step is not None and 0 <= run.step < len(run.trajectory.steps)
-    step = run.step if known else None
-    return Transcript(run.trajectory, name, annotator, modes, step, run.agent)
+    outcome = {True: "success", False: "failure", None: run.trajectory.outcome}[run.success]
+    said = HumanLabel(
+        trace_id="",
+        annotator=annotator,
+        outcome=outcome,
+        modes=_modes(run.modes),
+        decisive_step=run.step if known else None,
+        decisive_agent=run.agent,
+    )
+    others = (HumanLabel("", rater, modes=_modes(modes)) for rater, modes in run.raters.items())
+    return Transcript(run.trajectory, f"{run.subset}/{run.name}", (said, *others))
+
+
+def _modes(looked_at: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return the modes that somebody saw, who looked at so many; empty where nobody looked."""
+    shown = tuple(sorted(code for code, shown in looked_at.items() if shown))
+    return shown or (NO_MODES if looked_at else ())
 
 
 def _file(path: Path) -> list[Read]:
@@ -138,9 +146,9 @@ def _who_and_when(record: dict[str, Any], name: str) -> Transcript:
     step = int(record["mistake_step"]) if "mistake_step" in record else None
     if step is not None and not 0 <= step < len(trajectory.steps):
         raise ValueError(f"mistake_step {step} is no step of its {len(trajectory.steps)}")
-    labelled = "Who&When" if step is not None else ""
     agent = str(record.get("mistake_agent") or "")
-    return Transcript(_checked(trajectory), name, labelled, (), step, agent)
+    said = HumanLabel("", "Who&When", trajectory.outcome, (), step, agent)
+    return Transcript(_checked(trajectory), name, () if step is None else (said,))
 
 
 def _chat(entries: Sequence[Any]) -> Trajectory:

@@ -12,6 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 from mast_trace import semconv
 from mast_trace.content import content_hash
 from mast_trace.trajectory import StepKind
+from mast_trace_judge.local_layers import TRANSCRIPTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Step, Trajectory
 
-SERVICE = "import"
 _APART = 1_000_000
 """Nanoseconds between steps that have no times of their own."""
 
@@ -47,7 +47,7 @@ def to_request(trajectory: Trajectory, *, name: str, start: int) -> ExportTraceS
     trace_id = trace_id_of(trajectory)
     request = ExportTraceServiceRequest()
     resource = request.resource_spans.add()
-    _put(resource.resource.attributes.add(), semconv.SERVICE_NAME, SERVICE)
+    _put(resource.resource.attributes.add(), semconv.SERVICE_NAME, TRANSCRIPTS)
     scope = resource.scope_spans.add()
     root_id = _span_id(trace_id, -1)
     root = scope.spans.add()

@@ -77,6 +77,15 @@ def own_cli(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
 
 
 @pytest.fixture
+def empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
+    """A store without runs."""
+    url = f"chdb://{tmp_path / 'store'}"
+    with Store.open(url) as store:
+        migrate(store)
+    return CLI(Recorded(url, {}), capsys)
+
+
+@pytest.fixture
 def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder in which nothing is."""
     monkeypatch.delenv("MAST_TRACE_DATABASE_URL", raising=False)

@@ -71,6 +71,29 @@ def test_too_few_labels_are_refused_with_what_to_do(
     assert not out.exists()
 
 
+def test_a_profile_is_fitted_to_stored_labels(empty: CLI, tmp_path: Path) -> None:
+    """Ten labelled runs in the store are enough, nine are not; the judge then uses the profile."""
+    data, out = tmp_path / "data", tmp_path / "profiles" / "own.json"
+    empty.json("import", str(_folder(data / "few", 9)))
+    status, _, err = empty("judge", "fit", "--out", str(out), "--repeats", "1")
+    assert status == 1
+    assert "9 runs have a label with a decisive step; a profile needs 10" in err
+    runs = empty.json("import", str(_folder(data / "more", 10)))["runs"]
+    found = empty.json("judge", "fit", "--out", str(out), "--repeats", "1", "--name", "own")
+    assert (found["labels"], found["frameworks"]) == (10, ["ag2"])
+    profile = Profile.from_json(out.read_text(encoding="utf-8"))
+    assert profile.trained_on == "10 labelled runs of the store"
+    before = empty.json("judge", "run", runs[0], "--no-save")["verdict"]["judge_version"]
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[judge]\njudge_profiles_dir = "{out.parent}"\n', encoding="utf-8")
+    verdict = empty.json("judge", "run", runs[0], "--config", str(settings))["verdict"]
+    assert verdict["judge_version"] != before
+    assert (verdict["candidates"][0]["step"], verdict["candidates"][0]["rule"]) == (
+        1,
+        "it speaks of trouble",
+    )
+
+
 def test_stored_labels_are_counted_by_run(cli: CLI, tmp_path: Path) -> None:
     """Two people's labels of one run are one labelled run."""
     for annotator in ("fit-a", "fit-b"):

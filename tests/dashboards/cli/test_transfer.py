@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import CLI, Recorded
+from google.protobuf.json_format import MessageToDict
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 import mast_trace
 from mast_trace.testing import capture_spans
 from mast_trace.trajectory import Trajectory
-from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage import Store
 from mast_trace_judge.labels import labels_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conftest import CLI
 
 CHAT = [
     {"role": "user", "content": "Add 2 and 3."},
@@ -35,13 +38,15 @@ WHO_AND_WHEN = {
 }
 
 
-@pytest.fixture
-def empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
-    """A store without runs."""
-    url = f"chdb://{tmp_path / 'store'}"
-    with Store.open(url) as store:
-        migrate(store)
-    return CLI(Recorded(url, {}), capsys)
+def otlp_json(*spans: Any) -> Any:
+    """Return spans as an OTLP request in JSON, whose ids are hexadecimal."""
+    request = MessageToDict(encode_spans(spans))
+    for resource in request["resourceSpans"]:
+        for scope in resource["scopeSpans"]:
+            for span in scope["spans"]:
+                for name in {"traceId", "spanId", "parentSpanId"} & span.keys():
+                    span[name] = b64decode(span[name]).hex()
+    return request
 
 
 def _write(path: Path, value: Any) -> str:
@@ -86,10 +91,46 @@ def test_otlp_protobuf_is_stored_as_it_is(empty: CLI, tmp_path: Path) -> None:
     assert found == {"runs": [trace_id], "spans": 3, "labels": 0}
 
 
+def test_otlp_json_is_read_from_one_request_and_from_lines(empty: CLI, tmp_path: Path) -> None:
+    """A request, and a file with one on each line, as the OpenTelemetry Collector writes it."""
+    with capture_spans(frameworks=[]) as spans:
+        for name in ("first", "second"):
+            with mast_trace.run(name), mast_trace.agent("planner"):
+                mast_trace.message("planner", "user", f"Hello from {name}.")
+        requests = [
+            otlp_json(each) for each in spans.spans if each.name.startswith("invoke_workflow")
+        ]
+        (tmp_path / "all.json").write_text(json.dumps(otlp_json(*spans.spans)), encoding="utf-8")
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("\n".join(map(json.dumps, requests)) + "\n", encoding="utf-8")
+    from_lines = empty.json("import", str(lines))
+    assert (len(from_lines["runs"]), from_lines["spans"]) == (2, 2)
+    whole = empty.json("import", str(tmp_path / "all.json"))
+    assert set(whole["runs"]) == set(from_lines["runs"])
+    assert whole["spans"] == 4  # the roots are there already
+    names = {empty.json("show", each)["run"]["Name"] for each in whole["runs"]}
+    assert names == {"first", "second"}
+
+
+def test_a_bad_line_is_named_by_its_reason(empty: CLI, tmp_path: Path) -> None:
+    """One broken line among good ones: nothing of the file is stored."""
+    lines = [json.dumps({"resourceSpans": []}), '{"resourceSpans": [']
+    (tmp_path / "lines.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    status, _, err = empty("import", str(tmp_path / "lines.jsonl"))
+    assert status == 1
+    assert "lines.jsonl" in err
+    assert empty.json("runs") == []
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("[{]", "JSONDecodeError"),
+        ('{"resourceSpans": [{"scopeSpans": 7}]}', "scopeSpans"),
+        ('{"resourceSpans": []}', "no spans"),
+        ('{"history": [{"name": "a", "content": "b"}], "mistake_step": "9"}', "mistake_step 9"),
+        ('{"history": []}', "no messages"),
+        ('{"trajectory": [{"name": "a"}], "problem_statement": "p"}', "content"),
         ('[{"role": "user"}]', "entry 0"),
         ("[]", "no messages"),
         ('{"a": 1}', "neither OTLP"),
