@@ -62,6 +62,12 @@ def _openinference_crewai(provider: Any) -> None:
     OpenAIInstrumentor().instrument(tracer_provider=provider)
 
 
+def _openinference_crewai_listener(provider: Any) -> None:
+    from openinference.instrumentation.crewai import CrewAIInstrumentor
+
+    CrewAIInstrumentor().instrument(tracer_provider=provider, use_event_listener=True)
+
+
 def _openinference_ag2(provider: Any) -> None:
     from openinference.instrumentation.ag2 import AG2Instrumentor
 
@@ -129,6 +135,11 @@ PEERS: dict[str, tuple[Peer, ...]] = {
             _openinference_crewai,
         ),
         Peer(
+            "openinference, listener",
+            ("openinference-instrumentation-crewai==1.1.21",),
+            _openinference_crewai_listener,
+        ),
+        Peer(
             "openllmetry",
             (
                 "opentelemetry-instrumentation-crewai==0.62.4",
@@ -138,6 +149,7 @@ PEERS: dict[str, tuple[Peer, ...]] = {
         ),
         Peer("openlit", ("openlit==1.45.0",), _openlit),
         Peer("agentops", ("agentops==0.4.21",), _agentops, first=("crewai",)),
+        Peer("own", OTEL, _own, own=True),
     ),
     "ag2": (Peer("mast-trace", OTEL, _mast_trace), Peer("own", OTEL, _own, own=True)),
     "autogen": (

@@ -2,8 +2,7 @@
 
 Every tool's spans are read by the same reader, the one that the collector and the judge use
 (`Trajectory`, which knows the vocabularies of the peers), so that a peer gets what its spans hold,
-under whichever names. Where a peer says a thing in a way that the reader has no use for, the raw
-spans are looked at as well; `_handoffs` and `_terminations` say how.
+under whichever names. What that reader has no use for is put into its words first: see `dialects`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dialects import plain
 from scripted_llm import messages_of
 
 from mast_trace import semconv, vocabulary
@@ -37,7 +37,7 @@ ROWS = {
     "extra_handoffs": "hand-offs that did not happen, or twice",
     "calls": "calls of the model",
     "inputs": "… whose input can be rebuilt from the spans",
-    "tokens": "input tokens",
+    "tokens": "input tokens, percent",
     "terminations": "runs that say why they ended",
     "traces": "traces",
     "orphans": "spans without their parent",
@@ -88,7 +88,7 @@ def expected(truth: Truth, requests: Sequence[dict[str, Any]], runs: int) -> Cou
         extra_handoffs=0,
         calls=len(requests),
         inputs=len(requests),
-        tokens=sum(_tokens(request) for request in requests),
+        tokens=100,
         terminations=runs if truth.termination else 0,
         traces=runs,
         orphans=0,
@@ -101,18 +101,19 @@ def counted(
 ) -> Counts:
     """Return what a recording holds of ``runs`` runs, and what it holds beside."""
     traces: dict[str, list[SpanRecord]] = {}
-    for span in spans:
+    for span in plain(spans):
         traces.setdefault(span.trace_id, []).append(span)
     read = [Trajectory.from_spans(trace) for trace in traces.values()]
     steps = [step for run in read for step in run.steps]
     said = Counter(_said(read))
+    said[truth.messages[0]] += min(runs, _asked(read, truth.messages[0][1]))
     used = [step for step in steps if step.kind is StepKind.TOOL]
     sent = Counter(truth.messages * runs)
     tools = Counter((t.name, _flat(t.arguments)) for t in truth.tools * runs)
     callers = Counter((t.agent, t.name, _flat(t.arguments)) for t in truth.tools * runs)
     failed = Counter(t.name for t in truth.tools * runs if t.failed)
     handed = Counter(truth.handoffs * runs)
-    found_tools = Counter((step.tool, _flat(step.arguments)) for step in used)
+    found_tools = Counter((_named(step.tool), _flat(step.arguments)) for step in used)
     found_handoffs = Counter(_handoffs(traces.values()))
     messages = Counter(t for _, t in sent.elements()) & Counter(t for _, t in said.elements())
     return Counts(
@@ -120,14 +121,16 @@ def counted(
         senders=(sent & said).total(),
         extra_messages=said.total() - messages.total(),
         tools=(tools & found_tools).total(),
-        callers=(callers & Counter((s.agent, s.tool, _flat(s.arguments)) for s in used)).total(),
+        callers=(
+            callers & Counter((s.agent, _named(s.tool), _flat(s.arguments)) for s in used)
+        ).total(),
         failures=(failed & Counter(s.tool for s in used if s.error is not None)).total(),
         extra_tools=found_tools.total() - (tools & found_tools).total(),
         handoffs=(handed & found_handoffs).total(),
         extra_handoffs=found_handoffs.total() - (handed & found_handoffs).total(),
         calls=sum(call.kind == "model" for run in read for call in run.invocations),
         inputs=(Counter(map(_shown, requests)) & Counter(_rebuilt(read))).total(),
-        tokens=sum(run.input_tokens for run in read),
+        tokens=round(100 * sum(run.input_tokens for run in read) / sum(map(_tokens, requests))),
         terminations=min(runs, sum(map(_terminated, traces.values()))),
         traces=len(traces),
         orphans=sum(map(_orphans, traces.values())),
@@ -136,17 +139,20 @@ def counted(
 
 
 def _said(runs: Iterable[Trajectory]) -> Iterable[tuple[str, str]]:
-    """Author and text of every message, but for those that a framework wrote in an agent's name.
+    """Author and first line of every message, but for what frameworks write and results of tools.
 
-    The user's message counts as recorded where it is only known as the task of the run.
+    The first line, because CrewAI adds to a task what it expects of an answer.
     """
-    for run in runs:
-        messages = [step for step in run.steps if step.kind is StepKind.MESSAGE]
-        if run.task and not any(step.role == "user" for step in messages):
-            yield "user", run.task
-        for step in messages:
-            if step.text and not step.synthetic:
-                yield step.agent, step.text
+    for step in (step for run in runs for step in run.steps if step.kind is StepKind.MESSAGE):
+        if step.text and step.role != "tool" and not step.synthetic:
+            yield step.agent, step.text.split("\n")[0]
+
+
+def _asked(runs: Iterable[Trajectory], question: str) -> int:
+    """In how many runs the user's message is not a message but known as what was to be done."""
+    return sum(
+        question in run.task and not any(step.role == "user" for step in run.steps) for run in runs
+    )
 
 
 def _handoffs(traces: Iterable[Sequence[SpanRecord]]) -> Iterable[tuple[str, str]]:
@@ -171,16 +177,20 @@ def _rebuilt(runs: Iterable[Trajectory]) -> Iterable[tuple[str, ...]]:
     for run in runs:
         for call in run.invocations:
             if call.kind == "model":
-                yield tuple(m.content for m in run.seen_by(call) if m.content)
+                yield _texts(message.content for message in run.seen_by(call))
 
 
 def _shown(request: dict[str, Any]) -> tuple[str, ...]:
     """The texts of a request, tools' results included."""
-    texts = (_plain(message.get("content")) for message in messages_of(request))
-    return tuple(text for text in texts if text)
+    return _texts(_joined(message.get("content")) for message in messages_of(request))
 
 
-def _plain(content: Any) -> str:
+def _texts(texts: Iterable[str]) -> tuple[str, ...]:
+    """Texts without white space: readers differ in what they put between the parts of a message."""
+    return tuple("".join(text.split()) for text in texts if text)
+
+
+def _joined(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content)
     return str(content or "")
@@ -189,6 +199,11 @@ def _plain(content: Any) -> str:
 def _tokens(request: dict[str, Any]) -> int:
     """What the scripted server says that a request cost."""
     return sum(len(json.dumps(message)) for message in messages_of(request)) // 4 + 1
+
+
+def _named(tool: str) -> str:
+    """The name under which the model knows a tool, of which CrewAI has a form for people too."""
+    return tool.lower().replace(" ", "_")
 
 
 def _flat(arguments: Any) -> str:

@@ -23,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "examples")]
 
@@ -45,10 +45,9 @@ def record(framework: str, peer: Peer, folder: Path) -> tuple[Counts, Counts]:
     """Run a framework's program under one instrumentation; return truth and what was recorded."""
     program = import_module(f"programs.{framework}")
     ours = ("-e", str(ROOT)) if peer.name == OURS else ()
-    python = environment(
-        f"coverage/{framework}-{peer.name}", [*FRAMEWORKS[framework], *peer.packages, *ours]
-    )
-    target = folder / f"{framework}-{peer.name}.json"
+    name = f"{framework}-{peer.name}".replace(", ", "-")
+    python = environment(f"coverage/{name}", [*FRAMEWORKS[framework], *peer.packages, *ours])
+    target = folder / f"{name}.json"
     command = [python, HERE / "worker.py", framework, peer.name, "--target", target.resolve()]
     with ScriptedLLM(program.script) as llm, tempfile.TemporaryDirectory() as home:
         done = subprocess.run(
@@ -63,6 +62,7 @@ def record(framework: str, peer: Peer, folder: Path) -> tuple[Counts, Counts]:
         raise SystemExit(f"{framework} under {peer.name} failed:\n{done.stdout}\n{done.stderr}")
     spans = [SpanRecord(**shape) for shape in json.loads(target.read_text())]
     requests = llm.requests
+    target.with_suffix(".requests.json").write_text(json.dumps(requests))
     return (
         expected(program.TRUTH, requests, RUNS),
         counted(spans, program.TRUTH, requests, RUNS),
@@ -85,7 +85,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--frameworks", nargs="+", default=list(PEERS), choices=list(PEERS))
-    parser.add_argument("--keep", type=Path, help="folder for the recorded spans")
+    parser.add_argument("--peers", nargs="+", help="names of instrumentations; all if absent")
+    parser.add_argument("--keep", type=Path, help="folder for what was recorded and requested")
     options = parser.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
@@ -94,10 +95,12 @@ def main() -> None:
         columns: dict[str, Counts] = {}
         truths: list[Counts] = []
         for peer in PEERS[framework]:
+            if options.peers and peer.name not in options.peers:
+                continue
             truth, columns[peer.name] = record(framework, peer, folder)
             truths.append(truth)
         print(f"\n{framework}, {RUNS} runs:\n\n{table(truths[0], columns)}", flush=True)
-        if columns[OURS] != truths[0]:
+        if OURS in columns and columns[OURS] != truths[0]:
             wrong.append(framework)
     if wrong:
         raise SystemExit(f"mast-trace differs from the truth: {', '.join(wrong)}")

@@ -21,8 +21,8 @@ class Truth:
     """One run.
 
     Attributes:
-        messages: author and text of each, the user's included; without what a framework writes in
-            an agent's name.
+        messages: author and text of each, the user's first; without what a framework writes in an
+            agent's name, and without results of tools.
         tools: every tool call, hand-overs by tools included.
         handoffs: source and target of each.
         termination: whether the framework knows why it stopped.

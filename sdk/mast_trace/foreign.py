@@ -69,7 +69,8 @@ def _translated(span: SpanRecord) -> SpanRecord:
     elif operation == semconv.EXECUTE_TOOL:
         result = _unwrapped(vocabulary.read(attributes, "result"))
         attributes.update(_tool(attributes, result))
-        if result.get("status") == "error":  # the framework handled it: the span itself is content
+        # What the framework handled is an error all the same, whatever the span's status says.
+        if result.get("status") == "error" or attributes.get(semconv.ERROR_TYPE):
             span = dataclasses.replace(span, status="Error")
     elif attributes.get("messaging.operation") == "process":
         attributes.update(_autogen_message(attributes))

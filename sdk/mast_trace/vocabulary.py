@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "operation": (semconv.OPERATION_NAME, "openinference.span.kind", "traceloop.span.kind"),
-        "agent": (semconv.AGENT_NAME, "crewai.agent.role", "graph.node.id"),
+        "agent": (semconv.AGENT_NAME, "crewai.agent.role", "graph.node.id", "agent.name"),
         "agent_id": (semconv.AGENT_ID,),
         "tool": (semconv.TOOL_NAME, "tool.name"),
         "tool_call_id": (semconv.TOOL_CALL_ID, "tool_call.id"),
-        "arguments": (semconv.TOOL_CALL_ARGUMENTS, "input.value", "traceloop.entity.input"),
+        "arguments": (
+            semconv.TOOL_CALL_ARGUMENTS,
+            "tool_call.function.arguments",
+            "input.value",
+            "traceloop.entity.input",
+        ),
         "result": (semconv.TOOL_CALL_RESULT, "output.value", "traceloop.entity.output"),
         "model": (
             semconv.RESPONSE_MODEL,
