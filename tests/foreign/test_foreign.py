@@ -168,6 +168,33 @@ def test_an_error_that_langchain_handled_is_only_in_the_result(result: str) -> N
     assert (step.text, step.error) == ("no page 3", None)
 
 
+def test_the_type_of_an_error_says_that_a_tool_failed() -> None:
+    """AG2's own telemetry leaves the status unset."""
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "read",
+        "error.type": "ExecutionError",
+    }
+    span = SpanRecord("0" * 32, "1" * 16, "", "execute_tool read", 0, 1, attributes)
+    (step,) = Trajectory.from_spans([span]).steps
+    assert step.error == "ExecutionError"
+
+
+def test_a_tool_call_as_openinference_writes_it_for_ag2() -> None:
+    attributes = {
+        "openinference.span.kind": "TOOL",
+        "agent.name": "executor",
+        "tool.name": "read",
+        "tool_call.function.arguments": '{"page": 1}',
+        "input.value": '{"arguments": "{\\"page\\": 1}", "name": "read"}',
+        "output.value": "page 1: 20",
+    }
+    span = SpanRecord("0" * 32, "1" * 16, "", "read", 0, 1, attributes)
+    (step,) = Trajectory.from_spans([span]).steps
+    assert (step.agent, step.tool, step.text) == ("executor", "read", "page 1: 20")
+    assert json.loads(step.arguments) == {"page": 1}
+
+
 def test_ids_of_setup_spans_make_no_steps() -> None:
     spans = [s for s in spans_of("openlit-langchain", as_text=False) if "create_agent" in s.name]
     assert spans
