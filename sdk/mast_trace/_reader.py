@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
+from mast_trace._copies import without_copies
 from mast_trace._steps import error_of, steps_of, tokens_of
 from mast_trace._texts import aliases_of, answer_of, texts_of
 from mast_trace.foreign import translate
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 def read_trajectory(spans: Iterable[SpanRecord]) -> Trajectory:
     """See `Trajectory.from_spans`. A span id that comes twice counts once."""
     unique = {span.span_id or id(span): span for span in list(spans)}
-    ordered = translate(sorted(unique.values(), key=lambda span: (span.start, -span.end)))
+    by_start = sorted(unique.values(), key=lambda span: (span.start, -span.end))
+    ordered = translate(without_copies(by_start))
     agents = _acting_agents(ordered)
     aliases = aliases_of(ordered)
     texts = texts_of(ordered)
