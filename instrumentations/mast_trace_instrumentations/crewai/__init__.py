@@ -12,44 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace._guard import guarded
 from mast_trace.run_state import current_run
-from mast_trace_instrumentations._base import Instrumentor, Patch
+from mast_trace_instrumentations._base import Instrumentor
 from mast_trace_instrumentations.crewai import stack
-from mast_trace_instrumentations.crewai.events import MAX_TURNS, EventRecorder
+from mast_trace_instrumentations.crewai.calls import CallWrappers
+from mast_trace_instrumentations.crewai.events import EventRecorder
+from mast_trace_instrumentations.crewai.patches import PATCHES
+from mast_trace_instrumentations.crewai.runs import MAX_TURNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class CrewAIInstrumentor(Instrumentor):
+class CrewAIInstrumentor(CallWrappers, Instrumentor):
     """Instruments CrewAI 0.177 up to 1.x."""
 
     framework = "crewai"
     distributions = ("crewai",)
     versions = ("0.177", "2")
-    patches = (
-        Patch("crewai.events.event_bus", "CrewAIEventsBus.emit", "emit"),
-        Patch("crewai.tools.agent_tools.base_agent_tools", "BaseAgentTool._execute", "delegate"),
-        # The forced last answer has no event of its own; the name moved between versions.
-        *(
-            Patch(module, "handle_max_iterations_exceeded", "max_iterations", since="some 1.x")
-            for module in (
-                "crewai.agents.agent_executor",
-                "crewai.experimental.agent_executor",
-                "crewai.agents.crew_agent_executor",
-                "crewai.lite_agent",
-            )
-        ),
-        # Guards: what an exception leaves open is closed where the work was called.
-        Patch("crewai.crew", "Crew.kickoff", "guard"),
-        Patch("crewai.crew", "Crew.akickoff", "guard", since="1.7"),
-        Patch("crewai.flow.flow", "Flow.kickoff_async", "guard"),
-        Patch("crewai.agent", "Agent.execute_task", "guard"),
-        Patch("crewai.agent", "Agent.aexecute_task", "guard", since="1.7"),
-    )
+    patches = PATCHES
 
     def started(self) -> None:
         """Begin with an empty record."""
-        self._recorder = EventRecorder(self.telemetry)
+        self.recorder = EventRecorder(self.telemetry)
 
     def emit(
         self, wrapped: Callable[..., Any], _instance: Any, args: Any, kwargs: dict[str, Any]
@@ -57,7 +41,7 @@ class CrewAIInstrumentor(Instrumentor):
         """Record an event, then let the bus have it."""
         with guarded("recording an event of CrewAI"):
             source, event = _arguments(*args, **kwargs)
-            self._recorder.record(source, event)
+            self.recorder.record(source, event)
         return wrapped(*args, **kwargs)
 
     def delegate(
@@ -69,7 +53,7 @@ class CrewAIInstrumentor(Instrumentor):
             name = (args[0] if args else kwargs.get("agent_name")) or ""
             known = {instance.sanitize_agent_name(agent.role) for agent in instance.agents}
             if instance.sanitize_agent_name(name) not in known:
-                self._recorder.refused(result, f"unknown coworker: {name}")
+                self.recorder.refused(result, f"unknown coworker: {name}")
         return result
 
     def max_iterations(
@@ -117,3 +101,6 @@ def _close(depth: int, error: BaseException | None) -> None:
     with guarded("closing spans of CrewAI"):
         for frame in stack.unwind(depth):
             frame.span.end(error)
+
+
+__all__ = ["CrewAIInstrumentor"]

@@ -70,6 +70,18 @@ def _get(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
+def requested_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ToolCall:
+    """Read the tool call that a loop is asked to execute: an object, or its parts by name."""
+    if not args and "tool_call" not in kwargs:
+        return ToolCall(str(kwargs["func_name"]), kwargs["func_args"], kwargs["call_id"])
+    return _call(args[0] if args else kwargs["tool_call"])
+
+
+def native_result(result: Any) -> Any:
+    """Return what the model is told of a tool call."""
+    return result.get("result") if isinstance(result, dict) else getattr(result, "result", result)
+
+
 def task_text(crew: Any) -> str:
     """Return what a crew was asked to do: the descriptions of its tasks, in order."""
     tasks: Sequence[Any] = getattr(crew, "tasks", None) or ()
@@ -90,6 +102,52 @@ def readers(task: Any, agent: Any) -> list[str]:
         if not isinstance(context, list) or task in context:
             found.append(role_of(getattr(later, "agent", None)))
     return [role for role in dict.fromkeys(found) if role]
+
+
+def plan(crew: Any) -> dict[str, str]:
+    """Return the descriptions of a crew's tasks by id; those that it may skip are left out."""
+    return {
+        str(task.id): str(task.description)
+        for task in getattr(crew, "tasks", None) or ()
+        if not hasattr(task, "condition")
+    }
+
+
+def refusal(tool: str, output: Any) -> str | None:
+    """Return a tool's output if it is the framework's own word that the tool was not run.
+
+    Versions before 1.15 report these calls as finished, and the sentences are all there is.
+    """
+    if not isinstance(output, str):
+        return None
+    own = (
+        "Tool not found",
+        f"Tool execution blocked by hook. Tool: {tool}",
+        f"Tool '{tool}' has reached its usage limit of ",
+    )
+    return output if output == own[0] or output.startswith(own[1:]) else None
+
+
+def tokens(usage: Any) -> dict[str, Any]:
+    """Read token counts; every provider has its own names for them."""
+    details = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
+    return {
+        "input_tokens": _count(
+            usage, "prompt_tokens", "input_tokens", "prompt_token_count", "inputTokens"
+        ),
+        "output_tokens": _count(
+            usage, "completion_tokens", "output_tokens", "candidates_token_count", "outputTokens"
+        ),
+        "cached_tokens": _count(
+            usage, "cached_prompt_tokens", "cache_read_input_tokens", "cached_tokens"
+        )
+        or _count(details, "cached_tokens"),
+    }
+
+
+def _count(usage: Any, *names: str) -> int | None:
+    found = (_get(usage, name) for name in names)
+    return next((value for value in found if isinstance(value, int)), None)
 
 
 def is_agent_loop(flow: Any) -> bool:

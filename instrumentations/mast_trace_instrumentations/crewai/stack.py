@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
@@ -30,6 +30,7 @@ class Frame:
         span: the open span.
         outside: the context to go back to.
         notes: what the end of the work needs to know of its start.
+        borrowed: whether another thread has it open, and is to end it.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class Frame:
     span: OpenSpan
     outside: Context
     notes: dict[str, Any] = field(default_factory=dict)
+    borrowed: bool = False
 
 
 _frames: ContextVar[tuple[Frame, ...]] = ContextVar("mast_trace_crewai_frames", default=())
@@ -52,8 +54,8 @@ def frames() -> tuple[Frame, ...]:
 
 
 def top(*kinds: str) -> Frame | None:
-    """Return the innermost open frame of one of these kinds."""
-    return next((frame for frame in reversed(frames()) if frame.kind in kinds), None)
+    """Return the innermost open frame, of one of these kinds if any are given."""
+    return next((f for f in reversed(frames()) if not kinds or f.kind in kinds), None)
 
 
 def push(frame: Frame, *owner_ids: str) -> None:
@@ -74,6 +76,8 @@ def pop(kind: str, key: Any = None) -> Frame | None:
     stack = frames()
     for depth in range(len(stack) - 1, -1, -1):
         if stack[depth].kind == kind and key in {None, stack[depth].key}:
+            if stack[depth].borrowed:
+                return None
             *left_open, found = unwind(depth)
             for frame in left_open:
                 frame.span.end()
@@ -85,7 +89,8 @@ def unwind(depth: int) -> list[Frame]:
     """Go back to ``depth`` open frames and their context.
 
     Returns:
-        The frames that were above, innermost first; their spans are still open.
+        The frames that were above, innermost first, whose spans the caller ends. A borrowed
+        one is left to the thread that has it open.
     """
     above = frames()[depth:]
     if not above:
@@ -96,15 +101,16 @@ def unwind(depth: int) -> list[Frame]:
     with _lock:
         for owner in [owner for owner, frame in _owners.items() if frame in above]:
             del _owners[owner]
-    return list(reversed(above))
+    return [frame for frame in reversed(above) if not frame.borrowed]
 
 
 def adopt(*owner_ids: str | None) -> None:
     """In a thread without context, continue the frame that one of these ids has open."""
-    if frames():
+    here = frames()
+    if here and not (here[-1].borrowed and not here[-1].span.span.is_recording()):
         return
     with _lock:
         found = next((_owners[owner] for owner in owner_ids if owner and owner in _owners), None)
     if found is not None:
-        _frames.set((found,))
+        _frames.set((replace(found, outside=otel_context.get_current(), borrowed=True),))
         otel_context.attach(found.span.context)

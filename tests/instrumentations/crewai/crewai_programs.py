@@ -9,7 +9,7 @@ from typing import Any
 # Before CrewAI is imported: its own telemetry off, its files in a temporary folder.
 _HOME = tempfile.mkdtemp(prefix="mast-trace-crewai-")
 os.environ.update(
-    CREWAI_DISABLE_TELEMETRY="true",
+    CREWAI_DISABLE_TELEMETRY=str("MAST_TRACE_TEST_CREWAI_TELEMETRY" not in os.environ).lower(),
     CREWAI_TRACING_ENABLED="false",
     CREWAI_TESTING="true",
     CREWAI_STORAGE_DIR=_HOME,
@@ -67,13 +67,13 @@ def team_script(request: dict[str, Any]) -> Reply | str:
     return final(request, "Paris: 2.1 million inhabitants.")
 
 
-def llm(server: ScriptedLLM) -> LLM:
-    return LLM(model="openai/gpt-4o", base_url=server.url, api_key="scripted")
+def llm(server: ScriptedLLM, **options: Any) -> LLM:
+    return LLM(model="openai/gpt-4o", base_url=server.url, api_key="scripted", **options)
 
 
-def team(server: ScriptedLLM, **options: Any) -> Crew:
+def team(server: ScriptedLLM, *, model: LLM | None = None, **options: Any) -> Crew:
     """Two agents in sequence."""
-    model = llm(server)
+    model = model or llm(server)
     researcher = Agent(
         role="Researcher", goal="find", backstory="x", tools=[lookup, broken], llm=model
     )
@@ -108,6 +108,37 @@ def delegating(server: ScriptedLLM) -> Crew:
     writer = Agent(role="Writer", goal="write", backstory="x", llm=model, allow_delegation=True)
     task = Task(description="Write one line on Paris", expected_output="a line", agent=writer)
     return Crew(name="delegating", agents=[writer, researcher], tasks=[task])
+
+
+def managed_script(request: dict[str, Any]) -> Reply | str:
+    """A manager has the researcher find the number."""
+    if "You are Researcher" in system_text(request):
+        return final(request, "2.1 million")
+    return delegating_script("Researcher")(request)
+
+
+def managed(server: ScriptedLLM) -> Crew:
+    """A task for nobody in particular, which CrewAI's manager hands out."""
+    model = llm(server)
+    researcher = Agent(role="Researcher", goal="find", backstory="x", llm=model)
+    task = Task(description="Write one line on Paris", expected_output="a line")
+    return Crew(
+        name="managed",
+        agents=[researcher],
+        tasks=[task],
+        process=Process.hierarchical,
+        manager_llm=model,
+    )
+
+
+def calling_script(*calls: Call):
+    """Ask for tools once, then answer."""
+
+    def script(request: dict[str, Any]) -> Reply | str:
+        asked = any("assistant" in str(m.get("role")) for m in messages_of(request))
+        return final(request, "done") if asked else use(request, *calls)
+
+    return script
 
 
 def solo(server: ScriptedLLM, *, tools: tuple[Any, ...] = (), **options: Any) -> Crew:

@@ -1,0 +1,117 @@
+"""Turns of agents, and the messages that begin and end them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mast_trace import semconv
+from mast_trace.content import as_text
+from mast_trace.messages import Message
+from mast_trace.run_state import current_run
+from mast_trace.spans import AgentSpan
+from mast_trace_instrumentations.crewai import reading, stack
+from mast_trace_instrumentations.crewai.recorder import text
+from mast_trace_instrumentations.crewai.runs import RunEvents
+
+
+class AgentEvents(RunEvents):
+    """Events of agents in crews and of agents by themselves."""
+
+    def human_input(self, draft: str | None, said: str) -> None:
+        """Record what a person has to say to an agent's answer; approval is no message.
+
+        Args:
+            draft: the answer; the model's last one if absent.
+            said: by the person.
+        """
+        frame = stack.top("agent")
+        if frame is None or not said.strip():
+            return
+        shown = Message(draft or frame.notes.get("said", ""))
+        role = frame.notes["role"]
+        answer = self._telemetry.message(
+            role, [reading.USER], shown, parent=self._here(), in_reply_to=frame.notes["asked"]
+        )
+        frame.notes["asked"] = self._telemetry.message(
+            reading.USER,
+            [role],
+            Message(said, role="user"),
+            parent=self._here(),
+            in_reply_to=answer,
+        )
+
+    def _on_agent_execution_started(self, _source: Any, event: Any) -> None:
+        agent = event.agent
+        self._agent_started(
+            role=reading.role_of(agent),
+            agent_id=text(agent.id),
+            goal=text(getattr(agent, "goal", None)),
+            prompt=Message(event.task_prompt, role="user"),
+            readers=reading.readers(event.task, agent),
+        )
+
+    def _on_agent_execution_completed(self, _source: Any, event: Any) -> None:
+        self._agent_finished(text(event.agent.id), event.output)
+
+    def _on_agent_execution_error(self, _source: Any, event: Any) -> None:
+        self._agent_finished(text(event.agent.id), None, event.error)
+
+    def _on_lite_agent_execution_started(self, _source: Any, event: Any) -> None:
+        info = event.agent_info
+        messages = reading.chat_messages(event.messages)
+        prompt = messages[-1] if messages else Message("", role="user")
+        role = text(info.get("role"))
+        if current_run() is None:
+            span = self._telemetry.run(role, parent=self._here(), input=[prompt])
+            self._open("run", text(info.get("id")), span)
+        self._agent_started(
+            role=role,
+            agent_id=text(info.get("id")),
+            goal=text(info.get("goal")),
+            prompt=prompt,
+            readers=[],
+        )
+
+    def _on_lite_agent_execution_completed(self, _source: Any, event: Any) -> None:
+        self._lite_agent_finished(event, semconv.Termination.COMPLETED, output=event.output)
+
+    def _on_lite_agent_execution_error(self, _source: Any, event: Any) -> None:
+        self._lite_agent_finished(event, semconv.Termination.ERROR, error=event.error)
+
+    def _lite_agent_finished(
+        self, event: Any, termination: str, *, output: Any = None, error: Any = None
+    ) -> None:
+        agent_id = text(event.agent_info.get("id"))
+        self._agent_finished(agent_id, output, error)
+        run = stack.top("run")
+        if run is not None and run.key == agent_id:
+            self._finish_run(run.key, termination, error)
+
+    def _agent_started(
+        self, *, role: str, agent_id: str, goal: str, prompt: Message, readers: list[str]
+    ) -> None:
+        # A guardrail that is written in words asks an agent of its own.
+        asking = stack.top("agent", "guardrail", "run")
+        requester = asking.notes.get("role", reading.USER) if asking else reading.USER
+        asked = self._telemetry.message(requester, [role], prompt, parent=self._here())
+        span = self._telemetry.agent(
+            role, parent=self._here(), agent_id=agent_id, description=goal or None, input=[prompt]
+        )
+        frame = self._open("agent", agent_id, span, agent_id)
+        frame.notes.update(role=role, asked=asked, recipients=readers or [requester])
+
+    def _agent_finished(self, agent_id: str, output: Any, error: Any = None) -> None:
+        frame = stack.pop("agent", agent_id)
+        if frame is None or not isinstance(frame.span, AgentSpan):
+            return
+        if output is not None:
+            reply = Message(as_text(output))
+            self._telemetry.message(
+                frame.notes["role"],
+                frame.notes["recipients"],
+                reply,
+                parent=frame.span.context,
+                in_reply_to=frame.notes["asked"],
+            )
+            frame.span.reply(reply)
+        frame.span.end(error)

@@ -1,0 +1,56 @@
+"""Model calls and their tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mast_trace.spans import ChatSpan
+from mast_trace_instrumentations.crewai import reading, stack
+from mast_trace_instrumentations.crewai.recorder import Recorder, text
+
+
+class ModelEvents(Recorder):
+    """Events of model calls. Before 1.13 they say nothing of tokens: those are noted meanwhile."""
+
+    @staticmethod
+    def usage(counts: Any) -> None:
+        """Note the tokens of the open call, in whatever shape its provider counts them."""
+        frame = stack.top("chat")
+        if frame is not None and counts:
+            frame.notes["usage"] = counts
+
+    def _on_llm_call_started(self, source: Any, event: Any) -> None:
+        model = text(getattr(event, "model", None) or getattr(source, "model", None))
+        agent = stack.top("agent")
+        provider = getattr(source, "provider", None)
+        span = self._telemetry.chat(
+            model,
+            parent=self._here(),
+            provider=provider if isinstance(provider, str) else None,
+            agent=text(event.agent_role) or (agent.notes["role"] if agent else None),
+            input=reading.chat_messages(event.messages),
+        )
+        self._open("chat", getattr(event, "call_id", None), span)
+
+    def _on_llm_call_completed(self, _source: Any, event: Any) -> None:
+        frame = stack.pop("chat", getattr(event, "call_id", None))
+        if frame is None or not isinstance(frame.span, ChatSpan):
+            return
+        usage = getattr(event, "usage", None) or frame.notes.get("usage")
+        answer = reading.answer(event.response)
+        frame.span.response(
+            answer,
+            response_id=getattr(event, "response_id", None),
+            finish_reason=getattr(event, "finish_reason", None),
+            **reading.tokens(usage),
+        )
+        frame.span.end()
+        agent = stack.top("agent")
+        if agent is not None:
+            agent.notes["said"] = answer.content
+
+    def _on_llm_call_failed(self, _source: Any, event: Any) -> None:
+        # Some versions report one failure twice; the second finds no open call and does nothing.
+        frame = stack.pop("chat", getattr(event, "call_id", None))
+        if frame is not None:
+            frame.span.end(text(event.error))

@@ -1,0 +1,192 @@
+"""Tool calls and guardrails.
+
+CrewAI emits events for tools that it runs. A call that it refuses before that (arguments that are
+no JSON, a tool that does not exist, a repetition) gives none, so the functions that take a call
+from the model are bracketed: what had no event in between is recorded when they return.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from mast_trace import semconv
+from mast_trace._guard import guarded
+from mast_trace.messages import parsed
+from mast_trace.spans import ToolSpan
+from mast_trace_instrumentations.crewai import reading, stack
+from mast_trace_instrumentations.crewai.recorder import Recorder, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace.messages import ToolCall
+    from mast_trace.spans import OpenSpan
+
+_REMEMBERED = 256
+_DELEGATIONS = ("delegate work to coworker", "ask question to coworker")
+
+
+@dataclass
+class _Requested:
+    """A call that the model asks for.
+
+    Attributes:
+        call: name, arguments and id, as the model wrote them.
+        begun: how often the framework has begun to run it; old versions try three times.
+    """
+
+    call: ToolCall
+    begun: int = 0
+
+
+# Threads that run the tool share the object through their copy of the context.
+_requested: ContextVar[_Requested | None] = ContextVar("mast_trace_crewai_call", default=None)
+
+
+@final
+class Watch:
+    """Brackets the execution of one call of a tool.
+
+    Attributes:
+        result: set it to what the framework returned.
+        told: reads the words for the model off the result.
+    """
+
+    def __init__(self, recorder: ToolEvents, told: Callable[[Any], Any]) -> None:
+        self.result: Any = None
+        self._recorder = recorder
+        self._told = told
+        self._requested: _Requested | None = None
+
+    def begin(self, call: ToolCall, agent: Any) -> None:
+        """Say what is called, and for which agent."""
+        stack.adopt(text(getattr(agent, "id", None)))
+        self._depth = len(stack.frames())
+        self._requested = _Requested(call)
+        self._token = _requested.set(self._requested)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        requested = self._requested
+        if requested is None:
+            return
+        with guarded("recording a tool call of CrewAI"):
+            _requested.reset(self._token)
+            told = error if error is not None else text(self._told(self.result))
+            left_open = stack.unwind(self._depth)
+            if not requested.begun:
+                self._recorder.not_run(requested.call, told)
+            for frame in left_open:
+                _fail(frame.span, told)
+
+
+class ToolEvents(Recorder):
+    """Events of tools and guardrails."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._refused: OrderedDict[str, str] = OrderedDict()
+
+    def refused(self, result: str, reason: str) -> None:
+        """Note that a tool's result, which the framework takes for a good one, is an error."""
+        self._refused[result] = reason
+        if len(self._refused) > _REMEMBERED:
+            self._refused.popitem(last=False)
+
+    def not_run(self, call: ToolCall, told: BaseException | str) -> None:
+        """Record a call that the framework has refused to run."""
+        span = self._telemetry.tool(
+            call.name, parent=self._here(), arguments=call.arguments, call_id=call.id
+        )
+        _fail(span, told)
+
+    def _on_tool_usage_started(self, _source: Any, event: Any) -> None:
+        requested = _requested.get()
+        if requested is not None:
+            requested.begun += 1
+        agent = stack.top("agent")
+        role = text(event.agent_role) or (agent.notes["role"] if agent else None)
+        span = self._telemetry.tool(
+            event.tool_name,
+            parent=self._here(),
+            arguments=event.tool_args,
+            call_id=requested.call.id if requested else None,
+            agent=role,
+            handoff=_delegation(role, event.tool_name, event.tool_args),
+        )
+        self._open("tool", None, span)
+
+    def _on_tool_usage_finished(self, _source: Any, event: Any) -> None:
+        frame = stack.pop("tool")
+        if frame is None or not isinstance(frame.span, ToolSpan):
+            return
+        frame.span.result(event.output)
+        frame.span.set({"crewai.tool.from_cache": event.from_cache or None})
+        refusal = self._refused.pop(text(event.output), None)
+        frame.span.end(
+            _failure(getattr(event, "failure", None))
+            or refusal
+            or reading.refusal(event.tool_name, event.output)
+        )
+
+    def _on_tool_usage_error(self, _source: Any, event: Any) -> None:
+        frame = stack.pop("tool")
+        if frame is not None:
+            _fail(
+                frame.span,
+                event.error if isinstance(event.error, Exception) else text(event.error),
+            )
+
+    # -- guardrails -------------------------------------------------------------------------------
+
+    def _on_llm_guardrail_started(self, _source: Any, event: Any) -> None:
+        name = text(getattr(event, "guardrail_name", None)) or "guardrail"
+        span = self._telemetry.tool(
+            name,
+            parent=self._here(),
+            description=text(event.guardrail) or None,
+            attributes={
+                semconv.TOOL_TYPE: "guardrail",
+                "crewai.guardrail.retry_count": event.retry_count,
+            },
+        )
+        self._open("guardrail", None, span).notes["role"] = "guardrail"
+
+    def _on_llm_guardrail_completed(self, _source: Any, event: Any) -> None:
+        frame = stack.pop("guardrail")
+        if frame is not None and isinstance(frame.span, ToolSpan):
+            frame.span.result("passed" if event.success else text(event.error))
+            frame.span.end(None if event.success else f"blocked: {event.error}")
+
+    def _on_llm_guardrail_failed(self, _source: Any, event: Any) -> None:
+        frame = stack.pop("guardrail")
+        if frame is not None:
+            frame.span.end(text(event.error))
+
+
+def _fail(span: OpenSpan, error: BaseException | str) -> None:
+    if isinstance(span, ToolSpan):
+        span.result(text(error))
+    span.end(error)
+
+
+def _delegation(role: str | None, tool: str, arguments: Any) -> tuple[str, str] | None:
+    """Return who hands work to whom, if the tool is one of CrewAI's two delegation tools."""
+    if tool.replace("_", " ").lower() not in _DELEGATIONS:
+        return None
+    given = parsed(arguments)
+    if not isinstance(given, dict):
+        return None
+    coworker = given.get("coworker") or given.get("co_worker")
+    return (role or "", str(coworker)) if coworker else None
+
+
+def _failure(failure: Any) -> str | None:
+    if failure is None:
+        return None
+    return text(getattr(failure, "message", None) or getattr(failure, "reason", None) or failure)

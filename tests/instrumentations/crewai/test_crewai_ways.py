@@ -1,0 +1,286 @@
+"""CrewAI: one trace per run with the same spans, in every way in which a crew can be run."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import threading
+
+import pytest
+from installed import installed
+
+if not installed("crewai.crew"):
+    pytest.skip("needs CrewAI; `nox -s framework` has environments", allow_module_level=True)
+
+import crewai_programs  # sets CrewAI's surroundings before it is imported
+from crewai import Crew
+from crewai.flow.flow import Flow, listen, start
+from crewai_programs import delegating_script, final, llm, managed, managed_script, solo, team
+from crewai_programs import team_script as script
+from recorded_spans import RecordedSpans
+from scripted_llm import ScriptedLLM, messages_of
+
+from mast_trace import semconv
+from mast_trace_instrumentations.crewai import CrewAIInstrumentor
+
+pytestmark = pytest.mark.framework("crewai")
+
+streams = pytest.mark.skipif(
+    "stream" not in Crew.model_fields, reason="crews of this version do not stream"
+)
+
+
+def shape(recorded) -> list[list[tuple[str, str]]]:
+    """Each trace's spans with those around them; tools that run at once come in any order."""
+    return [
+        sorted((span.name, getattr(recorded.parent(span), "name", "")) for span in spans)
+        for spans in recorded.traces().values()
+    ]
+
+
+@pytest.fixture
+def plain(recorded):
+    """The trace of the team as `kickoff` gives it."""
+    with ScriptedLLM(script) as server:
+        team(server).kickoff()
+    (spans,) = shape(recorded)
+    recorded.exporter.clear()
+    return spans
+
+
+def test_a_hierarchy(recorded) -> None:
+    """The manager hands over, the coworker works inside of that, and both speak to each other."""
+    with ScriptedLLM(managed_script) as server:
+        managed(server).kickoff()
+    recorded.check_shape()
+    (call,) = recorded.named("execute_tool")
+    assert call.attributes[semconv.HANDOFF_SOURCE] == "Crew Manager"
+    assert call.attributes[semconv.HANDOFF_TARGET] == "Researcher"
+    assert [(sender, to) for sender, to, _ in recorded.said()] == [
+        ("user", ("Crew Manager",)),
+        ("Crew Manager", ("Researcher",)),
+        ("Researcher", ("Crew Manager",)),
+        ("Crew Manager", ("user",)),
+    ]
+    turns = {s.attributes[semconv.AGENT_NAME]: s for s in recorded.named("invoke_agent")}
+    assert recorded.parent(turns["Researcher"]) is call
+    root = next(s for s in recorded.all if s.parent is None)
+    assert root.attributes["crewai.crew.process"] == "hierarchical"
+
+
+def test_a_model_that_streams(recorded, plain) -> None:
+    with ScriptedLLM(script) as server:
+        team(server, model=llm(server, stream=True)).kickoff()
+        assert all(request["stream"] for request in server.requests)
+    recorded.check_shape()
+    assert shape(recorded) == [plain]
+
+
+@streams
+def test_a_crew_that_streams(recorded, plain) -> None:
+    """The program gets the same chunks in the same order, and the trace is the same."""
+    with ScriptedLLM(script) as server:
+
+        def chunks() -> tuple[list[str], str]:
+            output = team(server, stream=True).kickoff()
+            return [chunk.content for chunk in output], output.result.raw
+
+        traced = chunks()
+        recorded.check_shape()
+        assert shape(recorded) == [plain]
+        recorded.instrumentor.uninstrument()
+        assert chunks() == traced
+
+
+@streams
+def test_a_stream_that_is_left_early(recorded, plain) -> None:
+    """CrewAI lets the crew finish: what it did is one whole trace."""
+    with ScriptedLLM(script) as server:
+        output = team(server, stream=True).kickoff()
+        next(iter(output))
+        output._sync_iterator.close()
+        assert len(server.requests) == 3
+    recorded.check_shape()
+    assert shape(recorded) == [plain]
+
+
+def test_tasks_in_threads(recorded, plain) -> None:
+    """A task that is executed asynchronously belongs to the run that waits for it."""
+    with ScriptedLLM(script) as server:
+        crew = team(server)
+        crew.tasks[0].async_execution = True
+        crew.kickoff()
+    recorded.check_shape()
+    assert shape(recorded) == [plain]
+    root = next(s for s in recorded.all if s.parent is None)
+    assert root.attributes[semconv.RUN_TERMINATION_REASON] == "completed"
+
+
+def test_agents_with_a_time_limit(recorded, plain) -> None:
+    """CrewAI watches the clock from another thread."""
+    with ScriptedLLM(script) as server:
+        crew = team(server)
+        for agent in crew.agents:
+            agent.max_execution_time = 60
+        crew.kickoff()
+    recorded.check_shape()
+    assert shape(recorded) == [plain]
+
+
+async def test_one_run_for_each_input_at_the_same_time(recorded, plain) -> None:
+    with ScriptedLLM(script) as server:
+        await team(server).kickoff_for_each_async([{"n": 1}, {"n": 2}, {"n": 3}])
+    recorded.check_shape(runs=3)
+    assert shape(recorded) == [plain] * 3
+
+
+def test_three_runs_in_threads(recorded, plain) -> None:
+    with ScriptedLLM(script) as server:
+        crews = [team(server) for _ in range(3)]
+        threads = [threading.Thread(target=crew.kickoff) for crew in crews]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    recorded.check_shape(runs=3)
+    assert shape(recorded) == [plain] * 3
+
+
+@pytest.mark.parametrize("method", ["kickoff_async", "akickoff"])
+async def test_three_runs_in_one_event_loop(recorded, plain, method: str) -> None:
+    if not hasattr(Crew, method):
+        pytest.skip(f"this version of CrewAI has no {method}")
+    with ScriptedLLM(script) as server:
+        await asyncio.gather(*(getattr(team(server), method)() for _ in range(3)))
+    recorded.check_shape(runs=3)
+    assert shape(recorded) == [plain] * 3
+
+
+def test_inside_of_a_span_of_the_programs_own(recorded) -> None:
+    """The run is a child of what is current, and leaves that current."""
+    from opentelemetry import trace
+
+    tracer = recorded.provider.get_tracer("mine")
+    with ScriptedLLM(script) as server, tracer.start_as_current_span("request") as outer:
+        team(server).kickoff()
+        assert trace.get_current_span() is outer
+    root = next(s for s in recorded.all if s.name == "invoke_workflow city")
+    assert root.parent.span_id == outer.get_span_context().span_id
+
+
+def test_a_crew_that_is_older_than_the_instrumentation(plain) -> None:
+    with ScriptedLLM(script) as server:
+        crew = team(server)
+        late = RecordedSpans.of(CrewAIInstrumentor())
+        try:
+            crew.kickoff()
+        finally:
+            late.instrumentor.uninstrument()
+    late.check_shape()
+    assert shape(late) == [plain]
+
+
+# -- people ----------------------------------------------------------------------------------------
+
+
+def test_a_person_comments_on_an_answer(recorded, monkeypatch) -> None:
+    """The draft and the comment are messages; pressing Enter is none."""
+    typed = iter(["make it shorter", ""])
+    monkeypatch.setattr(builtins, "input", lambda *_: next(typed))
+    with ScriptedLLM(lambda request: final(request, f"draft {len(server.requests)}")) as server:
+        assert solo(server, human_input=True).kickoff().raw == "draft 2"
+    recorded.check_shape()
+    asked, draft, comment, answer = recorded.named("send_message")
+    assert [(sender, to, text) for sender, to, text in recorded.said()[1:]] == [
+        ("Solo", ("user",), "draft 1"),
+        ("user", ("Solo",), "make it shorter"),
+        ("Solo", ("user",), "draft 2"),
+    ]
+    chain = [asked, draft, comment, answer]
+    assert [m.attributes.get(semconv.MESSAGE_IN_REPLY_TO) for m in chain[1:]] == [
+        m.attributes[semconv.MESSAGE_ID] for m in chain[:-1]
+    ]
+
+
+def test_a_flow_asks_a_person(recorded, monkeypatch) -> None:
+    feedback = pytest.importorskip("crewai.flow.human_feedback", reason="flows do not ask people")
+    monkeypatch.setattr(builtins, "input", lambda *_: "too long")
+
+    class Report(Flow):
+        @start()
+        @feedback.human_feedback(message="Is it good?")
+        def write(self):
+            return "a long report"
+
+        @listen(write)
+        def shorten(self, result):
+            return f"shortened: {result.feedback}"
+
+    assert Report().kickoff() == "shortened: too long"
+    recorded.check_shape()
+    question, answer = recorded.said()
+    assert question[:2] == ("Report", ("user",))
+    assert "a long report" in question[2]
+    assert answer == ("user", ("Report",), "too long")
+
+
+# -- guardrails and plans --------------------------------------------------------------------------
+
+
+def test_a_guardrail_in_words_asks_an_agent_of_its_own(recorded) -> None:
+    verdicts = iter(
+        ['{"valid": false, "feedback": "too long"}', '{"valid": true, "feedback": null}']
+    )
+
+    def judged(request):
+        checks = "complies with the given guardrail" in str(messages_of(request))
+        return final(request, next(verdicts) if checks else "an answer")
+
+    with ScriptedLLM(judged) as server:
+        solo(server, guardrail="must be short").kickoff()
+        assert len(recorded.named("chat")) == len(server.requests) == 4
+    recorded.check_shape()
+    checks = recorded.named("execute_tool")
+    assert [s.status.is_ok for s in checks] == [False, True]
+    assert [s.attributes["crewai.guardrail.retry_count"] for s in checks] == [0, 1]
+    asked = [(sender, to) for sender, to, _ in recorded.said() if "guardrail" in (sender, *to)]
+    assert asked == [("guardrail", ("Guardrail Agent",)), ("Guardrail Agent", ("guardrail",))] * 2
+
+
+def test_a_guardrail_that_nothing_satisfies_ends_the_run(recorded) -> None:
+    def never(_output):
+        return (False, "never good")
+
+    options = {"guardrail_max_retries": 1}
+    with (
+        ScriptedLLM(lambda request: final(request, "no")) as server,
+        pytest.raises(Exception, match="never good"),
+    ):
+        solo(server, guardrail=never, **options).kickoff()
+    recorded.check_shape()
+    assert [s.status.is_ok for s in recorded.named("execute_tool")] == [False, False]
+    run = recorded.trajectory()
+    assert run.termination_reason == "error"
+    assert "never good" in run.error
+
+
+def test_tasks_that_a_failed_run_has_left_are_open_items(recorded) -> None:
+    """The crew's tasks are its plan."""
+
+    def refuse(output):
+        raise RuntimeError("guardrail broke")
+
+    with ScriptedLLM(script) as server:
+        crew = team(server)
+        crew.tasks[1].guardrail = refuse
+        crew.tasks[1]._guardrail = refuse
+        with pytest.raises(RuntimeError, match="guardrail broke"):
+            crew.kickoff()
+    recorded.check_shape()
+    assert recorded.trajectory().open_items == ("Write one line",)
+
+
+def test_a_run_that_is_done_has_no_open_items(recorded) -> None:
+    with ScriptedLLM(delegating_script("Researcher")) as server:
+        crewai_programs.delegating(server).kickoff()
+    assert recorded.trajectory().open_items == ()
