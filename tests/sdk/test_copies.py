@@ -1,0 +1,72 @@
+"""Two instrumentations in one trace: what both recorded counts once, as ours."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from mast_trace import semconv
+from mast_trace.trajectory import SpanRecord, Trajectory
+
+OURS = {semconv.FRAMEWORK: "crewai"}
+
+
+def trace(*rows: tuple[str, str, dict[str, Any]]) -> Trajectory:
+    """A trajectory of spans given as id, parent and attributes, in order of their beginning."""
+    clock = itertools.count(1)
+    return Trajectory.from_spans(
+        SpanRecord("t", span, parent, span, next(clock), 100 - len(span), attributes)
+        for span, parent, attributes in rows
+    )
+
+
+def ours(operation: str, **more: Any) -> dict[str, Any]:
+    return {semconv.OPERATION_NAME: operation, **OURS, **more}
+
+
+AGENT = {semconv.AGENT_NAME: "writer"}
+TOOL = {semconv.TOOL_NAME: "look_up"}
+TOKENS = {semconv.INPUT_TOKENS: 7}
+
+
+def test_a_copy_inside_of_ours() -> None:
+    run = trace(
+        ("root", "", ours("invoke_workflow")),
+        ("turn", "root", ours("invoke_agent", **AGENT)),
+        ("call", "turn", ours("chat", **TOKENS)),
+        ("theirs", "call", {"openinference.span.kind": "LLM", "llm.token_count.prompt": 7}),
+        ("tool", "turn", ours("execute_tool", **TOOL)),
+        ("their tool", "tool", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+    )
+    assert run.input_tokens == 7
+    assert [step.span_id for step in run.steps if step.kind.value == "tool"] == ["tool"]
+
+
+def test_a_copy_around_ours_leaves_what_is_below_in_place() -> None:
+    run = trace(
+        ("root", "", ours("invoke_workflow")),
+        ("their turn", "root", {"openinference.span.kind": "AGENT", "graph.node.id": "writer"}),
+        ("turn", "their turn", ours("invoke_agent", **AGENT)),
+        ("tool", "turn", ours("execute_tool", **TOOL)),
+    )
+    assert [(i.span_id, i.parent_span_id) for i in run.invocations] == [("turn", "root")]
+    assert [step.agent for step in run.steps] == ["writer"]
+
+
+def test_another_agent_or_tool_inside_of_ours_is_no_copy() -> None:
+    run = trace(
+        ("root", "", ours("invoke_workflow")),
+        ("tool", "root", ours("execute_tool", **TOOL)),
+        ("theirs", "tool", {semconv.OPERATION_NAME: "execute_tool", semconv.TOOL_NAME: "fetch"}),
+        ("helper", "tool", {semconv.OPERATION_NAME: "invoke_agent", semconv.AGENT_NAME: "helper"}),
+    )
+    assert [step.span_id for step in run.steps] == ["tool", "theirs"]
+    assert [i.agent for i in run.invocations] == ["helper"]
+
+
+def test_a_trace_of_theirs_alone_is_read_whole() -> None:
+    run = trace(
+        ("tool", "", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+        ("inner", "tool", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+    )
+    assert len(run.steps) == 2
