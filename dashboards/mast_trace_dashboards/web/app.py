@@ -76,8 +76,12 @@ def _environment() -> Environment:
     return made
 
 
+# A number and its unit stay on one line.
+_SPACE = "\N{NO-BREAK SPACE}"
+
+
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.0f} %"
+    return "-" if value is None else f"{100 * value:.0f}{_SPACE}%"
 
 
 def _moment(value: datetime | None) -> str:
@@ -86,9 +90,11 @@ def _moment(value: datetime | None) -> str:
 
 def _seconds(milliseconds: float) -> str:
     if milliseconds < 1000:
-        return f"{milliseconds:.0f} ms"
+        return f"{milliseconds:.0f}{_SPACE}ms"
     minutes, seconds = divmod(milliseconds / 1000, 60)
-    return f"{minutes:.0f} min {seconds:.0f} s" if minutes else f"{seconds:.1f} s"
+    if not minutes:
+        return f"{seconds:.1f}{_SPACE}s"
+    return f"{minutes:.0f}{_SPACE}min {seconds:.0f}{_SPACE}s"
 
 
 # What would reorder or hide the text around it is shown as its code.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -12,13 +13,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.taxonomy import FAILURE_MODES, Category
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Trajectory
 from mast_trace_collector.storage.runs import spans_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import Filters
+from mast_trace_dashboards.web.graph import drawn
 from mast_trace_dashboards.web.otlp import as_otlp_json
-from mast_trace_dashboards.web.steps import PAGE, page_of
+from mast_trace_dashboards.web.steps import PAGE, Page, blocks, page_of, parting
 from mast_trace_judge.labels import HumanLabel, labels_of, save_labels
 from mast_trace_judge.verdict_store import load_latest
 
@@ -34,6 +36,25 @@ PER_PAGE = 50
 _LONGEST_FORM = 64 * 1024
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A run as the pages show it.
+
+    Attributes:
+        row: of the query `run`.
+        spans: as they are stored.
+        run: what they say.
+        verdict: the newest one; None if there is none.
+        page: its steps.
+    """
+
+    row: dict[str, Any]
+    spans: list[SpanRecord]
+    run: Trajectory
+    verdict: Verdict | None
+    page: Page
+
+
 class Pages:
     """The handlers; each reads the database in a thread, for its queries take their time."""
 
@@ -45,83 +66,71 @@ class Pages:
         """Answer with the list of runs, or only its table when it is asked for again."""
         filters = Filters.of(request.query_params)
         rows = await asyncio.to_thread(self._runs, filters)
-        values = await asyncio.to_thread(QUERIES["filter_values"].run, self._store)
-        offered: dict[str, list[str]] = {}
-        for row in values:
-            offered.setdefault(row["Filter"], []).append(row["Value"])
         more = filters.after(rows[PER_PAGE - 1]) if len(rows) > PER_PAGE else None
-        page = "_runs.html" if "part" in request.query_params else "runs.html"
-        return self._html(
-            request,
-            page,
-            runs=rows[:PER_PAGE],
-            more=more,
-            filters=filters,
-            offered=offered,
-            modes=FAILURE_MODES,
-        )
+        shown = {"runs": rows[:PER_PAGE], "more": more, "filters": filters, "modes": FAILURE_MODES}
+        if "part" in request.query_params:
+            return self._html(request, "_runs.html", **shown)
+        offered: dict[str, list[str]] = {}
+        for row in await asyncio.to_thread(QUERIES["filter_values"].run, self._store):
+            offered.setdefault(row["Filter"], []).append(row["Value"])
+        return self._html(request, "runs.html", **shown, offered=offered)
 
     async def run(self, request: Request) -> Response:
-        """Answer with one run."""
-        trace_id = request.path_params["run"]
-        row, spans, verdict = await asyncio.to_thread(self._load, trace_id)
-        run = Trajectory.from_spans(spans)
-        shown = page_of(run, verdict)
+        """Answer with one run, or only what may change of it when it is asked for again."""
+        opened = await asyncio.to_thread(self._open, request.path_params["run"])
+        page = opened.page
         return self._html(
             request,
-            "run.html",
-            row=row,
-            run=run,
-            verdict=verdict,
-            page=shown,
-            rows=shown.rows[:PAGE],
-            left=max(len(shown.rows) - PAGE, 0),
-            labels=await asyncio.to_thread(labels_of, self._store, trace_id),
+            "_run.html" if "part" in request.query_params else "run.html",
+            row=opened.row,
+            run=opened.run,
+            verdict=opened.verdict,
+            page=page,
+            graph=drawn(page.edges, page.handed, page.colours),
+            blocks=list(blocks(page.rows[:PAGE])),
+            run_id=opened.run.trace_id,
+            next=PAGE,
+            left=max(len(page.rows) - PAGE, 0),
+            labels=await asyncio.to_thread(labels_of, self._store, opened.run.trace_id),
             modes=FAILURE_MODES,
-            categories=Category,
         )
 
     async def steps(self, request: Request) -> Response:
         """Answer with further steps of a long run."""
-        _, spans, verdict = await asyncio.to_thread(self._load, request.path_params["run"])
-        shown = page_of(Trajectory.from_spans(spans), verdict)
         begin = _number(request.query_params.get("from", "0"))
-        rows = shown.rows[begin : begin + PAGE]
-        left = max(len(shown.rows) - begin - PAGE, 0)
+        opened = await asyncio.to_thread(self._open, request.path_params["run"])
+        rows = opened.page.rows
         return self._html(
             request,
             "_steps.html",
-            rows=rows,
-            left=left,
+            blocks=list(blocks(rows[begin : begin + PAGE])),
+            left=max(len(rows) - begin - PAGE, 0),
             next=begin + PAGE,
-            run_id=spans[0].trace_id,
+            run_id=opened.run.trace_id,
         )
 
     async def step(self, request: Request) -> Response:
         """Answer with the whole text of one step and its raw span."""
-        _, spans, verdict = await asyncio.to_thread(self._load, request.path_params["run"])
-        shown = page_of(Trajectory.from_spans(spans), verdict)
+        opened = await asyncio.to_thread(self._open, request.path_params["run"])
         number = int(request.path_params["step"])
-        if number >= len(shown.rows):
+        if number >= len(opened.page.rows):
             raise HTTPException(404, f"The run has no step {number}.")
-        step = shown.rows[number].step
-        raw = next((span for span in spans if span.span_id == step.span_id), None)
+        row = opened.page.rows[number]
+        raw = next((span for span in opened.spans if span.span_id == row.step.span_id), None)
         attributes = json.dumps(dict(raw.attributes), indent=2, ensure_ascii=False) if raw else ""
-        return self._html(
-            request, "_step.html", row=shown.rows[number], raw=raw, attributes=attributes
-        )
+        return self._html(request, "_step.html", row=row, raw=raw, attributes=attributes)
 
     async def download(self, request: Request) -> Response:
         """Answer with a run as JSON: the trajectory and its verdict, or the spans as OTLP."""
         trace_id = request.path_params["run"]
-        _, spans, verdict = await asyncio.to_thread(self._load, trace_id)
+        opened = await asyncio.to_thread(self._open, trace_id)
         kind = request.path_params["kind"]
         if kind == "otlp":
-            body = as_otlp_json(spans)
+            body = as_otlp_json(opened.spans)
         else:
             body = {
-                "trajectory": Trajectory.from_spans(spans).to_dict(),
-                "verdict": verdict.to_json() if verdict else None,
+                "trajectory": opened.run.to_dict(),
+                "verdict": opened.verdict.to_json() if opened.verdict else None,
             }
         name = f"{trace_id}.{'otlp.json' if kind == 'otlp' else 'json'}"
         return JSONResponse(body, headers={"content-disposition": f'attachment; filename="{name}"'})
@@ -129,17 +138,17 @@ class Pages:
     async def label(self, request: Request) -> Response:
         """Store a person's label of a run."""
         trace_id = request.path_params["run"]
-        row, spans, _ = await asyncio.to_thread(self._load, trace_id)
+        opened = await asyncio.to_thread(self._open, trace_id)
         form = await _form(request)
         stated = form["decisive_step"][0].strip()
-        steps = Trajectory.from_spans(spans).steps
+        steps = opened.run.steps
         if stated and (not stated.isdigit() or int(stated) >= len(steps)):
             raise HTTPException(400, f"The run has steps 0 to {len(steps) - 1}, not {stated}.")
         number = int(stated) if stated else None
         try:
             label = HumanLabel(
                 trace_id=trace_id,
-                project=row["Project"],
+                project=opened.row["Project"],
                 annotator=form["annotator"][0],
                 outcome=form["outcome"][0],
                 modes=tuple(code for code in form["modes"] if code),
@@ -157,12 +166,14 @@ class Pages:
         chosen = request.query_params.getlist("run")
         if len(chosen) != 2:
             raise HTTPException(400, "Choose exactly two runs in the list to compare them.")
-        sides = []
-        for trace_id in chosen:
-            row, spans, verdict = await asyncio.to_thread(self._load, trace_id)
-            shown = page_of(Trajectory.from_spans(spans), verdict)
-            sides.append({"row": row, "verdict": verdict, "rows": shown.rows[:PAGE]})
-        return self._html(request, "compare.html", sides=sides, modes=FAILURE_MODES)
+        sides = [await asyncio.to_thread(self._open, trace_id) for trace_id in chosen]
+        return self._html(
+            request,
+            "compare.html",
+            sides=[(side, side.page.rows[:PAGE]) for side in sides],
+            parting=parting(*(side.page.rows for side in sides)),
+            modes=FAILURE_MODES,
+        )
 
     async def judge(self, request: Request) -> Response:
         """Answer with the judge's health."""
@@ -182,12 +193,14 @@ class Pages:
             given["only"] = [row["TraceId"] for row in found]
         return QUERIES["runs"].run(self._store, **given, limit=PER_PAGE + 1)
 
-    def _load(self, trace_id: str) -> tuple[dict[str, Any], list[SpanRecord], Verdict | None]:
+    def _open(self, trace_id: str) -> Opened:
         row = QUERIES["run"].one(self._store, run=trace_id)
         spans = spans_of(self._store, trace_id) if row else []
         if row is None or not spans:
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
-        return row, spans, load_latest(self._store, trace_id)
+        run = Trajectory.from_spans(spans)
+        verdict = load_latest(self._store, trace_id)
+        return Opened(row, spans, run, verdict, page_of(run, verdict))
 
     def _html(self, request: Request, name: str, **values: Any) -> Response:
         return self._templates.TemplateResponse(request, name, values)

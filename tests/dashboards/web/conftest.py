@@ -19,7 +19,7 @@ from mast_trace_judge.verdict_store import save
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SHORT, LONG, BARE = "a" * 32, "b" * 32, "c" * 32
+SHORT, LONG, BARE, LOOP, LIVE = (letter * 32 for letter in "abcde")
 T0 = datetime.now(timezone.utc) - timedelta(hours=1)
 HOSTILE = (
     "<script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> "
@@ -105,7 +105,11 @@ def judged(store: Store, run: str, steps: int, decisive: int) -> Verdict:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """One short run with hostile texts, one of 5,000 steps, one without steps or verdict."""
+    """The runs that the tests look at.
+
+    One short with hostile texts, one of 5,000 steps, one without steps or verdict, one that says
+    the same again and again, and one that has only begun.
+    """
     with Store.open(f"chdb://{tmp_path_factory.mktemp('web')}") as opened:
         migrate(opened)
         texts = ["Find the price.", QUOTE, HOSTILE, "Again.", "Again.", "x" * 1_000_000]
@@ -115,10 +119,16 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         ]
         long = [message(LONG, n, "researcher", f"Step {n}.") for n in range(5000)]
         long[4321] = message(LONG, 4321, "researcher", QUOTE)
+        loop = [
+            message(LOOP, n, "researcher" if n % 2 == 0 else "writer", "Again?" if n > 1 else "Go.")
+            for n in range(10)
+        ]
         for rows in (
             [root(SHORT, "trip & <i>co</i>"), *short],
             [root(LONG, "long"), *long],
             [root(BARE, "bare")],
+            [root(LOOP, "loop"), *loop],
+            [message(LIVE, 0, "researcher", "I begin.")],
         ):
             opened.insert("otel_traces", rows)
         save(opened, [judged(opened, SHORT, 6, 1), judged(opened, LONG, 5000, 4321)])

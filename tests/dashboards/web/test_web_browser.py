@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
-from conftest import LONG, SHORT
+from conftest import LIVE, LONG, LOOP, SHORT, judged, message, root
+
+from mast_trace_judge.verdict_store import save
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 axe = pytest.importorskip("axe_core_python", reason="needs axe-core-python")
@@ -17,13 +19,22 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+    from mast_trace_collector.storage import Store
+
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium"),
 ]
 AXE = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-PAGES = ("/", f"/runs/{SHORT}", "/judge", "/runs/nope", f"/compare?run={SHORT}&run={LONG}")
+PAGES = (
+    "/",
+    f"/runs/{SHORT}",
+    f"/runs/{LOOP}",
+    "/judge",
+    "/runs/nope",
+    f"/compare?run={SHORT}&run={LONG}",
+)
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -58,10 +69,13 @@ def violations(page: Page) -> list[str]:
     return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 375)])
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_are_accessible(page: Page, path: str, scheme: str) -> None:
+def test_pages_are_accessible(
+    page: Page, path: str, scheme: Literal["light", "dark"], width: int
+) -> None:
     page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 800})
     page.goto(path)
     for details in page.locator("details").all()[:3]:
         details.locator("summary").click()
@@ -142,8 +156,54 @@ def test_more_steps_come_on_request(page: Page) -> None:
     page.locator("#step-999").wait_for()
 
 
+def test_folded_steps_open_for_the_keyboard_and_for_links(page: Page) -> None:
+    page.goto(f"/runs/{LOOP}")
+    page.locator("#step-3").focus()
+    assert not page.locator("#step-4").is_visible()
+    page.keyboard.press("j")
+    assert page.locator(":focus").get_attribute("id") == "step-4"
+    page.goto("/")
+    page.goto(f"/runs/{LOOP}#step-6")
+    page.locator("#step-6").wait_for(state="visible")
+
+
+def test_a_run_is_followed_while_it_goes_on(page: Page, store: Store) -> None:
+    """New steps and then the verdict appear by themselves."""
+    page.goto(f"/runs/{LIVE}")
+    assert "The run goes on" in page.locator("#run").inner_text()
+    store.insert("otel_traces", [message(LIVE, 1, "writer", "I go on.")])
+    page.get_by_text("I go on.").wait_for()
+    store.insert("otel_traces", [root(LIVE, "live"), message(LIVE, 2, "writer", "Done.")])
+    page.get_by_text("Not judged yet").wait_for()
+    save(store, [judged(store, LIVE, 3, 1)])
+    page.locator("#step-1.decisive").wait_for()
+    assert page.evaluate("document.querySelector('[data-state]').dataset.state") == "judged"
+
+
+def test_who_reads_is_not_disturbed(page: Page, store: Store) -> None:
+    """Instead of the page changing under the reader, a line says that there is news."""
+    page.goto(f"/runs/{LOOP}")
+    page.locator("#step-0 summary").click()
+    store.insert("otel_traces", [message(LOOP, 10, "writer", "Once more.")])
+    page.get_by_role("link", name="show it as it is now").click()
+    page.locator("#step-10").wait_for(state="attached")
+
+
+def test_the_list_keeps_up_unless_runs_are_being_chosen(page: Page, store: Store) -> None:
+    page.goto("/")
+    store.insert("otel_traces", [root("1" * 32, "came later")])
+    page.get_by_role("link", name="came later").wait_for()
+    page.get_by_label(f"Compare run {SHORT[:8]}").check()
+    page.get_by_role("heading", name="Runs").click()
+    store.insert("otel_traces", [root("2" * 32, "came too late")])
+    page.wait_for_timeout(4_000)
+    assert page.get_by_role("link", name="came too late").count() == 0
+    assert page.get_by_label(f"Compare run {SHORT[:8]}").is_checked()
+
+
 def test_two_runs_are_chosen_and_compared(page: Page) -> None:
     page.goto("/")
+    assert page.get_by_role("button", name="Compare two chosen runs").is_disabled()
     page.get_by_label(f"Compare run {SHORT[:8]}").check()
     page.get_by_label(f"Compare run {LONG[:8]}").check()
     page.get_by_role("button", name="Compare two chosen runs").click()

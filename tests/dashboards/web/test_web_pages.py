@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from conftest import BARE, LONG, SHORT, serve
+from conftest import BARE, LONG, LOOP, SHORT, serve
 
 from mast_trace_judge.labels import labels_of
 
@@ -53,6 +53,41 @@ def test_a_run_has_verdict_steps_and_reason(client: httpx.Client) -> None:
     assert "candidate 2" in page
     assert "same as step 3" not in page  # said by another agent
     assert "<mark>A night costs 181 EUR.</mark>" in page
+
+
+def test_quotes_lead_to_their_step_and_are_marked_in_it(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{SHORT}").text
+    assert '<a href="#step-1" aria-label="Quote from step 1">A night costs 181 EUR.</a>' in page
+    assert page.count("<mark>") == 1
+
+
+def test_who_writes_to_whom_is_drawn_and_written(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{LOOP}").text
+    assert "most often researcher writes to writer, 5 times" in page
+    assert page.count('class="arrow') == 1
+    assert "<td>researcher</td><td>writer</td>" in page
+    assert "style=" not in page
+
+
+def test_steps_that_only_repeat_are_folded(client: httpx.Client) -> None:
+    """The first of each agent stays; what follows is one line, and still there."""
+    page = client.get(f"/runs/{LOOP}").text
+    assert "Steps 4 to 9 repeat earlier ones" in page
+    assert page.index('id="step-3"') < page.index('class="fold"') < page.index('id="step-4"')
+
+
+def test_a_part_of_a_page_is_answered_alone(client: httpx.Client) -> None:
+    """What the pages ask for again while a run goes on."""
+    for address in ("/?part=1", f"/runs/{BARE}?part=1"):
+        part = client.get(address).text
+        assert "<html" not in part
+        assert "bare" in part
+
+
+def test_a_run_without_verdict_says_why(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{BARE}").text
+    assert 'data-state="waiting"' in page
+    assert "Not judged yet" in page
 
 
 def test_texts_of_a_run_are_never_markup(client: httpx.Client) -> None:
@@ -139,6 +174,9 @@ def test_what_is_not_there_is_said_so(client: httpx.Client, path: str) -> None:
 def test_two_runs_are_compared(client: httpx.Client) -> None:
     page = client.get(f"/compare?run={SHORT}&run={BARE}").text
     assert page.count('aria-label="Run ') == 2
+    assert 'They part at\n    <a href="#part-0-0">step 0</a>' in page
+    assert "it ends here; the other goes on" in page
+    assert "step by step" in client.get(f"/compare?run={LONG}&run={LONG}").text
     assert client.get(f"/compare?run={SHORT}").status_code == 400
 
 

@@ -7,15 +7,21 @@ async function fetched(address) {
   return answer.text();
 }
 
+function again(parameter) {
+  const address = new URL(location.href);
+  address.hash = "";
+  address.searchParams.set(parameter, "1");
+  return address;
+}
+
 // The run list keeps up with what comes in, unless somebody is working in it.
 const list = document.querySelector("#list[data-refresh]");
 if (list) {
   setInterval(async () => {
-    if (document.hidden || list.contains(document.activeElement)) return;
-    const address = new URL(location.href);
-    address.searchParams.set("part", "1");
+    const busy = list.contains(document.activeElement) || list.querySelector("input:checked");
+    if (document.hidden || busy) return;
     try {
-      const fresh = await fetched(address);
+      const fresh = await fetched(again("part"));
       if (fresh !== list.dataset.shown) {
         list.innerHTML = fresh;
         list.dataset.shown = fresh;
@@ -23,6 +29,32 @@ if (list) {
     } catch { /* the next look may succeed */ }
   }, 3000);
 }
+
+// So does a run that has no verdict yet: in place while nobody reads on, else a line says so.
+const run = document.getElementById("run");
+const news = document.getElementById("news");
+const state = (part) => part.querySelector("[data-state]")?.dataset ?? {};
+const unfinished = (part) => ["running", "waiting", "changed"].includes(state(part).state);
+let wait = 3000;
+async function keepUp() {
+  if (!document.hidden) {
+    try {
+      const fresh = document.createElement("template");
+      fresh.innerHTML = await fetched(again("part"));
+      if (state(fresh.content).version === state(run).version) {
+        wait = Math.min(wait * 1.2, 30000);
+      } else if (scrollY > 200 || run.contains(document.activeElement) || run.querySelector("details[open]")) {
+        news.hidden = false;
+        return;
+      } else {
+        run.replaceChildren(fresh.content);
+        wait = 3000;
+      }
+    } catch { /* the next look may succeed */ }
+  }
+  if (unfinished(run)) setTimeout(keepUp, wait);
+}
+if (run && unfinished(run)) setTimeout(keepUp, wait);
 
 // Whole texts and raw spans come when they are unfolded.
 document.addEventListener("toggle", async (event) => {
@@ -70,11 +102,25 @@ async function reach() {
     if (steps.querySelector("a[data-more]")?.href === before) return;
   }
   const step = document.getElementById(`step-${match[1]}`);
+  unfold(step);
   step?.scrollIntoView();
   step?.focus({ preventScroll: true });
 }
+function unfold(step) {
+  const fold = step?.closest(".fold details");
+  if (fold) fold.open = true;
+}
 addEventListener("hashchange", reach);
 reach();
+
+// Choosing runs to compare: two, no more and no less.
+const comparison = document.getElementById("compare");
+if (comparison) {
+  const chosen = () => document.querySelectorAll("input[name=run]:checked").length;
+  const tell = () => { comparison.querySelector("button").disabled = chosen() !== 2; };
+  document.addEventListener("change", tell);
+  tell();
+}
 
 // d: decisive step; j, k: next and previous step.
 document.addEventListener("keydown", (event) => {
@@ -84,5 +130,6 @@ document.addEventListener("keydown", (event) => {
   const here = steps.indexOf(document.activeElement.closest(".step"));
   const there = event.key === "d" ? steps.find((step) => step.classList.contains("decisive"))
     : steps[event.key === "j" ? Math.min(here + 1, steps.length - 1) : Math.max(here - 1, 0)];
+  unfold(there);
   there?.focus();
 });

@@ -1,0 +1,149 @@
+"""Who writes to whom, as a picture: places and arrows that the template writes as SVG."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mast_trace_dashboards.web.steps import Edge
+
+WIDTH: Final = 440
+HEIGHT: Final = 320
+MOST_AGENTS: Final = 12
+"""With more of them, arrows cannot be told from each other; the table remains."""
+_LABEL = 16
+_CHARACTER = 7.2
+_BOX_HEIGHT = 26.0
+_BEND = 0.12
+_TIP = 7.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """An agent's box: its centre, its width, and what stands in it."""
+
+    x: float
+    y: float
+    width: float
+    agent: str
+    label: str
+    colour: int
+
+    @property
+    def left(self) -> float:
+        """The x of its left edge."""
+        return round(self.x - self.width / 2, 1)
+
+    @property
+    def top(self) -> float:
+        """The y of its upper edge."""
+        return self.y - _BOX_HEIGHT / 2
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """What one agent wrote to another, or handed over.
+
+    Attributes:
+        path: of the curve, as SVG's ``d``.
+        thickness: of the line, by the number of times.
+        x: of the number that stands at the curve.
+        y: likewise.
+        times: that number.
+        colour: of the sender.
+        handed: whether control went over, instead of words.
+    """
+
+    path: str
+    thickness: float
+    x: float
+    y: float
+    times: int
+    colour: int
+    handed: bool
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The picture, and a sentence that says the same."""
+
+    nodes: Sequence[Node]
+    arrows: Sequence[Arrow]
+    summary: str
+
+
+def drawn(said: Sequence[Edge], handed: Sequence[Edge], colours: Mapping[str, int]) -> Graph | None:
+    """Return the picture; None where there is nothing to draw, or too much."""
+    edges = [edge for edge in (*said, *handed) if edge.sender != edge.recipient]
+    agents = list(dict.fromkeys(name for e in edges for name in (e.sender, e.recipient)))
+    if not edges or len(agents) > MOST_AGENTS:
+        return None
+    nodes = {node.agent: node for node in _placed(agents, colours)}
+    arrows = [
+        *(_arrow(nodes, edge, handed=False) for edge in said if edge in edges),
+        *(_arrow(nodes, edge, handed=True) for edge in handed if edge in edges),
+    ]
+    busiest = max(edges, key=lambda edge: edge.times)
+    summary = (
+        f"{len(agents)} agents; most often {busiest.sender} writes to {busiest.recipient}, "
+        f"{busiest.times} times"
+    )
+    return Graph(list(nodes.values()), arrows, summary)
+
+
+def _placed(agents: Sequence[str], colours: Mapping[str, int]) -> Iterator[Node]:
+    """Put the agents on an ellipse, the first one at the top."""
+    for number, agent in enumerate(agents):
+        angle = 2 * math.pi * number / len(agents) - math.pi / 2
+        label = agent if len(agent) <= _LABEL else agent[: _LABEL - 1] + "…"
+        width = len(label) * _CHARACTER + 18
+        reach = (WIDTH - width) / 2 - 4
+        yield Node(
+            x=round(WIDTH / 2 + reach * math.cos(angle), 1),
+            y=round(HEIGHT / 2 + (HEIGHT / 2 - 24) * math.sin(angle), 1),
+            width=round(width, 1),
+            agent=agent,
+            label=label,
+            colour=colours.get(agent, 7),
+        )
+
+
+def _arrow(nodes: Mapping[str, Node], edge: Edge, *, handed: bool) -> Arrow:
+    """Draw a curve that bends to its right, so that there and back do not lie on each other."""
+    source, target = nodes[edge.sender], nodes[edge.recipient]
+    across, down = target.x - source.x, target.y - source.y
+    bend = _BEND * (2 if handed else 1)
+    middle = (
+        (source.x + target.x) / 2 - down * bend,
+        (source.y + target.y) / 2 + across * bend,
+    )
+    begin, end = _at_edge(source, middle, 0.0), _at_edge(target, middle, _TIP)
+    path = (
+        f"M{begin[0]:.1f} {begin[1]:.1f} Q{middle[0]:.1f} {middle[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
+    )
+    return Arrow(
+        path=path,
+        thickness=round(min(1.5 + math.log2(edge.times) / 2, 4.0), 1),
+        x=round((begin[0] + 2 * middle[0] + end[0]) / 4, 1),
+        y=round((begin[1] + 2 * middle[1] + end[1]) / 4 + 4, 1),
+        times=edge.times,
+        colour=source.colour,
+        handed=handed,
+    )
+
+
+def _at_edge(node: Node, seen_from: tuple[float, float], gap: float) -> tuple[float, float]:
+    """Return where the way from the node's centre to a point leaves its box, and a gap further."""
+    across, down = seen_from[0] - node.x, seen_from[1] - node.y
+    length = math.hypot(across, down) or 1.0
+    half_width, half_height = node.width / 2, _BOX_HEIGHT / 2
+    out = min(
+        half_width / abs(across) if across else math.inf,
+        half_height / abs(down) if down else math.inf,
+    )
+    out = min(out + gap / length, 1.0)
+    return node.x + across * out, node.y + down * out
