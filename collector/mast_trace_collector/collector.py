@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_collector.dead_letters import DeadLetters
-from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.receivers.intake import Intake
 from mast_trace_collector.receivers.operations import Operations
 from mast_trace_collector.receivers.otlp_grpc import OTLPGRPCReceiver
 from mast_trace_collector.receivers.otlp_http import OTLPHTTPReceiver
-from mast_trace_collector.receivers.signals import TRACES
 from mast_trace_collector.security import ProjectKeys, check_bind
-from mast_trace_collector.spool import Refused, Spool, SpoolLimits
+from mast_trace_collector.spool import Refused
+from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
+from mast_trace_collector.way import Way
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.pipeline import Writer
     from mast_trace_collector.receivers.otlp_http import ASGIApp
     from mast_trace_collector.storage import Store
-
-logger = logging.getLogger(__name__)
 
 # Python lets a thread compute for 5 ms before another gets its turn. A receiver needs many turns
 # for one request while a batch is being transformed, so with shorter ones it answers several
@@ -63,24 +59,23 @@ class Collector:
         self._config = config
         self._keys = ProjectKeys(config.keys_file) if config.keys_file else None
         self.metrics = CollectorMetrics()
-        self.dead_letters = DeadLetters(config.dead_letter_dir)
-        self._spool = Spool(
-            config.spool_dir,
-            SpoolLimits(
-                max_bytes=config.spool_max_bytes,
-                min_free_bytes=config.spool_min_free_bytes,
-                segment_bytes=config.batch_max_bytes,
-                segment_age=config.batch_max_age_seconds,
-                duplicate_window=config.duplicate_window,
-            ),
+        self._ways = [Way.of_spans(config, writer, self.metrics)]
+        if store is not None:
+            self._ways.append(Way.of_logs(config, LogWriter(store), self.metrics))
+        self.dead_letters = self._ways[0].dead_letters
+        self._intake = Intake(
+            {way.signal: way.spool for way in self._ways},
+            config,
+            self._keys,
+            {way.signal: way.metrics for way in self._ways},
         )
-        self._pipeline = Pipeline(self._spool, writer, self.dead_letters, config, self.metrics)
-        self._intake = Intake({TRACES: self._spool}, config, self._keys, self.metrics)
         self._http = self._http_server(app)
-        self._grpc = OTLPGRPCReceiver(self._intake, config, self.metrics)
+        self._grpc = OTLPGRPCReceiver(self._intake, config)
         self._running = False
         self._usual_switch_interval = sys.getswitchinterval()
-        self._watch()
+        self.metrics.watch(
+            "up", "1 while spans are taken.", lambda: float(bool(self.readiness()["ready"]))
+        )
 
     def _http_server(self, app: ASGIApp | None) -> HTTPServer:
         config = self._config
@@ -89,7 +84,7 @@ class Collector:
         if config.tls_cert_file is not None and config.tls_key_file is not None:
             tls = (config.tls_cert_file, config.tls_key_file)
         return HTTPServer(
-            OTLPHTTPReceiver(self._intake, config, self.metrics, operations),
+            OTLPHTTPReceiver(self._intake, config, operations),
             config.host,
             config.http_port,
             header_timeout=config.header_timeout_seconds,
@@ -97,14 +92,6 @@ class Collector:
             max_connections=config.max_connections,
             tls=tls,
         )
-
-    def _watch(self) -> None:
-        watch, spool = self.metrics.watch, self._spool
-        watch("waiting_bytes", "Bytes that wait for the database.", lambda: spool.waiting_bytes)
-        watch("waiting_spans", "Spans that wait for the database.", lambda: spool.waiting_items)
-        watch("waiting_age_seconds", "Age of the oldest span that waits.", spool.oldest_age)
-        watch("dead_letters", "Requests set aside now.", lambda: len(self.dead_letters))
-        watch("up", "1 while spans are taken.", lambda: float(bool(self.readiness()["ready"])))
 
     @property
     def http_address(self) -> str:
@@ -120,14 +107,15 @@ class Collector:
         """Whether spans are taken now, why not, and how the database does."""
         reason = "" if self._running else "the collector is not running"
         try:
-            self._spool.check()
+            self._ways[0].spool.check()
         except Refused as error:
             reason = str(error)
+        trouble = [way.pipeline.trouble for way in self._ways if way.pipeline.trouble]
         return {
             "ready": not reason,
             "reason": reason,
-            "database": self._pipeline.trouble or "ok",
-            "waiting_bytes": self._spool.waiting_bytes,
+            "database": trouble[0] if trouble else "ok",
+            "waiting_bytes": sum(way.spool.waiting_bytes for way in self._ways),
         }
 
     async def start(self) -> None:
@@ -137,18 +125,11 @@ class Collector:
             ConfigurationError: an address cannot be listened on.
             CollectorError: the spool's folder is in use or unusable.
         """
-        damages = await asyncio.to_thread(self._spool.open)
-        for damage in damages:
-            self.dead_letters.add(
-                f"{damage.segment}.at-{damage.offset}",
-                damage.data,
-                0,
-                "these bytes of the spool were damaged on disk",
-            )
-        self.metrics.recovered_spans.inc(self._spool.waiting_items)
+        await asyncio.to_thread(self._open)
         sys.setswitchinterval(_SWITCH_INTERVAL)
         self._running = True
-        self._pipeline.start()
+        for way in self._ways:
+            way.pipeline.start()
         try:
             await self._http.start()
             if self._config.grpc_enabled:
@@ -156,6 +137,16 @@ class Collector:
         except BaseException:
             await self.stop(drain=False)
             raise
+
+    def _open(self) -> None:
+        for number, way in enumerate(self._ways):
+            try:
+                way.open()
+            except BaseException:
+                for opened in self._ways[:number]:
+                    opened.spool.close()
+                    opened.spool.release()
+                raise
 
     async def stop(self, *, drain: bool = True) -> None:
         """Take no more, answer what is in flight, and store what waits.
@@ -175,12 +166,5 @@ class Collector:
 
     def _finish(self, *, drain: bool) -> None:
         self._intake.close()
-        timeout = self._config.drain_timeout_seconds
-        if not drain:
-            self._pipeline.stop(timeout, drain=False)
-        self._spool.close()
-        if drain:
-            self._pipeline.stop(timeout)
-        self._spool.release()
-        if self._spool.waiting_items:
-            logger.info("%d spans stay in the spool for the next start", self._spool.waiting_items)
+        for way in self._ways:
+            way.close(self._config.drain_timeout_seconds, drain=drain)

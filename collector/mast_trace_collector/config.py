@@ -89,7 +89,9 @@ class CollectorConfig(Settings):
     keep_alive_seconds: PositiveInt = Field(75, description="Time that an idle connection is kept.")
 
     spool_max_bytes: PositiveInt = Field(
-        4 * GIB, description="Most bytes on disk that wait for the database."
+        4 * GIB,
+        description="Most bytes of spans on disk that wait for the database; log records may take "
+        "a quarter of that beside them.",
     )
     spool_min_free_bytes: int = Field(
         256 * MIB,
@@ -150,6 +152,16 @@ class CollectorConfig(Settings):
         return self.data_dir / "spool"
 
     @property
+    def log_spool_dir(self) -> Path:
+        """Folder of the spool segments of log records."""
+        return self.data_dir / "spool-logs"
+
+    @property
     def dead_letter_dir(self) -> Path:
         """Folder of the requests that cannot be stored."""
         return self.data_dir / "dead-letters"
+
+    @property
+    def dead_log_letter_dir(self) -> Path:
+        """Folder of the requests with log records that cannot be stored."""
+        return self.dead_letter_dir / "logs"

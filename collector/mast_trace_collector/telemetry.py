@@ -1,7 +1,8 @@
 """The collector's own metrics, in Prometheus' text form.
 
 Requests add up as received = refused + duplicate + accepted, and spans as accepted + recovered =
-stored + dead-lettered + waiting, where recovered is what an earlier process left in the spool.
+stored + dead-lettered + waiting, where recovered is what an earlier process left in the spool. Log
+records have counters of their own, which add up in the same way.
 """
 
 from __future__ import annotations
@@ -20,10 +21,19 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class CollectorMetrics:
-    """Counters of one collector; two collectors in one process do not share them."""
+    """Counters of one collector's way for one signal; two collectors in one process share none.
 
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+    Args:
+        logs_of: the collector's counters of spans, beside which these count log records; by
+            default these are the counters of spans.
+    """
+
+    def __init__(self, *, logs_of: CollectorMetrics | None = None) -> None:
+        self.registry: CollectorRegistry = (
+            CollectorRegistry() if logs_of is None else logs_of.registry
+        )
+        self._prefix = _PREFIX if logs_of is None else f"{_PREFIX}_logs"
+        self._items = "spans" if logs_of is None else "records"
         self.received = self._counter(
             "received_requests", "Export requests that arrived.", "transport"
         )
@@ -60,7 +70,7 @@ class CollectorMetrics:
 
     def watch(self, name: str, meaning: str, read: Callable[[], float]) -> None:
         """Show a value that is read when it is asked for."""
-        gauge = Gauge(f"{_PREFIX}_{name}", meaning, registry=self.registry)
+        gauge = Gauge(f"{self._prefix}_{self._named(name)}", meaning, registry=self.registry)
         gauge.set_function(read)
 
     def exposition(self) -> bytes:
@@ -69,10 +79,16 @@ class CollectorMetrics:
 
     def value(self, name: str, **labels: str) -> float:
         """The present value of a metric; 0 when nothing was counted yet."""
-        return self.registry.get_sample_value(f"{_PREFIX}_{name}", labels) or 0.0
+        return self.registry.get_sample_value(f"{self._prefix}_{name}", labels) or 0.0
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(f"{_PREFIX}_{name}", meaning, labels, registry=self.registry)
+        meaning = meaning.replace("Spans", self._items.capitalize())
+        name = f"{self._prefix}_{self._named(name)}"
+        return Counter(name, meaning, labels, registry=self.registry)
 
     def _histogram(self, name: str, meaning: str) -> Histogram:
-        return Histogram(f"{_PREFIX}_{name}", meaning, registry=self.registry, buckets=_SECONDS)
+        name = f"{self._prefix}_{name}"
+        return Histogram(name, meaning, registry=self.registry, buckets=_SECONDS)
+
+    def _named(self, name: str) -> str:
+        return name.replace("spans", self._items)

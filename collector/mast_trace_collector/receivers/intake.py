@@ -36,7 +36,7 @@ class Intake:
         spools: where the requests of each accepted signal go.
         config: limits.
         keys: who may write; None lets everybody.
-        metrics: counters.
+        metrics: counters of each signal.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class Intake:
         spools: dict[Signal, Spool],
         config: CollectorConfig,
         keys: ProjectKeys | None,
-        metrics: CollectorMetrics,
+        metrics: dict[Signal, CollectorMetrics],
     ) -> None:
         self._spools = spools
         self._config = config
         self._keys = keys
-        self._metrics = metrics
+        self.metrics = metrics
         self._limits = Limits(config.max_nesting, config.max_attributes)
         self._held = 0
         self._decoders = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
@@ -123,19 +123,20 @@ class Intake:
         if len(decoded.payload) > len(body):
             memory.grow(len(decoded.payload) - len(body))
         await self._keep(decoded, signal, transport)
-        self._metrics.acknowledgement.observe(time.perf_counter() - began)
+        self.metrics[signal].acknowledgement.observe(time.perf_counter() - began)
         return signal.answer(decoded.rejected, decoded.message)
 
     async def _keep(self, decoded: Decoded, signal: Signal, transport: str) -> None:
         """Wait until the request is durable, and count it."""
+        metrics = self.metrics[signal]
         if not decoded.items:
-            self._count(decoded, transport, duplicate=False)
+            _count(metrics, decoded, transport, duplicate=False)
             return
         ticket = self._spools[signal].append(decoded.payload, decoded.items)
 
         def count(durable: Future[None]) -> None:
             if durable.exception() is None:
-                self._count(decoded, transport, duplicate=ticket.duplicate)
+                _count(metrics, decoded, transport, duplicate=ticket.duplicate)
 
         try:
             await asyncio.wrap_future(ticket.durable)
@@ -144,16 +145,6 @@ class Intake:
             ticket.durable.add_done_callback(count)
             raise
         count(ticket.durable)
-
-    def _count(self, decoded: Decoded, transport: str, *, duplicate: bool) -> None:
-        if decoded.rejected:
-            self._metrics.rejected_spans.inc(decoded.rejected)
-        if duplicate:
-            self._metrics.duplicates.labels(transport).inc()
-            return
-        self._metrics.accepted.labels(transport).inc()
-        self._metrics.accepted_spans.inc(decoded.items)
-        self._metrics.accepted_bytes.labels(transport).inc(len(decoded.payload))
 
     def close(self) -> None:
         """Let the decoders go."""
@@ -190,3 +181,14 @@ class Memory:
         """Hold nothing any more."""
         self._intake.let_go(self._size)
         self._size = 0
+
+
+def _count(metrics: CollectorMetrics, decoded: Decoded, transport: str, *, duplicate: bool) -> None:
+    if decoded.rejected:
+        metrics.rejected_spans.inc(decoded.rejected)
+    if duplicate:
+        metrics.duplicates.labels(transport).inc()
+        return
+    metrics.accepted.labels(transport).inc()
+    metrics.accepted_spans.inc(decoded.items)
+    metrics.accepted_bytes.labels(transport).inc(len(decoded.payload))

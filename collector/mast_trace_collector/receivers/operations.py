@@ -64,7 +64,7 @@ class Operations:
         elif self._other is not None:
             await self._other(scope, receive, send)
         else:
-            await _not_found(send, "OTLP is received at /v1/traces")
+            await _not_found(send, "OTLP is received at /v1/traces and /v1/logs")
 
     async def _show_metrics(self, scope: Message, send: Send) -> None:
         headers = dict(scope["headers"])

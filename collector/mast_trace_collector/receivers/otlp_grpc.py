@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.receivers.intake import Intake
     from mast_trace_collector.receivers.signals import Signal
-    from mast_trace_collector.telemetry import CollectorMetrics
 
 _TRANSPORT = "grpc"
 _STOP_SECONDS = 10
@@ -36,13 +35,11 @@ class OTLPGRPCReceiver:
     Args:
         intake: takes the requests.
         config: address and limits.
-        metrics: counters.
     """
 
-    def __init__(self, intake: Intake, config: CollectorConfig, metrics: CollectorMetrics) -> None:
+    def __init__(self, intake: Intake, config: CollectorConfig) -> None:
         self._intake = intake
         self._config = config
-        self._metrics = metrics
         self._server: grpc.aio.Server | None = None
         self.address = ""
 
@@ -97,14 +94,14 @@ class OTLPGRPCReceiver:
 
     def _exporter(self, signal: Signal) -> Callable[[bytes, Any], Awaitable[bytes]]:
         async def export(body: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-            self._metrics.received.labels(_TRANSPORT).inc()
+            self._intake.metrics[signal].received.labels(_TRANSPORT).inc()
             try:
                 answer: bytes = await self._take(body, context, signal)
             except RequestError as error:
-                self._refused(error.reason)
+                self._refused(signal, error.reason)
                 await context.abort(_code(error), str(error))
             except Refused as error:
-                self._refused(error.reason)
+                self._refused(signal, error.reason)
                 await _refuse(context, error)
             return answer
 
@@ -125,8 +122,8 @@ class OTLPGRPCReceiver:
             )
         return answer.SerializeToString()
 
-    def _refused(self, reason: str) -> None:
-        self._metrics.refused.labels(_TRANSPORT, reason).inc()
+    def _refused(self, signal: Signal, reason: str) -> None:
+        self._intake.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
 
     async def stop(self) -> None:
         """Take no more calls, finish those in flight; safe to call twice."""

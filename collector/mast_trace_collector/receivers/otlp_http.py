@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.receivers.intake import Intake, Memory
     from mast_trace_collector.receivers.signals import Signal
-    from mast_trace_collector.telemetry import CollectorMetrics
 
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
@@ -46,16 +45,12 @@ class OTLPHTTPReceiver:
     Args:
         intake: takes the requests.
         config: limits.
-        metrics: counters.
         other: the application for all other paths.
     """
 
-    def __init__(
-        self, intake: Intake, config: CollectorConfig, metrics: CollectorMetrics, other: ASGIApp
-    ) -> None:
+    def __init__(self, intake: Intake, config: CollectorConfig, other: ASGIApp) -> None:
         self._intake = intake
         self._config = config
-        self._metrics = metrics
         self._other = other
         self._signals = {f"/v1/{signal.name}": signal for signal in intake.signals}
 
@@ -71,20 +66,20 @@ class OTLPHTTPReceiver:
 
     async def _export(self, scope: Message, receive: Receive, send: Send, signal: Signal) -> None:
         headers = _Headers(scope)
-        self._metrics.received.labels(_TRANSPORT).inc()
+        self._intake.metrics[signal].received.labels(_TRANSPORT).inc()
         body = _Body(receive, self._config.request_timeout_seconds)
         try:
             with self._intake.holding() as memory:
                 answer = await self._answer(headers, body, signal, memory)
         except _Disconnected:
-            self._refused("disconnected")
+            self._refused(signal, "disconnected")
             return
         except RequestError as error:
-            self._refused(error.reason)
+            self._refused(signal, error.reason)
             await self._refuse(send, headers, body, error.status, error)
             return
         except Refused as error:
-            self._refused(error.reason)
+            self._refused(signal, error.reason)
             await self._refuse(send, headers, body, 503, error)
             return
         json = headers.json
@@ -112,8 +107,8 @@ class OTLPHTTPReceiver:
             project=project,
         )
 
-    def _refused(self, reason: str) -> None:
-        self._metrics.refused.labels(_TRANSPORT, reason).inc()
+    def _refused(self, signal: Signal, reason: str) -> None:
+        self._intake.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
 
     async def _refuse(
         self, send: Send, headers: _Headers, body: _Body, status: int, error: Exception

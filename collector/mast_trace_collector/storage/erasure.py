@@ -39,7 +39,8 @@ _SPANS = "otel_traces"
 _LOOKUP = "otel_traces_trace_id_ts"
 _STATES = "mast_run_states"
 # The states come last: what belongs to a run is told by them.
-_TABLES = (_LOOKUP, "mast_verdicts", "mast_judge_calls", "mast_human_labels", _SPANS, _STATES)
+_SAID = ("mast_verdicts", "mast_judge_calls", "mast_human_labels", "otel_logs")
+_TABLES = (_LOOKUP, *_SAID, _SPANS, _STATES)
 _SETTINGS = {"mutations_sync": 2, "allow_nondeterministic_mutations": 1}
 _CHUNK = 1000
 """Ids that one statement names: they travel in the address of a request."""
@@ -129,6 +130,7 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
         # A run may be judged, or labelled, long after it ended.
         "mast_judge_calls": f"{_OURS} AND ({early['mast_judge_calls']} OR {ended})",
         "mast_human_labels": f"{_OURS} AND (toDateTime(LabelledAt) < {{time:DateTime}} OR {ended})",
+        "otel_logs": f"{_OURS} AND ({early['otel_logs']} OR {ended})",
         _SPANS: f"{_OURS} AND {early[_SPANS]}",
         # A run's state has the day on which it was written, which for imported runs is a late one.
         _STATES: f"{_OURS} AND {ended}",

@@ -21,10 +21,11 @@ TIMES: Mapping[str, str] = {
     "mast_run_states": "Day",
     "mast_verdicts": "toDateTime(RunEnd)",
     "mast_judge_calls": "toDateTime(StartedAt)",
+    "otel_logs": "TimestampTime",
 }
 """The time of each table's rows; labels that people gave have none: they are kept."""
 
-_BY_DAY = ("otel_traces", "otel_traces_trace_id_ts", "mast_run_states")
+_BY_DAY = ("otel_traces", "otel_traces_trace_id_ts", "mast_run_states", "otel_logs")
 _DISTRIBUTED = re.compile(r"Distributed\('([^']+)', '[^']+', '([^']+)'")
 
 

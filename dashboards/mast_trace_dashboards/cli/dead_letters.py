@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from mast_trace.exceptions import ConfigurationError
+from mast_trace.exceptions import CollectorError, ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir
 from mast_trace_dashboards.cli.output import clip, console, plain, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
 _REASON_WIDTH = 90
@@ -39,14 +39,15 @@ def list_letters(
 
     Example: `mast-trace collect dead-letters list --json`
     """
-    found = _folder(data_dir, config).letters()
+    found = [each for folder in _folders(data_dir, config) for each in folder.letters()]
+    found.sort(key=lambda letter: letter.set_aside)
     if as_json:
         print_json([asdict(letter) for letter in found])
         return
     if not found:
         console().print("There are no dead letters.")
         return
-    table = Table("ID", "SET ASIDE", "SPANS", "BYTES", "TRIES", "REASON", box=None, pad_edge=False)
+    table = Table("ID", "SET ASIDE", "ITEMS", "BYTES", "TRIES", "REASON", box=None, pad_edge=False)
     for letter in found:
         moment = datetime.fromtimestamp(letter.set_aside, timezone.utc)
         reason = clip(letter.reason, _REASON_WIDTH)
@@ -75,8 +76,7 @@ def retry(
 
     Example: `mast-trace collect dead-letters retry --all`
     """
-    letters = _folder(data_dir, config)
-    done = _apply(letters, letters.retry, ids, every=every)
+    done = _apply(_folders(data_dir, config), DeadLetters.retry, ids, every=every)
     _report(done, "will be tried again", as_json=as_json)
 
 
@@ -92,26 +92,36 @@ def drop(
 
     Example: `mast-trace collect dead-letters drop 000000000012-9f86d081884c7d65.3`
     """
-    letters = _folder(data_dir, config)
-    done = _apply(letters, letters.drop, ids, every=every)
+    done = _apply(_folders(data_dir, config), DeadLetters.drop, ids, every=every)
     _report(done, "dropped", as_json=as_json)
 
 
-def _folder(data_dir: Path | None, config: Path | None) -> DeadLetters:
-    return DeadLetters(CollectorConfig.load(config, data_dir=data_dir).dead_letter_dir)
+def _folders(data_dir: Path | None, config: Path | None) -> tuple[DeadLetters, ...]:
+    settings = CollectorConfig.load(config, data_dir=data_dir)
+    return DeadLetters(settings.dead_letter_dir), DeadLetters(settings.dead_log_letter_dir)
 
 
 def _apply(
-    letters: DeadLetters,
-    act: Callable[[Iterable[str]], None],
+    folders: tuple[DeadLetters, ...],
+    act: Callable[[DeadLetters, list[str]], None],
     ids: list[str] | None,
     *,
     every: bool,
 ) -> list[str]:
+    """Do something with letters, in whichever folder they are.
+
+    Raises:
+        CollectorError: there is none of a given name; then nothing has been done.
+    """
     if every == bool(ids):
         raise ConfigurationError("name dead letters by their ids, or all of them by --all")
-    chosen = [letter.id for letter in letters.letters()] if every else list(ids or [])
-    act(chosen)
+    known = [[letter.id for letter in folder.letters()] for folder in folders]
+    chosen = [id_ for each in known for id_ in each] if every else list(ids or [])
+    for id_ in chosen:
+        if not any(id_ in each for each in known):
+            raise CollectorError(f"there is no dead letter {id_}")
+    for folder, there in zip(folders, known, strict=True):
+        act(folder, [id_ for id_ in chosen if id_ in there])
     return chosen
 
 

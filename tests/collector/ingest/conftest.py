@@ -26,8 +26,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture
 def store(engine: Store) -> Store:
-    """The module's store, with no spans in it."""
+    """The module's store, with nothing in it."""
     engine.command("TRUNCATE TABLE otel_traces")
+    engine.command("TRUNCATE TABLE otel_logs")
     return engine
 
 

@@ -190,7 +190,7 @@ class TestRefused:
         answer = await get(collector, "/v1/traces")
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
-    @pytest.mark.parametrize("path", ["/v1/metrics", "/v1/logs", "/", "/v1/traces/x"])
+    @pytest.mark.parametrize("path", ["/v1/metrics", "/", "/v1/traces/x"])
     async def test_what_is_not_received_says_so(self, collector: Collector, path: str) -> None:
         async with httpx.AsyncClient(base_url=collector.http_address) as client:
             answer = await client.post(path, content=b"", headers=PROTOBUF)
@@ -234,14 +234,14 @@ class TestRefused:
         provider = TracerProvider()
         span = provider.get_tracer("test").start_span("patient")
         span.end()
-        collector._spool._room._max_bytes = 0
+        collector._ways[0].spool._room._max_bytes = 0
         sent = asyncio.create_task(asyncio.to_thread(exporter.export, [span]))
         await until(
             lambda: collector.metrics.value(
                 "refused_requests_total", transport="http", reason="spool_full"
             )
         )
-        collector._spool._room._max_bytes = 1_000_000
+        collector._ways[0].spool._room._max_bytes = 1_000_000
         assert await sent is SpanExportResult.SUCCESS
         assert await until(lambda: names(store)) == ["patient"]
 

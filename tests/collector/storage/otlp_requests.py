@@ -3,11 +3,13 @@
 import time
 from datetime import datetime, timezone
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from mast_trace_collector.storage import SpanWriter
+from mast_trace_collector.storage.log_writer import LogWriter
 
 TRACE = "0123456789abcdef0123456789abcdef"
 OTHER = "f" * 32
@@ -71,8 +73,39 @@ def now():
     return time.time_ns()
 
 
+def log_request(*records, resource=None):
+    """One serialized request with log records, each a dict of fields of LogRecord."""
+    message = ExportLogsServiceRequest()
+    resource_logs = message.resource_logs.add()
+    described = {"service.name": "shop"} if resource is None else resource
+    resource_logs.resource.attributes.extend(key_values(described))
+    logs = resource_logs.scope_logs.add()
+    logs.scope.name = "tests"
+    for fields in records:
+        given = dict(fields)
+        attributes = key_values(given.pop("attributes", {}))
+        body = any_value(given.pop("body", None))
+        logs.log_records.add(attributes=attributes, body=body, **given)
+    return message.SerializeToString()
+
+
+def evaluation(trace, *, number=1, score=0.5, at=START):
+    """A record that says what some tool thinks of a span."""
+    return {
+        "event_name": "gen_ai.evaluation.result",
+        "trace_id": bytes.fromhex(trace),
+        "span_id": number.to_bytes(8, "big"),
+        "time_unix_nano": at,
+        "attributes": {
+            "gen_ai.evaluation.name": "relevance",
+            "gen_ai.evaluation.score.value": score,
+            "gen_ai.evaluation.score.label": "good",
+        },
+    }
+
+
 def two_runs(store, *, projects=("", "")):
-    """Two runs with a verdict, a label and a model's call each; the other is a day younger."""
+    """Two runs with a verdict, a label, an evaluation and model's calls each; the other is a day younger."""
     requests = [
         request(
             agent_span(1, attributes={"enduser.id": "ann", "gen_ai.conversation.id": "c1"}),
@@ -85,6 +118,9 @@ def two_runs(store, *, projects=("", "")):
         at = datetime.fromtimestamp((START + number * DAY) // 10**9, timezone.utc)
         common = {"Project": projects[number], "TraceId": trace}
         times = {"RunStart": at, "RunEnd": at, "JudgedAt": at}
+        resource = {"service.name": "shop", "mast.project": projects[number]}
+        record = evaluation(trace, at=START + 9 * DAY)
+        LogWriter(store).write([log_request(record, resource=resource)], token=f"logs {number}")
         store.insert("mast_verdicts", [{**common, **times, "Status": "ok"}])
         store.insert("mast_human_labels", [{**common, "LabelledAt": at}])
         # Judged once more, long after it ended: the answer quotes the run all the same.

@@ -40,6 +40,8 @@ EVERY_TABLE = (
     "mast_latest_verdicts",
     "mast_human_labels",
     "mast_judge_calls",
+    "otel_logs",
+    "mast_evaluations",
 )
 
 

@@ -9,6 +9,8 @@ from mast_trace import semconv, vocabulary
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch
 from mast_trace_collector.storage import SchemaOptions, Store, check_schema, migrate, render
 from mast_trace_collector.storage.migrations import backfill_runs, migrations
+from mast_trace_judge.evaluation_events import _event
+from mast_trace_judge.verdict import Verdict
 
 TABLES = {
     "mast_human_labels",
@@ -210,11 +212,20 @@ def test_options_that_cannot_stand_in_sql_are_refused(options):
         SchemaOptions(**options)
 
 
+def verdict_event():
+    """An evaluation with every attribute."""
+    return _event(
+        Verdict.model_construct(trace_id="", judge_version=""), "n", label="l", score=1.0, why="w"
+    )
+
+
 def test_attribute_names_in_the_schema_are_those_that_the_sdk_writes():
     """The SQL names attributes literally; a renamed constant must not leave it behind."""
     written = {value for value in vars(semconv).values() if isinstance(value, str)}
     for spellings in vocabulary.SPELLINGS.values():
         written.update(spellings)
+    # Events are written by the judge, and by others.
+    written |= verdict_event().attributes.keys() | {"event.name"}
     for migration in migrations():
         for name in re.findall(r"Attributes\['([^']+)'\]", migration.template):
             assert name in written

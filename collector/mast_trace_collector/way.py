@@ -1,0 +1,109 @@
+"""The way of one signal through a collector: its spool, its pipeline, its dead letters."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace_collector.dead_letters import DeadLetters
+from mast_trace_collector.pipeline import Pipeline
+from mast_trace_collector.receivers.signals import LOGS, TRACES
+from mast_trace_collector.spool import Spool, SpoolLimits
+from mast_trace_collector.telemetry import CollectorMetrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.pipeline import Writer
+    from mast_trace_collector.receivers.signals import Signal
+
+logger = logging.getLogger(__name__)
+
+_SHARE_OF_LOGS = 4
+
+
+@dataclass(frozen=True)
+class Way:
+    """One signal's way; signals wait for each other nowhere but in the database."""
+
+    signal: Signal
+    spool: Spool
+    pipeline: Pipeline
+    dead_letters: DeadLetters
+    metrics: CollectorMetrics
+
+    @classmethod
+    def of_spans(cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics) -> Way:
+        """Return the way of spans."""
+        spool = Spool(config.spool_dir, _limits(config, config.spool_max_bytes))
+        return cls._made(TRACES, spool, config.dead_letter_dir, writer, config, metrics)
+
+    @classmethod
+    def of_logs(cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics) -> Way:
+        """Return the way of log records, counted beside the spans of ``metrics``."""
+        most = max(config.spool_max_bytes // _SHARE_OF_LOGS, 1)
+        spool = Spool(config.log_spool_dir, _limits(config, most))
+        counted = CollectorMetrics(logs_of=metrics)
+        return cls._made(LOGS, spool, config.dead_log_letter_dir, writer, config, counted)
+
+    @classmethod
+    def _made(
+        cls,
+        signal: Signal,
+        spool: Spool,
+        dead: Path,
+        writer: Writer,
+        config: CollectorConfig,
+        metrics: CollectorMetrics,
+    ) -> Way:
+        letters = DeadLetters(dead)
+        watch = metrics.watch
+        watch("waiting_bytes", "Bytes that wait for the database.", lambda: spool.waiting_bytes)
+        watch("waiting_spans", "Items that wait for the database.", lambda: spool.waiting_items)
+        watch("waiting_age_seconds", "Age of the oldest item that waits.", spool.oldest_age)
+        watch("dead_letters", "Requests set aside now.", lambda: len(letters))
+        return cls(
+            signal, spool, Pipeline(spool, writer, letters, config, metrics), letters, metrics
+        )
+
+    def open(self) -> None:
+        """Take up the spool.
+
+        Raises:
+            CollectorError: its folder is in use or unusable.
+        """
+        for damage in self.spool.open():
+            self.dead_letters.add(
+                f"{damage.segment}.at-{damage.offset}",
+                damage.data,
+                0,
+                "these bytes of the spool were damaged on disk",
+            )
+        self.metrics.recovered_spans.inc(self.spool.waiting_items)
+
+    def close(self, timeout: float, *, drain: bool) -> None:
+        """Take no more; store what waits, within a time, or leave it for the next start."""
+        if not drain:
+            self.pipeline.stop(timeout, drain=False)
+        self.spool.close()
+        if drain:
+            self.pipeline.stop(timeout)
+        self.spool.release()
+        if self.spool.waiting_items:
+            logger.info(
+                "%d %s stay in the spool for the next start",
+                self.spool.waiting_items,
+                self.signal.items.replace("_", " "),
+            )
+
+
+def _limits(config: CollectorConfig, most: int) -> SpoolLimits:
+    return SpoolLimits(
+        max_bytes=most,
+        min_free_bytes=config.spool_min_free_bytes,
+        segment_bytes=config.batch_max_bytes,
+        segment_age=config.batch_max_age_seconds,
+        duplicate_window=config.duplicate_window,
+    )

@@ -1,0 +1,101 @@
+"""OTLP logs over HTTP and gRPC, sent by OpenTelemetry's own exporters."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from ingest_support import JSON, PROTOBUF, until
+from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GRPCExporter
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HTTPExporter
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+
+from mast_trace_collector.security import new_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ingest_support import StartCollector
+
+    from mast_trace_collector.collector import Collector
+    from mast_trace_collector.storage import Store
+
+EVALUATION = "gen_ai.evaluation.result"
+
+
+def send(exporter: HTTPExporter | GRPCExporter) -> None:
+    """Send an evaluation as a program does."""
+    provider = LoggerProvider(shutdown_on_exit=False)
+    provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
+    record = LogRecord(
+        severity_number=SeverityNumber.INFO,
+        event_name=EVALUATION,
+        attributes={"gen_ai.evaluation.name": "relevance", "gen_ai.evaluation.score.value": 0.9},
+    )
+    provider.get_logger("tests").emit(record)
+    assert provider.force_flush()
+    provider.shutdown()
+
+
+@pytest.mark.parametrize("transport", ["http", "grpc"])
+async def test_an_evaluation_of_the_usual_exporter_can_be_read(
+    collector: Collector, store: Store, transport: str
+) -> None:
+    exporter: HTTPExporter | GRPCExporter
+    if transport == "http":
+        exporter = HTTPExporter(endpoint=f"{collector.http_address}/v1/logs")
+    else:
+        exporter = GRPCExporter(endpoint=f"http://{collector.grpc_address}", insecure=True)
+    await asyncio.to_thread(send, exporter)
+    rows = await until(lambda: store.query("SELECT Name, Score FROM mast_evaluations"))
+    assert rows == [{"Name": "relevance", "Score": 0.9}]
+
+
+async def test_records_are_counted_beside_the_spans(collector: Collector, store: Store) -> None:
+    body = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}},{}]}]}]}'
+    async with httpx.AsyncClient(base_url=collector.http_address) as client:
+        assert (await client.post("/v1/logs", content=body, headers=JSON)).status_code == 200
+        assert (await client.post("/v1/logs", content=b"\xff", headers=PROTOBUF)).status_code == 400
+        await until(lambda: store.query("SELECT 1 FROM otel_logs"))
+        shown = (await client.get("/metrics")).text
+    assert 'mast_trace_collector_logs_received_requests_total{transport="http"} 2.0' in shown
+    assert "mast_trace_collector_logs_accepted_records_total 2.0" in shown
+    assert "mast_trace_collector_accepted_spans_total 0.0" in shown
+    assert 'mast_trace_collector_received_requests_total{transport="http"}' not in shown
+
+
+async def test_a_key_decides_the_project_of_logs_too(
+    start_collector: StartCollector, store: Store, tmp_path: Path
+) -> None:
+    key, line = new_key("ours")
+    (tmp_path / "keys").write_text(line)
+    collector = await start_collector(keys_file=tmp_path / "keys")
+    request = ExportLogsServiceRequest()
+    logs = request.resource_logs.add()
+    logs.resource.attributes.add(key="mast.project").value.string_value = "forged"
+    logs.scope_logs.add().log_records.add()
+    body = request.SerializeToString()
+    async with httpx.AsyncClient(base_url=collector.http_address, headers=PROTOBUF) as client:
+        assert (await client.post("/v1/logs", content=body)).status_code == 401
+        known = {"authorization": f"Bearer {key}"}
+        assert (await client.post("/v1/logs", content=body, headers=known)).status_code == 200
+    rows = await until(lambda: store.query("SELECT Project FROM otel_logs"))
+    assert rows == [{"Project": "ours"}]
+
+
+async def test_what_waits_is_stored_after_the_next_start(
+    start_collector: StartCollector, store: Store
+) -> None:
+    first = await start_collector(batch_max_age_seconds=3600)
+    body = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}}]}]}]}'
+    async with httpx.AsyncClient(base_url=first.http_address) as client:
+        assert (await client.post("/v1/logs", content=body, headers=JSON)).status_code == 200
+    await first.stop(drain=False)
+    assert store.query("SELECT 1 FROM otel_logs") == []
+    await start_collector()
+    await until(lambda: store.query("SELECT Body FROM otel_logs"))
