@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "examples")]
 
 
 def shape(span: Any) -> dict[str, Any]:
@@ -45,30 +45,24 @@ def main() -> None:
     os.environ.update(
         OPENAI_API_KEY="scripted",
         OPENAI_BASE_URL=options.llm,
-        TRACELOOP_TRACE_CONTENT="true",
-        OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true",
         CREWAI_DISABLE_TELEMETRY="true",
         CREWAI_TRACING_ENABLED="false",
         CREWAI_TESTING="true",
         CREWAI_STORAGE_DIR=str(Path.cwd() / "crewai"),
     )
 
-    from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-    from peers import PEERS
+    from peers import peer
 
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    (peer,) = (peer for peer in PEERS[options.framework] if peer.name == options.instrumentation)
     program = import_module(f"programs.{options.framework}")
-    for module in peer.first:
-        import_module(module)
-    peer.instrument(provider)
-    own = provider if peer.own else None
+    tool = peer(options.framework, options.instrumentation)
+    tool.switch_on(provider)
+    own = provider if tool.own else None
     program.run(options.llm, own)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda _: program.run(options.llm, own), range(2)))

@@ -1,4 +1,4 @@
-"""What instrumentation costs an agent: added time per step, ours and the peers'.
+"""What instrumentation costs an agent: added time per step and memory, ours and the peers'.
 
 The program talks to a scripted model in another process. Every instrumentation has an environment
 of its own, for they contradict each other. Each round starts, for each of them, one process with it
@@ -22,21 +22,22 @@ import gzip
 import importlib
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mast-trace" / "overhead"
-sys.path[:0] = [str(HERE), str(ROOT / "examples")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "examples")]
 
+from environments import environment  # noqa: E402
+from peers import FRAMEWORKS, peer  # noqa: E402
 from scripted_llm import ScriptedLLM  # noqa: E402
 
 from instrumentations import REQUIREMENTS  # noqa: E402
@@ -72,31 +73,19 @@ class Sink:
 
 @dataclass
 class Cost:
-    """What one instrumentation adds, one entry per round; times in microseconds a step."""
+    """What one instrumentation adds, one entry per round.
+
+    Attributes:
+        cpu: microseconds a step, of all threads.
+        wall: microseconds a step.
+        peak: bytes of resident memory at its highest.
+        sent: bytes a run, uncompressed.
+    """
 
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
+    peak: list[float] = field(default_factory=list)
     sent: list[float] = field(default_factory=list)
-
-
-def environment(name: str, requirements: list[str]) -> Path:
-    """Make, or find, the Python of an environment that holds a program and an instrumentation."""
-    folder = CACHE / name
-    python = folder / "bin" / "python"
-    wanted = "\n".join(requirements)
-    noted = folder / "requirements.txt"
-    if not noted.exists() or noted.read_text() != wanted:
-        shutil.rmtree(folder, ignore_errors=True)
-        uv = shutil.which("uv")
-        make = [uv, "venv", "-q"] if uv else [sys.executable, "-m", "venv"]
-        install = [uv, "pip", "install", "-q", "-p", str(python)] if uv else None
-        subprocess.run([*make, str(folder)], check=True)
-        subprocess.run(
-            [*(install or [str(python), "-m", "pip", "install", "-q"]), *requirements, "-e", ROOT],
-            check=True,
-        )
-        noted.write_text(wanted)
-    return python
 
 
 def measure(
@@ -104,15 +93,16 @@ def measure(
 ) -> dict[str, Any]:
     """Run a process to its end; return what it measured, and the bytes that it sent per run."""
     before = sink.bytes
-    done = subprocess.run(
-        [
-            *(python, HERE / "worker.py", program, name),
-            *("--llm", llm, "--sink", sink.url, "--runs", str(runs)),
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    command = [python, HERE / "worker.py", program, name, "--llm", llm, "--sink", sink.url]
+    with tempfile.TemporaryDirectory() as home:  # some leave files there
+        done = subprocess.run(
+            [*command, "--runs", str(runs)],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=home,
+            env={**os.environ, "HOME": home},
+        )
     if done.returncode != 0:
         raise SystemExit(f"{program} under {name} failed:\n{done.stderr}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -125,7 +115,17 @@ def compare(program: str, rounds: int, runs: int) -> tuple[dict[str, Cost], floa
     module = importlib.import_module(f"programs.{program}")
     costs = {name: Cost() for name in ("mast-trace", *module.PEERS)}
     pythons = {
-        name: environment(f"{program}-{name}", [*module.REQUIREMENTS, *REQUIREMENTS[name]])
+        name: environment(
+            f"overhead/{module.FRAMEWORK}-{name}",
+            [
+                *(
+                    *FRAMEWORKS[module.FRAMEWORK],
+                    *REQUIREMENTS,
+                    *peer(module.FRAMEWORK, name).packages,
+                ),
+                *("-e", str(ROOT)),
+            ],
+        )
         for name in costs
     }
     bare: list[float] = []
@@ -140,6 +140,7 @@ def compare(program: str, rounds: int, runs: int) -> tuple[dict[str, Cost], floa
                 cost.cpu.append((result["cpu"] - none["cpu"]) / module.STEPS * 1e6)
                 wall = statistics.median(result["wall"]) - statistics.median(none["wall"])
                 cost.wall.append(wall / module.STEPS * 1e6)
+                cost.peak.append(result["peak"] - none["peak"])
                 cost.sent.append(result["sent"])
             print(f"round {number + 1} of {rounds} done", file=sys.stderr)
     return costs, statistics.median(bare)
@@ -163,11 +164,15 @@ def main() -> None:
     for program in options.programs:
         costs, bare = compare(program, options.rounds, options.runs)
         print(f"\n{program}: {bare:.0f} us of CPU a step by itself; added to that:\n")
-        print("| instrumentation | CPU a step, us | wall a step, us | sent a run, bytes |")
-        print("|---|---|---|---|")
+        print(
+            "| instrumentation | CPU a step, us | wall a step, us | peak memory, MiB "
+            "| sent a run, bytes |"
+        )
+        print("|---|---|---|---|---|")
         for name, cost in costs.items():
             sent = statistics.median(cost.sent)
-            print(f"| {name} | {spread(cost.cpu)} | {spread(cost.wall)} | {sent:.0f} |")
+            peak = spread([value / 2**20 for value in cost.peak])
+            print(f"| {name} | {spread(cost.cpu)} | {spread(cost.wall)} | {peak} | {sent:.0f} |")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
+import resource
 import sys
 import time
 from importlib import import_module
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples")]
+_IS_MACOS = sys.platform == "darwin"  # where the peak is in bytes, not in KiB
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "examples")]
 
 
 def main() -> None:
@@ -28,7 +32,8 @@ def main() -> None:
     from instrumentations import turn_on
 
     program = import_module(f"programs.{options.program}")
-    flush = turn_on(options.instrumentation, options.sink)
+    os.environ.update(getattr(program, "ENVIRONMENT", {}))
+    flush = turn_on(program.FRAMEWORK, options.instrumentation, options.sink)
     run = program.prepare(options.llm)
     for _ in range(options.warm_up):
         run()
@@ -42,7 +47,8 @@ def main() -> None:
         wall.append(time.perf_counter() - began)
     flush()
     cpu = (time.process_time() - cpu_before) / options.runs
-    print(json.dumps({"wall": wall, "cpu": cpu}))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if _IS_MACOS else 1024)
+    print(json.dumps({"wall": wall, "cpu": cpu, "peak": peak}))
 
 
 if __name__ == "__main__":

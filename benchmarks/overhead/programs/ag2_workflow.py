@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 STEPS = 10
 """Calls of the model and of tools in a run."""
+FRAMEWORK = "ag2"
 PEERS = ()
-REQUIREMENTS = ("ag2[openai]==1.2.1",)
 
 _PAGE = "Quarterly revenue by region, in thousands of euros, with remarks. " * 12
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 STEPS = 8
 """Calls of the model and of tools in a run."""
-PEERS = ()
-REQUIREMENTS = ("autogen[openai]==0.14.1",)
+FRAMEWORK = "autogen"
+PEERS = ("openinference", "openlit", "agentops")
 
 _PAGE = "Quarterly revenue by region, in thousands of euros, with remarks. " * 12
 

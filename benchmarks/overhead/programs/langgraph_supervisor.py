@@ -11,13 +11,8 @@ if TYPE_CHECKING:
 
 STEPS = 12
 """Calls of the model and of tools in a run."""
+FRAMEWORK = "langgraph"
 PEERS = ("openinference", "openllmetry", "openlit")
-REQUIREMENTS = (
-    "langgraph==1.2.22",
-    "langchain==1.4.7",
-    "langchain-openai==1.7.3",
-    "langgraph-supervisor==0.0.31",
-)
 
 _PAGE = "Quarterly revenue by region, in thousands of euros, with remarks. " * 12
 

@@ -1,11 +1,15 @@
-"""How each tool is switched on, and the environment that it needs.
+"""How each tool is switched on, as its documentation says, and the environment that it needs.
 
-Every entry gets a `TracerProvider` that writes to memory and is also the global one.
+Every entry gets a `TracerProvider` that is also the global one; all its spans go there.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,6 +44,32 @@ class Peer:
     instrument: Callable[[Any], None]
     first: tuple[str, ...] = ()
     own: bool = False
+
+    def switch_on(self, provider: Any) -> None:
+        """Instrument this process, with content capture on.
+
+        Args:
+            provider: where the spans go; it is made the global one.
+        """
+        from opentelemetry import trace
+
+        os.environ.update(
+            TRACELOOP_TRACE_CONTENT="true",
+            OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true",
+        )
+        trace.set_tracer_provider(provider)
+        for module in self.first:
+            import_module(module)
+        self.instrument(provider)
+
+
+def peer(framework: str, name: str) -> Peer:
+    """Return the entry of `PEERS` with this name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {entry.name: entry for entry in PEERS[framework]}[name]
 
 
 def _mast_trace(provider: Any) -> None:
@@ -91,17 +121,19 @@ def _openllmetry_crewai(provider: Any) -> None:
 def _openlit(_provider: Any) -> None:
     import openlit
 
-    openlit.init(capture_message_content=True, disable_metrics=True)
+    # Prices from a file: it would ask the internet for them.
+    prices = Path(tempfile.mkdtemp()) / "prices.json"
+    prices.write_text('{"chat": {}}')
+    openlit.init(capture_message_content=True, disable_metrics=True, pricing_json=str(prices))
 
 
 def _agentops(provider: Any) -> None:
     import agentops
     from agentops.sdk.core import tracer
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
     agentops.init(api_key="00000000-0000-0000-0000-000000000000", auto_start_session=False)
-    exporter = provider._active_span_processor._span_processors[0].span_exporter
-    tracer.provider.add_span_processor(SimpleSpanProcessor(exporter))
+    # It keeps a provider of its own.
+    tracer.provider.add_span_processor(provider._active_span_processor)
 
 
 def _own(_provider: Any) -> None:
