@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import signal
+import time
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from rich.live import Live
 from rich.table import Table
 
+from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards import state
 from mast_trace_dashboards.alerts.collectors import Collectors
@@ -27,6 +30,9 @@ from mast_trace_dashboards.cli.store import open_store
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_collector.storage import Store
     from mast_trace_dashboards.alerts.state import Change
 
 FIRING = 1
@@ -53,6 +59,10 @@ def check(
         str | None,
         typer.Option(help="The moment to look at: 2h ago as 2h, or a time.", show_default="now"),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Keep the table up to date.")
+    ] = False,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between looks.")] = 10.0,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
@@ -65,21 +75,40 @@ def check(
 
     Example: `mast-trace alerts check --json`
     """
-    moment = parse_time(at) if at else datetime.now(timezone.utc)
+    if watch and at:
+        raise ConfigurationError("--watch looks at the present; leave --at out")
     rules = tuned(daily_budget=AlertConfig.load(config).alert_daily_budget_usd)
     with open_store(url, data_dir, config) as store:
-        rows = [
-            _compared(rule, row)
-            for rule in rules
-            if rule.source == "database"
-            for row in QUERIES[rule.query].run(store, until=moment)
-        ]
+        if watch:
+            _watch(store, rules, every, as_json=as_json)
+        rows = _look(store, rules, parse_time(at) if at else datetime.now(timezone.utc))
     if as_json:
         print_json(rows)
     else:
         console().print(_table(rows))
     if any(row["above"] for row in rows):
         raise typer.Exit(FIRING)
+
+
+def _look(store: Store, rules: Sequence[Rule], moment: datetime) -> list[dict[str, Any]]:
+    return [
+        _compared(rule, row)
+        for rule in rules
+        if rule.source == "database"
+        for row in QUERIES[rule.query].run(store, until=moment)
+    ]
+
+
+def _watch(store: Store, rules: Sequence[Rule], every: float, *, as_json: bool) -> NoReturn:
+    """Show how the rules stand until Ctrl-C; as JSON, a line for each look."""
+    with Live(console=console(), auto_refresh=False) as live:
+        while True:
+            rows = _look(store, rules, datetime.now(timezone.utc))
+            if as_json:
+                print_json_line(rows)
+            else:
+                live.update(_table(rows), refresh=True)
+            time.sleep(every)
 
 
 def _compared(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:

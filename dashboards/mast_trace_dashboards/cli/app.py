@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from mast_trace_dashboards.cli import (
     erase,
     judge,
     labels,
+    retain,
     runs,
     serve,
     show,
@@ -30,14 +32,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="mast-trace",
-    help="See why a multi-agent LLM run failed.",
+    help="See why a multi-agent LLM run failed. Begin with `mast-trace demo`.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 for group in (
-    *(demo, serve, collect, runs, show, judge, labels, transfer, erase),
+    *(demo, serve, collect, runs, show, judge, labels, transfer, erase, retain),
     *(alerts, dashboards, admin),
 ):
     group.register(app)
@@ -45,6 +47,8 @@ for group in (
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; return the exit status: 0, 1 (not found, or a "no") or 2 (misused)."""
+    # The driver tells on standard error what its exception, and so our message, says anyway.
+    logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
     try:
         app(args=list(arguments), prog_name="mast-trace")
     except SystemExit as error:

@@ -7,6 +7,12 @@ from typing import Annotated
 
 import typer
 
+from mast_trace_dashboards.cli.complete import run_ids
+
+RunName = Annotated[
+    str,
+    typer.Argument(help="The run's id, its beginning, or `last`.", autocompletion=run_ids),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 Url = Annotated[
     str | None,

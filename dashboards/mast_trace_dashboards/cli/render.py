@@ -95,13 +95,15 @@ def run_view(
         steps_table(trajectory, verdict, full=full),
         "",
     ]
-    parts += _verdict(row, verdict)
+    parts += verdict_view(row, verdict)
     return Group(*parts)
 
 
-def steps_table(trajectory: Trajectory, verdict: Verdict | None, *, full: bool = False) -> Table:
+def steps_table(
+    trajectory: Trajectory, verdict: Verdict | None, *, full: bool = False, header: bool = True
+) -> Table:
     """The steps, each with what was found in it."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=header)
     table.add_column("STEP", justify="right", no_wrap=True)
     for name in ("FOUND", "AGENT", "KIND"):
         table.add_column(name, no_wrap=True)
@@ -191,7 +193,8 @@ def _found(step: int, verdict: Verdict | None) -> str:
     return " ".join(found)
 
 
-def _verdict(row: Mapping[str, Any], verdict: Verdict | None) -> list[RenderableType]:
+def verdict_view(row: Mapping[str, Any], verdict: Verdict | None) -> list[RenderableType]:
+    """What the judge found in a run."""
     if verdict is None:
         return [Text("Not judged yet.", style="dim")]
     if verdict.status == "unscored":

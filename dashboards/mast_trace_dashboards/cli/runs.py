@@ -13,7 +13,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.cli.lookup import parse_time, resolve_run
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.cli.store import open_store
@@ -116,7 +116,7 @@ def _follow(store: Store, given: dict[str, Any], every: float) -> None:
 
 
 def outcome(
-    run: Annotated[str, typer.Argument(help="The run's id, its beginning, or `last`.")],
+    run: RunName,
     ended: Annotated[Outcome, typer.Argument(help="How it ended.")],
     reason: Annotated[str, typer.Option(help="Why, for people.")] = "",
     project: Project = None,

@@ -114,3 +114,19 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     )
     assert ended.stdout.count("\n") == 1
     assert ended.stderr == ""
+
+
+def test_a_server_that_is_away_is_told_in_one_message() -> None:
+    """The driver's own complaint is not printed beside ours."""
+    command = [
+        sys.executable,
+        "-m",
+        "mast_trace_dashboards",
+        "runs",
+        "--url",
+        "http://127.0.0.1:9/x",
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("mast-trace: ")
+    assert "does not answer" in ended.stderr

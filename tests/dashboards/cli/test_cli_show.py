@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mast_trace_dashboards.cli.output import safe
+from mast_trace_dashboards.cli.show import follow, load
+from mast_trace_dashboards.cli.store import open_store
 
 if TYPE_CHECKING:
     from conftest import CLI
@@ -85,3 +89,35 @@ def test_an_ambiguous_beginning_is_refused(cli: CLI) -> None:
     assert (status, out) == (2, "")
     assert "several runs begin with 'AA0'" in err
     assert cli.recorded.ids["trip"] in err
+
+
+def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each step is printed once, when it is there; the verdict ends it."""
+    with open_store(cli.recorded.url, None) as store:
+        whole = load(store, cli.recorded.ids["invoices"])
+    steps = whole.trajectory.steps
+    begun = dataclasses.replace(
+        whole,
+        row={**whole.row, "State": "running"},
+        trajectory=dataclasses.replace(whole.trajectory, steps=steps[:2]),
+        verdict=None,
+    )
+    looks = iter([begun, begun, whole])
+    follow(lambda: next(looks), every=0.0)
+    out = capsys.readouterr().out
+    assert out.count("STEP") == 1 + out.count("STEPS")
+    assert out.count("They owe") == 1
+    assert out.index("What does Hartmann") < out.index("They owe") < out.index("Decisive error")
+
+    looks = iter([begun, whole])
+    follow(lambda: next(looks), every=0.0, as_json=True)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["step"]["index"] for line in lines[:-1]] == list(range(len(steps)))
+    assert lines[-1]["verdict"]["outcome"] == "failure"
+
+
+def test_watching_a_judged_run_ends_at_once(cli: CLI) -> None:
+    """There is nothing to wait for."""
+    status, out, _ = cli("show", cli.recorded.ids["trip"], "--watch")
+    assert status == 0
+    assert "the run succeeded" in out

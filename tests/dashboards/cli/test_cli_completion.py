@@ -1,0 +1,72 @@
+"""The shell completes commands, options, their values, and runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Recorded
+
+
+def completed(line: str, **more: str) -> list[str]:
+    """What bash is offered for the last word of a command line."""
+    words = line.split(" ")
+    asked = {
+        "_MAST_TRACE_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "mast_trace_dashboards"],
+        env={**os.environ, **more, **asked},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert ended.stderr == ""
+    return ended.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("mast-trace ru", ["runs"]),
+        ("mast-trace alerts ", ["check", "run"]),
+        ("mast-trace runs --outcome fa", ["failure"]),
+        ("mast-trace runs --frame", ["--framework"]),
+    ],
+)
+def test_words_are_completed(line: str, offered: list[str]) -> None:
+    assert completed(line) == offered
+
+
+def test_runs_are_completed_by_the_beginning_of_their_id(
+    recorded: Recorded, no_store: Path
+) -> None:
+    """From the store that the command would read; where there is none, `last` remains."""
+    store = {"MAST_TRACE_DATABASE_URL": recorded.url}
+    assert completed("mast-trace show aa0", **store) == ["aa020000", "aa010000"]
+    assert completed("mast-trace outcome l", **store) == ["last"]
+    assert completed("mast-trace show ", MAST_TRACE_DATA_DIR=str(no_store)) == ["last"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_script(shell: str) -> None:
+    """What `--install-completion` writes into the shell's own files."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "mast_trace_dashboards", "--show-completion", shell],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "_MAST_TRACE_COMPLETE" in ended.stdout
