@@ -2,12 +2,15 @@
 
 Each file under ``schema/`` is one version. Its statements may be run again without harm, so any
 number of processes may migrate one database at once; a version is written down when it is through.
+With it goes how the tables were asked for (the cluster, say), so that whoever migrates later, such as
+a collector that was upgraded, makes its tables alike.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -22,7 +25,12 @@ if TYPE_CHECKING:
 
 _UNKNOWN_TABLE = 60
 _UNKNOWN_DATABASE = 81
-_RECORD = "INSERT INTO {database}.mast_schema_migrations (Version, Name) VALUES ({version}, {name})"
+_UNKNOWN_COLUMN = 47
+_RECORD = (
+    "INSERT INTO {database}.mast_schema_migrations (Version, Name, Options) "
+    "VALUES ({version}, {name}, {how})"
+)
+_SHAPE = ("cluster", "replicated", "distributed")
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,10 @@ class Migration:
 
     def record(self, options: SchemaOptions) -> str:
         """Return the SQL that writes the version down."""
-        return fill(_RECORD, options, version=str(self.version), name=literal(self.name))
+        how = literal(json.dumps(asdict(options), sort_keys=True))
+        return fill(
+            _RECORD, options, version=str(self.version), name=literal(self.name), how=how
+        )
 
 
 @cache
@@ -69,16 +80,21 @@ def render(options: SchemaOptions) -> list[str]:
 def migrate(store: Store, options: SchemaOptions | None = None) -> list[int]:
     """Bring the database up to this version of mast-trace; return the versions that were new.
 
+    Args:
+        store: opened on the database.
+        options: how tables are made; by default as those that are there, else plainly.
+
     Raises:
-        ConfigurationError: ``options`` are for another database than the store's.
+        ConfigurationError: ``options`` are for another database than the store's, or contradict
+            those that its tables were made with.
         SchemaMismatch: the database was made by a newer mast-trace.
         StorageError: the database refused a statement.
     """
-    options = options or SchemaOptions(database=store.database)
-    if options.database != store.database:
+    if options is not None and options.database != store.database:
         raise ConfigurationError(
             f"the store is opened on database {store.database!r}, not {options.database!r}"
         )
+    options = _settled(options, options_of(store)) or SchemaOptions(database=store.database)
     foundation, *versions = migrations()
     for statement in foundation.statements(options):
         store.command(statement, use_database=False)
@@ -89,6 +105,38 @@ def migrate(store: Store, options: SchemaOptions | None = None) -> list[int]:
         for statement in [*migration.statements(options), migration.record(options)]:
             store.command(statement)
     return [migration.version for migration in new]
+
+
+def options_of(store: Store) -> SchemaOptions | None:
+    """Return how the database's tables were asked for; None if there are none."""
+    try:
+        rows = store.query(
+            "SELECT Options FROM mast_schema_migrations WHERE Options != '' "
+            "ORDER BY AppliedAt DESC, Version DESC LIMIT 1"
+        )
+    except StorageError as error:
+        if error_code(error) in {_UNKNOWN_TABLE, _UNKNOWN_DATABASE, _UNKNOWN_COLUMN}:
+            return None
+        raise
+    if not rows:
+        return None
+    # A newer mast-trace may have remembered more; that its schema is newer is said elsewhere.
+    known = {each.name for each in fields(SchemaOptions)}
+    made = json.loads(rows[0]["Options"])
+    return SchemaOptions(**{name: value for name, value in made.items() if name in known})
+
+
+def _settled(asked: SchemaOptions | None, made: SchemaOptions | None) -> SchemaOptions | None:
+    """Return what holds: a table cannot be plain where the others are spread over a cluster."""
+    if asked is None or made is None:
+        return asked or made
+    for name in _SHAPE:
+        if getattr(asked, name) != getattr(made, name):
+            raise ConfigurationError(
+                f"the tables of {made.database} were made with {name} = {getattr(made, name)!r}, "
+                f"not {getattr(asked, name)!r}; leave these options out to migrate as before"
+            )
+    return asked
 
 
 def backfill_runs(store: Store) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -37,7 +37,10 @@ def migrate_database(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the SQL of an empty database's schema.")
     ] = False,
-    database: Annotated[str, typer.Option(help="Name of the database.")] = "mast_trace",
+    database: Annotated[
+        str | None,
+        typer.Option(help="Name of the database.", show_default="the address's, or mast_trace"),
+    ] = None,
     cluster: Annotated[str, typer.Option(help="Make the tables ON this CLUSTER.")] = "",
     replicated: Annotated[bool, typer.Option(help="Use Replicated engines.")] = False,
     distributed: Annotated[
@@ -52,18 +55,21 @@ def migrate_database(
 ) -> None:
     """Make the tables, or bring them up to this version. Safe to run again, and from many places.
 
+    How the tables are made (cluster, replicated ...) is remembered in the database: say it the
+    first time only. For keeping rows of tables that exist for another time: `mast-trace retain`.
+
     Example: `mast-trace migrate --url http://default:secret@clickhouse:8123/mast_trace`
     """
-    options = SchemaOptions(
-        database=database,
-        cluster=cluster,
-        replicated=replicated,
-        distributed=distributed,
-        ttl_days=ttl_days,
-        storage_policy=storage_policy,
-    )
+    asked: dict[str, Any] = {
+        "cluster": cluster,
+        "replicated": replicated,
+        "distributed": distributed,
+        "ttl_days": ttl_days,
+        "storage_policy": storage_policy,
+    }
     if dry_run:
-        statements = render(options)
+        named = {"database": database} if database else {}
+        statements = render(SchemaOptions(**named, **asked))
         if as_json:
             print_json(statements)
         else:
@@ -76,6 +82,7 @@ def migrate_database(
         else settings.store_url
     )
     with Store.open(address, database=database) as store:
+        options = SchemaOptions(database=store.database, **asked) if any(asked.values()) else None
         new = migrate(store, options)
         where = store.url
     if as_json:

@@ -1,14 +1,27 @@
 """The schema and how it comes to be."""
 
+import os
 import re
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
+from conftest import WRITE_TOKEN
+from otlp_requests import TRACE, agent_span, request, two_runs
 
 from mast_trace import semconv, vocabulary
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch
-from mast_trace_collector.storage import SchemaOptions, Store, check_schema, migrate, render
-from mast_trace_collector.storage.migrations import backfill_runs, migrations
+from mast_trace_collector.storage import (
+    SchemaOptions,
+    SpanWriter,
+    Store,
+    check_schema,
+    migrate,
+    render,
+)
+from mast_trace_collector.storage.migrations import backfill_runs, migrations, options_of
 from mast_trace_judge.evaluation_events import _event
 from mast_trace_judge.verdict import Verdict
 
@@ -20,7 +33,9 @@ TABLES = {
     "mast_run_states_mv",
     "mast_runs",
     "mast_schema_migrations",
+    "mast_evaluations",
     "mast_verdicts",
+    "otel_logs",
     "otel_traces",
     "otel_traces_trace_id_ts",
     "otel_traces_trace_id_ts_mv",
@@ -97,6 +112,97 @@ def test_many_may_migrate_at_once(folder):
         check_schema(store)
 
 
+PREVIOUS = [migration.version for migration in migrations()[3:-1]]
+"""Versions from which there are runs and verdicts."""
+
+
+@pytest.mark.parametrize("previous", PREVIOUS)
+def test_what_an_earlier_version_stored_is_there_after_the_upgrade(folder, previous):
+    """Rows of every table that it had are as they were, and the new tables work."""
+    options = SchemaOptions()
+    foundation, *versions = migrations()
+    with Store.open(f"chdb://{folder}") as store:
+        for statement in foundation.statements(options)[:2]:  # before options were remembered
+            store.command(statement, use_database=False)
+        for migration in versions[:previous]:
+            for statement in migration.statements(options):
+                store.command(statement)
+            store.command(
+                "INSERT INTO mast_schema_migrations (Version, Name) "
+                f"VALUES ({migration.version}, 'earlier')"
+            )
+        SpanWriter(store).write([request(agent_span(1), agent_span(2, parent=1))], token="t")
+        store.insert("mast_verdicts", [{"TraceId": TRACE, "Status": "ok", "Outcome": "failure"}])
+        store.insert("mast_human_labels", [{"TraceId": TRACE, "Annotator": "ann"}])
+        before = {table: store.query(f"SELECT * FROM {table}") for table in KEPT}
+        assert migrate(store) == [each.version for each in versions[previous:]]
+        check_schema(store)
+        assert {table: store.query(f"SELECT * FROM {table}") for table in KEPT} == before
+        two_runs(store, projects=("later", "later"))
+        assert store.query("SELECT count() AS n FROM mast_evaluations") == [{"n": 2}]
+
+
+KEPT = (
+    "otel_traces",
+    "otel_traces_trace_id_ts",
+    "mast_runs",
+    "mast_latest_verdicts",
+    "mast_human_labels",
+)
+
+
+def test_many_processes_may_migrate_at_once(endpoint):
+    """As many collectors do that are upgraded together."""
+    url = f"http://tests:{WRITE_TOKEN}@{endpoint}/fresh"
+    command = [sys.executable, "-m", "mast_trace_dashboards", "migrate", "--json", "--url", url]
+    started = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for process in started:
+        _, errors = process.communicate(timeout=120)
+        assert (process.returncode, errors) == (0, "")
+    with Store.open(url) as store:
+        check_schema(store)
+        assert migrate(store) == []
+        assert names(store) >= TABLES
+        store.command("DROP DATABASE fresh")
+
+
+def test_later_migrations_make_tables_like_the_first_ones(folder):
+    """A collector that is upgraded knows nothing of TTLs and clusters, and need not."""
+    with Store.open(f"chdb://{folder}") as store:
+        assert options_of(store) is None
+        migrate(store, SchemaOptions(ttl_days=30))
+        newest = migrations()[-1].version
+        store.command(
+            f"ALTER TABLE mast_schema_migrations DELETE WHERE Version = {newest}",
+            settings={"mutations_sync": 2},
+        )
+        store.command("DROP TABLE otel_logs SYNC")
+        assert migrate(store) == [newest]
+        (row,) = store.query("SELECT engine_full FROM system.tables WHERE name = 'otel_logs'")
+        assert "toIntervalDay(30)" in row["engine_full"]
+        assert options_of(store) == SchemaOptions(ttl_days=30)
+
+
+def test_options_that_contradict_the_tables_are_refused(store):
+    with pytest.raises(ConfigurationError, match="were made with cluster = ''"):
+        migrate(store, SchemaOptions(cluster="main"))
+    assert migrate(store, SchemaOptions(ttl_days=3)) == []
+
+
+GOLDEN = Path(__file__).parent / "cluster.golden.sql"
+
+
+def test_the_definitions_of_a_cluster_are_those_that_were_read_and_approved():
+    """Written anew with MAST_TRACE_WRITE_GOLDEN=1; the difference is for people to read."""
+    text = "".join(f"{statement};\n\n" for statement in render(CLUSTER))
+    if os.environ.get("MAST_TRACE_WRITE_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
+
+
 def test_a_database_of_a_newer_version_is_refused(store):
     store.command("INSERT INTO mast_schema_migrations (Version, Name) VALUES (9999, 'later')")
     with pytest.raises(SchemaMismatch, match="upgrade mast-trace"):
@@ -146,7 +252,7 @@ def test_a_table_that_the_exporter_made_gets_our_columns(folder):
 def test_ttl_and_policy_are_set_only_when_asked_for():
     plain = "\n".join(render(SchemaOptions()))
     assert "TTL" not in plain
-    assert "storage_policy" not in plain
+    assert "storage_policy =" not in plain
     lasting = "\n".join(render(SchemaOptions(ttl_days=30)))
     assert "TTL toDateTime(Timestamp) + toIntervalDay(30)" in lasting
     assert "TTL Day + toIntervalDay(30)" in lasting
@@ -164,7 +270,7 @@ def test_a_ttl_is_accepted_by_the_engine(folder):
 
 def test_inserts_reach_the_disk_unless_told_otherwise():
     assert "fsync_after_insert = 1, fsync_part_directory = 1" in "\n".join(render(SchemaOptions()))
-    assert "fsync" not in "\n".join(render(SchemaOptions(fsync=False)))
+    assert "fsync_" not in "\n".join(render(SchemaOptions(fsync=False)))
 
 
 def test_a_cluster_gets_local_tables_behind_distributed_ones():
@@ -174,7 +280,14 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         for statement in statements
         if (match := re.match(r"CREATE TABLE IF NOT EXISTS traces\.(\w+)", statement))
     }
-    stored = {"otel_traces", "otel_traces_trace_id_ts", "mast_run_states", "mast_verdicts"}
+    stored = {
+        "mast_schema_migrations",
+        "otel_logs",
+        "otel_traces",
+        "otel_traces_trace_id_ts",
+        "mast_run_states",
+        "mast_verdicts",
+    }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (
         "CREATE TABLE IF NOT EXISTS traces.otel_traces ON CLUSTER main AS traces.otel_traces_local\n"
@@ -186,6 +299,9 @@ def test_a_cluster_is_in_every_definition():
     for statement in render(CLUSTER):
         if statement.startswith(("CREATE", "ALTER")):
             assert "ON CLUSTER main" in statement
+        if statement.startswith("INSERT"):
+            # Through the Distributed table: every node knows which versions there are.
+            assert "INTO traces.mast_schema_migrations (" in statement
         for engine in re.findall(r"ENGINE = (\w*MergeTree)", statement):
             assert engine.startswith("Replicated")
 

@@ -1,7 +1,7 @@
--- Which versions this database has. Run before every migration.
+-- Which versions this database has, and how its tables were asked for. Run before every migration.
 CREATE DATABASE IF NOT EXISTS {database} {on_cluster};
 
-CREATE TABLE IF NOT EXISTS {database}.mast_schema_migrations {on_cluster}
+CREATE TABLE IF NOT EXISTS {database}.mast_schema_migrations{local} {on_cluster}
 (
     Version UInt32,
     Name String,
@@ -9,3 +9,8 @@ CREATE TABLE IF NOT EXISTS {database}.mast_schema_migrations {on_cluster}
 )
 ENGINE = {replicated}ReplacingMergeTree
 ORDER BY Version;
+
+ALTER TABLE {database}.mast_schema_migrations{local} {on_cluster}
+    ADD COLUMN IF NOT EXISTS Options String;
+
+{distributed:mast_schema_migrations, Version};

@@ -1,0 +1,67 @@
+"""`mast-trace retain`: how long, and how much, is kept."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.storage.retention import set_ttl, shrink_to
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.store import open_store
+
+_SIZE = re.compile(r"(\d+)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_UNITS = ("", "K", "M", "G", "T")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("retain")(retain)
+
+
+def retain(
+    days: Annotated[
+        int | None,
+        typer.Option(min=0, help="Keep rows this long, from now on; 0: for ever."),
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(help="Drop the oldest days now until the tables take no more: 200GB."),
+    ] = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Limit what is kept, by age or by size. Whole days go at a time; people's labels stay.
+
+    The age is a property of the tables and holds until it is changed. The size is looked at once:
+    run the command from time to time. The newest day always stays.
+
+    Example: `mast-trace retain --days 30 --size 200GB`
+    """
+    if days is None and size is None:
+        raise ConfigurationError("say how much is kept: --days, --size or both")
+    most = None if size is None else _bytes(size)
+    with open_store(url, data_dir, config, write=True) as store:
+        if days is not None:
+            set_ttl(store, days)
+        dropped = [] if most is None else shrink_to(store, most)
+    if as_json:
+        print_json({"days": days, "dropped": dropped})
+        return
+    if days is not None:
+        console().print(f"Rows are kept {f'for {days} days' if days else 'for ever'}.")
+    if most is not None:
+        console().print(plain(f"Dropped: {', '.join(dropped) or 'nothing'}."))
+
+
+def _bytes(text: str) -> int:
+    """Read a size such as 200GB or 512MiB; a thousand is 1024 here."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise ConfigurationError(f"cannot read the size {text!r}: write 200GB, or 512MB")
+    return int(found[1]) * 1024 ** _UNITS.index(found[2].upper())

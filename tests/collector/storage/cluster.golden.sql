@@ -1,0 +1,459 @@
+CREATE DATABASE IF NOT EXISTS traces ON CLUSTER main;
+
+CREATE TABLE IF NOT EXISTS traces.mast_schema_migrations_local ON CLUSTER main
+(
+    Version UInt32,
+    Name String,
+    AppliedAt DateTime64(3) DEFAULT now64(3)
+)
+ENGINE = ReplicatedReplacingMergeTree
+ORDER BY Version;
+
+ALTER TABLE traces.mast_schema_migrations_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Options String;
+
+CREATE TABLE IF NOT EXISTS traces.mast_schema_migrations ON CLUSTER main AS traces.mast_schema_migrations_local
+ENGINE = Distributed('main', 'traces', 'mast_schema_migrations_local', Version);
+
+CREATE TABLE IF NOT EXISTS traces.otel_traces_local ON CLUSTER main
+(
+    Timestamp DateTime64(9) CODEC(Delta, ZSTD(1)),
+    TraceId String CODEC(ZSTD(1)),
+    SpanId String CODEC(ZSTD(1)),
+    ParentSpanId String CODEC(ZSTD(1)),
+    TraceState String CODEC(ZSTD(1)),
+    SpanName LowCardinality(String) CODEC(ZSTD(1)),
+    SpanKind LowCardinality(String) CODEC(ZSTD(1)),
+    ServiceName LowCardinality(String) CODEC(ZSTD(1)),
+    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    ScopeName String CODEC(ZSTD(1)),
+    ScopeVersion String CODEC(ZSTD(1)),
+    SpanAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    Duration UInt64 CODEC(ZSTD(1)),
+    StatusCode LowCardinality(String) CODEC(ZSTD(1)),
+    StatusMessage String CODEC(ZSTD(1)),
+    Events Nested
+    (
+        Timestamp DateTime64(9),
+        Name LowCardinality(String),
+        Attributes Map(LowCardinality(String), String)
+    ) CODEC(ZSTD(1)),
+    Links Nested
+    (
+        TraceId String,
+        SpanId String,
+        TraceState String,
+        Attributes Map(LowCardinality(String), String)
+    ) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedMergeTree
+PARTITION BY toDate(Timestamp)
+ORDER BY (TraceId, Timestamp, SpanId)
+TTL toDateTime(Timestamp) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1, min_parts_to_merge_at_once = 6, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Project LowCardinality(String) MATERIALIZED ResourceAttributes['mast.project'],
+    ADD COLUMN IF NOT EXISTS Operation LowCardinality(String) MATERIALIZED transform(multiIf(SpanAttributes['gen_ai.operation.name'] != '', SpanAttributes['gen_ai.operation.name'], SpanAttributes['openinference.span.kind'] != '', SpanAttributes['openinference.span.kind'], SpanAttributes['traceloop.span.kind']), ['LLM', 'TOOL', 'AGENT', 'agent', 'tool', 'workflow', 'text_completion', 'generate_content'], ['chat', 'execute_tool', 'invoke_agent', 'invoke_agent', 'execute_tool', 'invoke_workflow', 'chat', 'chat'], multiIf(SpanAttributes['gen_ai.operation.name'] != '', SpanAttributes['gen_ai.operation.name'], SpanAttributes['openinference.span.kind'] != '', SpanAttributes['openinference.span.kind'], SpanAttributes['traceloop.span.kind'])),
+    ADD COLUMN IF NOT EXISTS Framework LowCardinality(String) MATERIALIZED SpanAttributes['mast.framework'],
+    ADD COLUMN IF NOT EXISTS AgentName LowCardinality(String) MATERIALIZED multiIf(SpanAttributes['gen_ai.agent.name'] != '', SpanAttributes['gen_ai.agent.name'], SpanAttributes['crewai.agent.role'] != '', SpanAttributes['crewai.agent.role'], SpanAttributes['graph.node.id'] != '', SpanAttributes['graph.node.id'], SpanAttributes['agent.name']),
+    ADD COLUMN IF NOT EXISTS ToolName LowCardinality(String) MATERIALIZED multiIf(SpanAttributes['gen_ai.tool.name'] != '', SpanAttributes['gen_ai.tool.name'], SpanAttributes['tool.name']),
+    ADD COLUMN IF NOT EXISTS Model LowCardinality(String) MATERIALIZED multiIf(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model'] != '', SpanAttributes['gen_ai.request.model'], SpanAttributes['llm.model_name']),
+    ADD COLUMN IF NOT EXISTS ConversationId String MATERIALIZED multiIf(SpanAttributes['gen_ai.conversation.id'] != '', SpanAttributes['gen_ai.conversation.id'], SpanAttributes['session.id']) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Sender LowCardinality(String) MATERIALIZED SpanAttributes['mast.message.sender'],
+    ADD COLUMN IF NOT EXISTS Recipients Array(LowCardinality(String)) MATERIALIZED multiIf(SpanAttributes['mast.message.recipients'] = '', [], JSONType(SpanAttributes['mast.message.recipients']) = 'Array', JSONExtract(SpanAttributes['mast.message.recipients'], 'Array(String)'), [SpanAttributes['mast.message.recipients']]),
+    ADD COLUMN IF NOT EXISTS MessageId String MATERIALIZED SpanAttributes['mast.message.id'] CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS ContentHash String MATERIALIZED SpanAttributes['mast.message.content_hash'] CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS HandoffTarget LowCardinality(String) MATERIALIZED SpanAttributes['gen_ai.agent.handoff.target.name'],
+    ADD COLUMN IF NOT EXISTS InputTokens UInt32 MATERIALIZED toUInt32OrZero(multiIf(SpanAttributes['gen_ai.usage.input_tokens'] != '', SpanAttributes['gen_ai.usage.input_tokens'], SpanAttributes['llm.token_count.prompt'] != '', SpanAttributes['llm.token_count.prompt'], SpanAttributes['gen_ai.usage.prompt_tokens'])),
+    ADD COLUMN IF NOT EXISTS OutputTokens UInt32 MATERIALIZED toUInt32OrZero(multiIf(SpanAttributes['gen_ai.usage.output_tokens'] != '', SpanAttributes['gen_ai.usage.output_tokens'], SpanAttributes['llm.token_count.completion'] != '', SpanAttributes['llm.token_count.completion'], SpanAttributes['gen_ai.usage.completion_tokens'])),
+    ADD COLUMN IF NOT EXISTS ErrorType LowCardinality(String) MATERIALIZED SpanAttributes['error.type'],
+    ADD COLUMN IF NOT EXISTS ReceivedAt DateTime64(3) MATERIALIZED now64(3) CODEC(Delta, ZSTD(1));
+
+CREATE TABLE IF NOT EXISTS traces.otel_traces ON CLUSTER main AS traces.otel_traces_local
+ENGINE = Distributed('main', 'traces', 'otel_traces_local', cityHash64(TraceId));
+
+CREATE TABLE IF NOT EXISTS traces.otel_traces_trace_id_ts_local ON CLUSTER main
+(
+    TraceId String CODEC(ZSTD(1)),
+    Start DateTime CODEC(Delta, ZSTD(1)),
+    End DateTime CODEC(Delta, ZSTD(1)),
+    INDEX idx_trace_id TraceId TYPE bloom_filter(0.01) GRANULARITY 1
+)
+ENGINE = ReplicatedMergeTree
+PARTITION BY toDate(Start)
+ORDER BY (TraceId, Start)
+TTL toDateTime(Start) + toIntervalDay(30)
+SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.otel_traces_trace_id_ts ON CLUSTER main AS traces.otel_traces_trace_id_ts_local
+ENGINE = Distributed('main', 'traces', 'otel_traces_trace_id_ts_local', cityHash64(TraceId));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS traces.otel_traces_trace_id_ts_mv ON CLUSTER main
+TO traces.otel_traces_trace_id_ts_local AS
+SELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End
+FROM traces.otel_traces_local
+WHERE TraceId != ''
+GROUP BY TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (1, 'otel_traces', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_run_states_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    Day Date DEFAULT today(),
+    Start SimpleAggregateFunction(min, DateTime64(9)) DEFAULT toDateTime64('2262-01-01', 9) CODEC(ZSTD(1)),
+    End SimpleAggregateFunction(max, DateTime64(9)) CODEC(ZSTD(1)),
+    LastSeen SimpleAggregateFunction(max, DateTime64(3)) DEFAULT now64(3) CODEC(ZSTD(1)),
+    Root SimpleAggregateFunction(max, UInt8),
+    Named SimpleAggregateFunction(min, String) DEFAULT '~' CODEC(ZSTD(1)),
+    ServiceName SimpleAggregateFunction(max, String) CODEC(ZSTD(1)),
+    Framework SimpleAggregateFunction(max, String) CODEC(ZSTD(1)),
+    ConversationId SimpleAggregateFunction(max, String) CODEC(ZSTD(1)),
+    TerminationReason SimpleAggregateFunction(max, String) CODEC(ZSTD(1)),
+    Agents SimpleAggregateFunction(groupUniqArrayArray, Array(String)) CODEC(ZSTD(1)),
+    Models SimpleAggregateFunction(groupUniqArrayArray, Array(String)) CODEC(ZSTD(1)),
+    Spans SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64)) CODEC(ZSTD(1)),
+    Errors SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64)) CODEC(ZSTD(1)),
+    Tokens SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64)) CODEC(ZSTD(1)),
+    Said SimpleAggregateFunction(max, String) CODEC(ZSTD(1)),
+    INDEX idx_start Start TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplicatedAggregatingMergeTree
+PARTITION BY Day
+ORDER BY (Project, TraceId, Day)
+TTL Day + toIntervalDay(30)
+SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_run_states ON CLUSTER main AS traces.mast_run_states_local
+ENGINE = Distributed('main', 'traces', 'mast_run_states_local', cityHash64(TraceId));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS traces.mast_run_states_mv ON CLUSTER main
+TO traces.mast_run_states_local AS
+WITH
+    multiIf(ParentSpanId = '', 2, Operation = 'invoke_workflow', 1, 0) AS root,
+    greatest(toUnixTimestamp64Nano(Timestamp), 0) AS started,
+    started + toInt64(least(Duration, toUInt64(9223372036854775807 - started))) AS ended,
+    cityHash64(SpanId) AS id,
+    arraySum((name, value) -> cityHash64(name, value),
+        mapKeys(SpanAttributes), mapValues(SpanAttributes)) AS attributes,
+    cityHash64(started, ended, ParentSpanId, SpanName, StatusCode, StatusMessage, attributes) AS content,
+    Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AS has_tokens,
+    SpanAttributes['mast.run.outcome'] AS outcome
+SELECT
+    Project,
+    TraceId,
+    today() AS Day,
+    min(Timestamp) AS Start,
+    max(fromUnixTimestamp64Nano(ended)) AS End,
+    now64(3) AS LastSeen,
+    max(root) AS Root,
+    min(concat(toString(2 - root), leftPad(toString(started), 19, '0'),
+        if(SpanAttributes['gen_ai.workflow.name'] != '',
+            SpanAttributes['gen_ai.workflow.name'], toString(SpanName)))) AS Named,
+    max(toString(ServiceName)) AS ServiceName,
+    max(toString(Framework)) AS Framework,
+    max(ConversationId) AS ConversationId,
+    max(SpanAttributes['mast.run.termination_reason']) AS TerminationReason,
+    groupUniqArrayIf(toString(AgentName), AgentName != '') AS Agents,
+    groupUniqArrayIf(toString(Model), Model != '') AS Models,
+    groupUniqArray(bitOr(bitAnd(id, 0xFFFFFFFF00000000), bitShiftRight(content, 32))) AS Spans,
+    groupUniqArrayIf(id, StatusCode = 'Error') AS Errors,
+    groupUniqArrayIf(bitOr(bitAnd(id, 0xFFFF000000000000), bitOr(
+        bitShiftLeft(toUInt64(least(InputTokens, 0xFFFFFF)), 24),
+        toUInt64(least(OutputTokens, 0xFFFFFF)))), has_tokens) AS Tokens,
+    maxIf(concat('0', leftPad(toString(ended), 19, '0'), outcome, '\n',
+        SpanAttributes['mast.run.outcome_reason']), outcome IN ('success', 'failure')) AS Said
+FROM traces.otel_traces_local
+WHERE TraceId != ''
+GROUP BY Project, TraceId;
+
+CREATE VIEW IF NOT EXISTS traces.mast_runs ON CLUSTER main AS
+WITH
+    arrayCompact(arraySort(groupArrayArray(s.Spans))) AS spans,
+    arrayCompact(arraySort(groupArrayArray(s.Tokens))) AS tokens,
+    max(s.Said) AS said,
+    position(said, '\n') AS line_break
+SELECT
+    s.Project AS Project,
+    s.TraceId AS TraceId,
+    substring(min(s.Named), 21) AS Name,
+    max(s.ServiceName) AS ServiceName,
+    max(s.Framework) AS Framework,
+    max(s.ConversationId) AS ConversationId,
+    min(s.Start) AS Start,
+    max(s.End) AS End,
+    max(s.LastSeen) AS LastSeen,
+    toUInt8(max(s.Root) > 0) AS RootSeen,
+    toUInt64(length(arrayCompact(span -> bitShiftRight(span, 32), spans))) AS Spans,
+    toUInt64(arrayUniq(groupArrayArray(s.Errors))) AS Errors,
+    arraySum(call -> bitAnd(bitShiftRight(call, 24), 0xFFFFFF), tokens) AS InputTokens,
+    arraySum(call -> bitAnd(call, 0xFFFFFF), tokens) AS OutputTokens,
+    arraySort(groupUniqArrayArray(s.Agents)) AS Agents,
+    arraySort(groupUniqArrayArray(s.Models)) AS Models,
+    if(line_break = 0, '', substring(said, 21, line_break - 21)) AS Outcome,
+    if(line_break = 0, '', substring(said, line_break + 1)) AS OutcomeReason,
+    max(s.TerminationReason) AS TerminationReason,
+    lower(hex(cityHash64(spans, Outcome, OutcomeReason))) AS Fingerprint
+FROM traces.mast_run_states AS s
+GROUP BY s.Project, s.TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (2, 'mast_runs', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_verdicts_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    Fingerprint String CODEC(ZSTD(1)),
+    JudgeVersion LowCardinality(String),
+    JudgedAt DateTime64(3) CODEC(Delta, ZSTD(1)),
+    Status Enum8('ok' = 1, 'unscored' = 2),
+    StatusReason String,
+    Method LowCardinality(String),
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    Name LowCardinality(String),
+    RunStart DateTime64(9) CODEC(Delta, ZSTD(1)),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1)),
+    Steps UInt32,
+    Outcome LowCardinality(String),
+    FailureProbability Float32,
+    Modes Nested
+    (
+        Code LowCardinality(String),
+        Probability Float32,
+        Evidence LowCardinality(String),
+        Reason String,
+        Steps Array(UInt32),
+        SpanIds Array(String),
+        Quotes Array(String)
+    ),
+    Abstained Bool,
+    DecisiveStep Nullable(UInt32),
+    DecisiveSpanId String,
+    DecisiveAgent LowCardinality(String),
+    DecisiveProbability Float32,
+    DecisiveRule LowCardinality(String),
+    DecisiveReason String CODEC(ZSTD(1)),
+    MinimalFix String CODEC(ZSTD(1)),
+    Candidates Nested
+    (
+        Step UInt32,
+        SpanId String,
+        Agent LowCardinality(String),
+        Probability Float32,
+        Rule LowCardinality(String)
+    ),
+    Model LowCardinality(String),
+    Calls UInt32,
+    InputTokens UInt64,
+    OutputTokens UInt64,
+    CostUsd Float64
+)
+ENGINE = ReplicatedReplacingMergeTree(JudgedAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, TraceId, Fingerprint, JudgeVersion)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_verdicts ON CLUSTER main AS traces.mast_verdicts_local
+ENGINE = Distributed('main', 'traces', 'mast_verdicts_local', cityHash64(TraceId));
+
+CREATE VIEW IF NOT EXISTS traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts FINAL
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
+CREATE TABLE IF NOT EXISTS traces.mast_human_labels_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    Annotator LowCardinality(String),
+    LabelledAt DateTime64(3),
+    Outcome LowCardinality(String),
+    Modes Array(LowCardinality(String)),
+    DecisiveStep Nullable(UInt32),
+    DecisiveAgent LowCardinality(String),
+    Note String CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(LabelledAt)
+ORDER BY (Project, TraceId, Annotator)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_human_labels ON CLUSTER main AS traces.mast_human_labels_local
+ENGINE = Distributed('main', 'traces', 'mast_human_labels_local', cityHash64(TraceId));
+
+CREATE TABLE IF NOT EXISTS traces.mast_judge_calls_local ON CLUSTER main
+(
+    CallId String,
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    JudgeVersion LowCardinality(String),
+    Stage LowCardinality(String),
+    Model LowCardinality(String),
+    StartedAt DateTime64(3) CODEC(Delta, ZSTD(1)),
+    DurationMs UInt32,
+    Status LowCardinality(String),
+    Error String,
+    Retries UInt16,
+    InputTokens UInt64,
+    CachedTokens UInt64,
+    OutputTokens UInt64,
+    CostUsd Float64,
+    RequestHash String,
+    Answer String CODEC(ZSTD(1)),
+    INDEX idx_trace_id TraceId TYPE bloom_filter(0.01) GRANULARITY 1
+)
+ENGINE = ReplicatedReplacingMergeTree
+PARTITION BY toYYYYMM(StartedAt)
+ORDER BY (Project, StartedAt, CallId)
+TTL toDateTime(StartedAt) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_judge_calls ON CLUSTER main AS traces.mast_judge_calls_local
+ENGINE = Distributed('main', 'traces', 'mast_judge_calls_local', cityHash64(TraceId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (3, 'mast_verdicts', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_otlp_inlet ON CLUSTER main
+(
+    resource_spans Array(Tuple(
+        resource Tuple(attributes Array(Tuple(key String, value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String))))))),
+        scope_spans Array(Tuple(
+            scope Tuple(name String, version String),
+            spans Array(Tuple(
+                trace_id String,
+                span_id String,
+                trace_state String,
+                parent_span_id String,
+                name String,
+                kind Int32,
+                start_time_unix_nano UInt64,
+                end_time_unix_nano UInt64,
+                attributes Array(Tuple(key String, value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))),
+                events Array(Tuple(time_unix_nano UInt64, name String, attributes Array(Tuple(key String, value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
+                links Array(Tuple(trace_id String, span_id String, trace_state String,
+                    attributes Array(Tuple(key String, value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
+                status Tuple(message String, code Int32)
+            ))
+        ))
+    )),
+    mast_project Array(String)
+)
+ENGINE = Null;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS traces.mast_otlp_inlet_mv ON CLUSTER main
+TO traces.otel_traces AS
+WITH
+    mapFromArrays((resource_span.resource.attributes).key, arrayMap(v -> multiIf(v.value = 'string_value', v.string_value, v.value = 'int_value', toString(v.int_value), v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bool_value', if(v.bool_value, 'true', 'false'), v.value = 'double_value', multiIf(isNaN(v.double_value), 'json: unsupported value: NaN', isInfinite(v.double_value), concat('json: unsupported value: ', if(v.double_value > 0, '+', '-'), 'Inf'), replaceRegexpOne(toString(v.double_value), 'e(\\d)', 'e+\\1')), v.value = 'bytes_value', base64Encode(v.bytes_value), ''), (resource_span.resource.attributes).value)) AS sent,
+    toInt64(least(span.start_time_unix_nano, 9223372036854775807)) AS started,
+    toInt64(least(span.end_time_unix_nano, 9223372036854775807)) AS ended
+SELECT
+    fromUnixTimestamp64Nano(started) AS Timestamp,
+    if(replaceAll(span.trace_id, '\0', '') = '', '', lower(hex(span.trace_id))) AS TraceId,
+    if(replaceAll(span.span_id, '\0', '') = '', '', lower(hex(span.span_id))) AS SpanId,
+    if(replaceAll(span.parent_span_id, '\0', '') = '', '', lower(hex(span.parent_span_id))) AS ParentSpanId,
+    span.trace_state AS TraceState,
+    span.name AS SpanName,
+    if(span.kind BETWEEN 0 AND 5, ['Unspecified', 'Internal', 'Server', 'Client', 'Producer',
+        'Consumer'][span.kind + 1], '') AS SpanKind,
+    arrayFirst(attribute -> attribute.key = 'service.name',
+        resource_span.resource.attributes).value.string_value AS ServiceName,
+    multiIf(
+        if(project = '\0', sent['mast.project'], project) = '',
+        mapFilter((name, value) -> name != 'mast.project', sent),
+        project = '\0',
+        sent,
+        mapUpdate(sent, map('mast.project', project))) AS ResourceAttributes,
+    scope_span.scope.name AS ScopeName,
+    scope_span.scope.version AS ScopeVersion,
+    mapFromArrays((span.attributes).key, arrayMap(v -> multiIf(v.value = 'string_value', v.string_value, v.value = 'int_value', toString(v.int_value), v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bool_value', if(v.bool_value, 'true', 'false'), v.value = 'double_value', multiIf(isNaN(v.double_value), 'json: unsupported value: NaN', isInfinite(v.double_value), concat('json: unsupported value: ', if(v.double_value > 0, '+', '-'), 'Inf'), replaceRegexpOne(toString(v.double_value), 'e(\\d)', 'e+\\1')), v.value = 'bytes_value', base64Encode(v.bytes_value), ''), (span.attributes).value)) AS SpanAttributes,
+    toUInt64(greatest(ended - started, 0)) AS Duration,
+    if(span.status.code BETWEEN 0 AND 2, ['Unset', 'Ok', 'Error'][span.status.code + 1], '')
+        AS StatusCode,
+    span.status.message AS StatusMessage,
+    arrayMap(time -> fromUnixTimestamp64Nano(toInt64(least(time, 9223372036854775807))), span.events.time_unix_nano)
+        AS `Events.Timestamp`,
+    span.events.name AS `Events.Name`,
+    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> multiIf(v.value = 'string_value', v.string_value, v.value = 'int_value', toString(v.int_value), v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bool_value', if(v.bool_value, 'true', 'false'), v.value = 'double_value', multiIf(isNaN(v.double_value), 'json: unsupported value: NaN', isInfinite(v.double_value), concat('json: unsupported value: ', if(v.double_value > 0, '+', '-'), 'Inf'), replaceRegexpOne(toString(v.double_value), 'e(\\d)', 'e+\\1')), v.value = 'bytes_value', base64Encode(v.bytes_value), ''), (attributes).value)), span.events.attributes)
+        AS `Events.Attributes`,
+    arrayMap(id -> if(replaceAll(id, '\0', '') = '', '', lower(hex(id))), span.links.trace_id) AS `Links.TraceId`,
+    arrayMap(id -> if(replaceAll(id, '\0', '') = '', '', lower(hex(id))), span.links.span_id) AS `Links.SpanId`,
+    span.links.trace_state AS `Links.TraceState`,
+    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> multiIf(v.value = 'string_value', v.string_value, v.value = 'int_value', toString(v.int_value), v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bool_value', if(v.bool_value, 'true', 'false'), v.value = 'double_value', multiIf(isNaN(v.double_value), 'json: unsupported value: NaN', isInfinite(v.double_value), concat('json: unsupported value: ', if(v.double_value > 0, '+', '-'), 'Inf'), replaceRegexpOne(toString(v.double_value), 'e(\\d)', 'e+\\1')), v.value = 'bytes_value', base64Encode(v.bytes_value), ''), (attributes).value)), span.links.attributes)
+        AS `Links.Attributes`
+FROM
+(
+    SELECT project, resource_span, scope_span, arrayJoin(scope_span.spans) AS span
+    FROM
+    (
+        SELECT project, resource_span, arrayJoin(resource_span.scope_spans) AS scope_span
+        FROM
+        (
+            SELECT mast_project[-1] AS project, arrayJoin(resource_spans) AS resource_span
+            FROM traces.mast_otlp_inlet
+        )
+    )
+)
+WHERE throwIf(
+    arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (resource_span.resource.attributes).value)
+    OR arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (span.attributes).value)
+    OR arrayExists(attributes -> arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (attributes).value), span.events.attributes)
+    OR arrayExists(attributes -> arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (attributes).value), span.links.attributes)) = 0;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (4, 'mast_otlp_inlet', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.otel_logs_local ON CLUSTER main
+(
+    Timestamp DateTime64(9) CODEC(Delta, ZSTD(1)),
+    TimestampTime DateTime DEFAULT toDateTime(Timestamp),
+    TraceId String CODEC(ZSTD(1)),
+    SpanId String CODEC(ZSTD(1)),
+    TraceFlags UInt8,
+    SeverityText LowCardinality(String) CODEC(ZSTD(1)),
+    SeverityNumber UInt8,
+    ServiceName LowCardinality(String) CODEC(ZSTD(1)),
+    Body String CODEC(ZSTD(1)),
+    ResourceSchemaUrl LowCardinality(String) CODEC(ZSTD(1)),
+    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    ScopeSchemaUrl LowCardinality(String) CODEC(ZSTD(1)),
+    ScopeName String CODEC(ZSTD(1)),
+    ScopeVersion LowCardinality(String) CODEC(ZSTD(1)),
+    ScopeAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    LogAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    EventName String CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedMergeTree
+PARTITION BY toDate(TimestampTime)
+ORDER BY (TraceId, Timestamp)
+TTL TimestampTime + toIntervalDay(30)
+SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+ALTER TABLE traces.otel_logs_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS EventName String CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Project LowCardinality(String) MATERIALIZED ResourceAttributes['mast.project'];
+
+CREATE TABLE IF NOT EXISTS traces.otel_logs ON CLUSTER main AS traces.otel_logs_local
+ENGINE = Distributed('main', 'traces', 'otel_logs_local', cityHash64(TraceId));
+
+CREATE VIEW IF NOT EXISTS traces.mast_evaluations ON CLUSTER main AS
+SELECT
+    Project,
+    TraceId,
+    SpanId,
+    Timestamp,
+    ServiceName,
+    LogAttributes['gen_ai.evaluation.name'] AS Name,
+    toFloat64OrNull(LogAttributes['gen_ai.evaluation.score.value']) AS Score,
+    LogAttributes['gen_ai.evaluation.score.label'] AS Label,
+    LogAttributes['gen_ai.evaluation.explanation'] AS Explanation,
+    LogAttributes['error.type'] AS ErrorType
+FROM traces.otel_logs
+WHERE if(EventName != '', EventName, LogAttributes['event.name']) = 'gen_ai.evaluation.result'
+ORDER BY Timestamp DESC
+LIMIT 1 BY Project, TraceId, SpanId, Name, ServiceName;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (5, 'otel_logs', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

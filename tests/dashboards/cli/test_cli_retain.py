@@ -1,0 +1,37 @@
+"""`retain`: by age and by size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mast_trace_collector.storage import Store
+
+if TYPE_CHECKING:
+    from conftest import CLI
+
+
+def test_an_age_becomes_a_property_of_the_tables(own_cli: CLI) -> None:
+    assert own_cli.json("retain", "--days", "30", "--size", "1TB") == {"days": 30, "dropped": []}
+    with Store.open(own_cli.recorded.url) as store:
+        (row,) = store.query("SELECT engine_full FROM system.tables WHERE name = 'otel_traces'")
+    assert "toIntervalDay(30)" in row["engine_full"]
+    status, out, _ = own_cli("retain", "--days", "0", "--size", "512 MiB")
+    assert status == 0
+    assert "kept for ever" in out
+    assert "Dropped: nothing" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "say how much is kept"),
+        (["--size", "much"], "cannot read the size"),
+        (["--days", "-1"], ""),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(cli: CLI, arguments: list[str], said: str) -> None:
+    status, out, err = cli("retain", *arguments)
+    assert (status, out) == (2, "")
+    assert said in err
