@@ -26,15 +26,21 @@ _OWNED = """(empty({projects:Array(String)}) OR has({projects:Array(String)}, Pr
     AND (empty({frameworks:Array(String)}) OR has({frameworks:Array(String)}, Framework))"""
 
 RUNS: Final = f"""SELECT * FROM mast_runs
-  WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
+  WHERE (Project, TraceId) IN (SELECT Project, TraceId FROM mast_run_states
+      WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}})
+    AND Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
     AND {_OWNED}"""
-"""The runs of a time range."""
+"""The runs of a time range. Those that may be in it are found first, so that no others are merged:
+a run that starts in it has a state that does."""
 
 VERDICTS: Final = f"""SELECT * FROM mast_latest_verdicts
-  WHERE RunStart >= {{since:DateTime64(3)}} AND RunStart < {{until:DateTime64(3)}}
-    AND RunEnd >= {{since:DateTime64(3)}}
+  WHERE (Project, TraceId) IN (SELECT Project, TraceId FROM mast_verdicts
+      WHERE RunStart >= {{since:DateTime64(3)}} AND RunStart < {{until:DateTime64(3)}}
+        AND RunEnd >= {{since:DateTime64(3)}})
+    AND RunStart >= {{since:DateTime64(3)}} AND RunStart < {{until:DateTime64(3)}}
     AND {_OWNED}"""
-"""The newest verdict on each of them. The end is named too: the table is divided by it."""
+"""The newest verdict on each of them. Which is the newest can only be told of whole runs, so those
+that may be in the range are found first; the end is named too, for the table is divided by it."""
 
 _STATE = """multiIf(v.TraceId = '', if(r.RootSeen = 1, 'waiting', 'running'),
             v.Fingerprint != r.Fingerprint, 'changed', v.Status = 'ok', 'judged', 'unscored')"""
@@ -60,6 +66,12 @@ _JUDGED = """SELECT
 
 JUDGED_RUNS: Final = _JUDGED.format(runs=RUNS, verdicts=VERDICTS, state=_STATE)
 """The runs of a time range with what was found in them, one row each."""
+
+
+def judged_runs(since: str) -> str:
+    """Return `JUDGED_RUNS` with another expression for the beginning of the range."""
+    return JUDGED_RUNS.replace("{since:DateTime64(3)}", since)
+
 
 JUDGED_RUN: Final = _JUDGED.format(
     runs="SELECT * FROM mast_runs WHERE TraceId = {run:String}",

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards._sql import BUCKET, JUDGED_RUN, JUDGED_RUNS, OWNERS, RANGE, RUNS
+from mast_trace_dashboards._sql import (
+    BUCKET,
+    JUDGED_RUN,
+    JUDGED_RUNS,
+    OWNERS,
+    RANGE,
+    RUNS,
+    judged_runs,
+)
 from mast_trace_dashboards.query import Column, Param, Query
 
 _RUN_COLUMNS: Final = {
@@ -39,12 +47,35 @@ _RUN_COLUMNS: Final = {
     "CostUsd": Column("Float64", "of judging it"),
 }
 
+_FILTERS: Final = {
+    "outcomes": Param("Array(String)", [], "success, failure, unknown, or empty text for none"),
+    "states": Param("Array(String)", [], "see the column State"),
+    "modes": Param("Array(String)", [], "runs that show any of these failure modes"),
+    "agents": Param("Array(String)", [], "runs in which any of these agents acts"),
+    "decisive_agents": Param("Array(String)", [], "runs that one of these decided"),
+    "only": Param("Array(String)", [], "ids of runs; none means all"),
+}
+
+# Without a filter the page ends where so many runs have begun: older ones are not put together.
+# Some more are counted, for a run whose first state lies before the range seems to begin later.
+_UNFILTERED = " AND ".join(f"empty({{{name}:Array(String)}})" for name in (*OWNERS, *_FILTERS))
+_FROM = f"""(SELECT if({_UNFILTERED} AND count() = {{limit:UInt32}} + 200,
+      min(Begun), toDateTime64({{since:DateTime64(3)}}, 9))
+    FROM (
+      SELECT min(Start) AS Begun FROM mast_run_states
+      WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
+        AND toUnixTimestamp64Nano(Start) <= {{before:Int64}}
+      GROUP BY Project, TraceId
+      ORDER BY Begun DESC
+      LIMIT {{limit:UInt32}} + 200
+    ))"""
+
 RUN_LIST: Final = Query(
     name="runs",
     meaning="The runs, newest first; the next page begins before the last row's StartNs, TraceId.",
     template=f"""
 SELECT * FROM (
-  {JUDGED_RUNS}
+  {judged_runs(_FROM)}
 )
 WHERE (StartNs, TraceId) < ({{before:Int64}}, {{before_run:String}})
   AND (empty({{outcomes:Array(String)}}) OR has({{outcomes:Array(String)}}, Outcome))
@@ -60,12 +91,7 @@ LIMIT {{limit:UInt32}}""",
         **OWNERS,
         "before": Param("Int64", 2**63 - 1, "only runs that started before this, in nanoseconds"),
         "before_run": Param("String", "", "of runs that started just then, those with a lesser id"),
-        "outcomes": Param("Array(String)", [], "success, failure, unknown, or empty text for none"),
-        "states": Param("Array(String)", [], "see the column State"),
-        "modes": Param("Array(String)", [], "runs that show any of these failure modes"),
-        "agents": Param("Array(String)", [], "runs in which any of these agents acts"),
-        "decisive_agents": Param("Array(String)", [], "runs that one of these decided"),
-        "only": Param("Array(String)", [], "ids of runs; none means all"),
+        **_FILTERS,
         "limit": Param("UInt32", 50, "most rows to return"),
     },
     columns=_RUN_COLUMNS,

@@ -126,7 +126,7 @@ class Store:
         if any(row.keys() != rows[0].keys() for row in rows):
             raise ValueError("the rows of one insert have the same keys")
         columns = [[row[name] for row in rows] for name in names]
-        return self.insert_columns(table, names, columns, token=token)
+        return self.insert_columns(table, names, columns, token=token, settings=WRITE_SETTINGS)
 
     def insert_columns(
         self,

@@ -30,7 +30,9 @@ CREATE TABLE IF NOT EXISTS {database}.mast_run_states{local} {on_cluster}
     Spans SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64)) CODEC(ZSTD(1)),
     Errors SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64)) CODEC(ZSTD(1)),
     Tokens SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64)) CODEC(ZSTD(1)),
-    Said SimpleAggregateFunction(max, String) CODEC(ZSTD(1))
+    Said SimpleAggregateFunction(max, String) CODEC(ZSTD(1)),
+    -- Runs come about when they happen, so a day's partition holds few other times.
+    INDEX idx_start Start TYPE minmax GRANULARITY 1
 )
 ENGINE = {replicated}AggregatingMergeTree
 PARTITION BY Day

@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS {database}.mast_verdicts{local} {on_cluster}
     CostUsd Float64
 )
 ENGINE = {replicated}ReplacingMergeTree(JudgedAt)
-PARTITION BY toYYYYMM(RunEnd)
+PARTITION BY toDate(RunEnd)
 ORDER BY (Project, TraceId, Fingerprint, JudgeVersion)
 {ttl:toDateTime(RunEnd)}
 SETTINGS index_granularity = 1024{table_settings};

@@ -1,0 +1,116 @@
+"""How long every named query takes, and how that grows with what is stored.
+
+Fills an embedded store per size with runs of 40 small spans over seven days, a verdict on each, and
+runs every named query as the dashboards do, over the last 24 hours, after one run to warm up.
+
+::
+
+    python benchmarks/queries/run.py                              # 1 and 10 million spans
+    python benchmarks/queries/run.py --spans 1000000 --only runs summary
+    python benchmarks/queries/run.py --keep /tmp/store            # fill once, measure again
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filling import DAYS, SPANS_PER_RUN, fill, judge, spread
+
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.runs import finished_runs
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_CHUNK = 5_000 * SPANS_PER_RUN
+_FINISHED = "(the judge looks for finished runs)"
+
+
+def filled(folder: Path, spans: int, end: datetime) -> Store:
+    """Open a store of so many spans in a folder, and fill it if it is new."""
+    store = Store.open(f"chdb://{folder}")
+    migrate(store)
+    if store.query("SELECT count() AS n FROM otel_traces")[0]["n"] >= spans:
+        return store
+    start = end - timedelta(days=DAYS)
+    gap_ms = DAYS * 86_400_000 * SPANS_PER_RUN // spans
+    began = time.perf_counter()
+    for first in range(0, spans, _CHUNK):
+        fill(store, start, first, min(_CHUNK, spans - first), gap_ms)
+        print(f"\r{first + _CHUNK:,} of {spans:,} spans", end="", file=sys.stderr, flush=True)
+    spread(store)
+    for half_day in range(2 * DAYS + 1):
+        since = start + timedelta(hours=12 * half_day)
+        judge(store, since, since + timedelta(hours=12))
+    print(f"\nfilled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    return store
+
+
+def latencies(store: Store, names: Iterable[str], end: datetime, repeat: int) -> dict[str, Any]:
+    """Return milliseconds of each query, sorted."""
+    known = store.query(
+        "SELECT TraceId FROM mast_run_states WHERE Start > {t:DateTime64(9)} LIMIT 1",
+        {"t": end - timedelta(hours=20)},
+    )
+    usual = {"since": end - timedelta(days=1), "until": end, "run": known[0]["TraceId"]}
+    found = {}
+    for name in names:
+        query = QUERIES.get(name)
+        given = {key: value for key, value in usual.items() if query and key in query.params}
+        times = []
+        for _ in range(repeat + 1):
+            began = time.perf_counter()
+            if query:
+                query.run(store, **given)
+            else:
+                finished_runs(store, judge_version="benchmark", lookback_days=DAYS + 1)
+            times.append((time.perf_counter() - began) * 1e3)
+        found[name] = sorted(times[1:])
+    return found
+
+
+def main() -> None:
+    """Fill, measure, print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--spans", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--only", nargs="+", default=[*QUERIES, _FINISHED], metavar="QUERY")
+    parser.add_argument("--repeat", type=int, default=15)
+    parser.add_argument("--keep", type=Path, help="folder of the stores; filled if they are new")
+    options = parser.parse_args()
+    end = datetime.now(timezone.utc).replace(minute=0, second=0, microsecond=0)
+    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    columns = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for spans in options.spans:
+            folder = (options.keep or Path(scratch)) / str(spans)
+            with filled(folder, spans, end) as store:
+                newest = store.query("SELECT max(Timestamp) AS t FROM otel_traces")[0]["t"]
+                columns[spans] = latencies(store, options.only, newest, options.repeat)
+                size = store.query(
+                    "SELECT sum(bytes_on_disk) AS n FROM system.parts "
+                    "WHERE active AND database = currentDatabase()"
+                )[0]["n"]
+            print(f"{spans:,} spans: {size / spans:.0f} bytes on disk a span", flush=True)
+    heads = [f"{spans:,}: median ms | p95 ms" for spans in columns]
+    print(f"\n| query | {' | '.join(heads)} |\n|---|{'---|---|' * len(heads)}")
+    for name in options.only:
+        cells = [
+            f"{statistics.median(times):.0f} | {times[int(len(times) * 0.95)]:.0f}"
+            for times in (columns[spans][name] for spans in columns)
+        ]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
