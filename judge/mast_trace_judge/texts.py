@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 _COMPARED = 3000
 """Characters that similarity looks at; the rest of a longer text adds cost and little else."""
 
+_WORDS_BELOW = 0.4
+"""How far the share of common words may be below that of common 4-grams: a changed word takes few."""
+_A_WORD = 24
+"""Characters for each different word above which a text is no prose with spaces between words."""
+_REMEMBERED = 20_000
+"""Length up to which what was found in a text is kept: several rules ask for it."""
 _STOPS = ("\n", ". ", "! ", "? ")
-_SPACE = re.compile(r"\s+")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w]|\.\d|,\d{3})")
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_'-]{2,}")
@@ -32,7 +37,7 @@ def fold(text: str) -> str:
     """Return the text in lower case with single spaces, cut to what is compared."""
     if len(text) > _COMPARED:
         text = text[: _COMPARED // 2] + " " + text[-_COMPARED // 2 :]
-    return _SPACE.sub(" ", text).strip().lower()
+    return " ".join(text.split()).lower()
 
 
 @lru_cache(maxsize=256)
@@ -41,7 +46,12 @@ def grams(text: str) -> frozenset[str]:
     folded = fold(text)
     if len(folded) < 4:
         return frozenset({folded} if folded else ())
-    return frozenset(folded[i : i + 4] for i in range(len(folded) - 3))
+    return frozenset([folded[i : i + 4] for i in range(len(folded) - 3)])
+
+
+@lru_cache(maxsize=256)
+def _folded_words(text: str) -> frozenset[str]:
+    return frozenset(fold(text).split())
 
 
 def similarity(one: str, other: str) -> float:
@@ -57,6 +67,11 @@ def alike(one: str, other: str, threshold: float) -> bool:
     lengths = sorted((min(len(one), _COMPARED), min(len(other), _COMPARED)))
     if 2 * lengths[0] < lengths[1]:
         return False
+    # Texts that share so few words share no such part of their 4-grams; words are found quickly.
+    some, more = _folded_words(one), _folded_words(other)
+    most = max(len(some), len(more))
+    if lengths[1] < _A_WORD * most and len(some & more) < (threshold - _WORDS_BELOW) * most:
+        return False
     a, b = grams(one), grams(other)
     smaller, larger = sorted((len(a), len(b)))
     if not smaller or 2 * smaller < threshold * (smaller + larger):
@@ -70,14 +85,19 @@ def number(literal: str) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def numbers(text: str) -> list[re.Match[str]]:
+def numbers(text: str) -> tuple[re.Match[str], ...]:
     """Find every free-standing number; parts of names, versions and dates with dots are none."""
-    return list(_NUMBER.finditer(text))
+    return _numbers(text) if len(text) <= _REMEMBERED else tuple(_NUMBER.finditer(text))
 
 
 def values(texts: Iterable[str]) -> set[float]:
     """Return the numbers that occur in any of the texts."""
-    return {number(match[0]) for text in texts for match in _NUMBER.finditer(text)}
+    return {number(literal) for text in texts for literal in {match[0] for match in numbers(text)}}
+
+
+@lru_cache(maxsize=256)
+def _numbers(text: str) -> tuple[re.Match[str], ...]:
+    return tuple(_NUMBER.finditer(text))
 
 
 def code_blocks(text: str) -> list[str]:

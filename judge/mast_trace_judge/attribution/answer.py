@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.phrases import lowered
 from mast_trace_judge.rules._evidence import by_user, ends_run
 from mast_trace_judge.texts import number, numbers
 
@@ -14,13 +15,19 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
 
 _ANNOUNCED = (
-    re.compile(r"FINAL ANSWER:\s*(.+)"),
-    re.compile(r"\\boxed\{([^{}]+)\}"),
-    re.compile(r"(?:final |correct )?answer (?:is|to [^.\n]{0,80} is|:)[:\s]*(.+)", re.IGNORECASE),
-    re.compile(r"\bis (?:therefore |thus |approximately )?\*\*([^*\n]{1,80})\*\*"),
-    re.compile(r"\*\*([^*\n]{1,80})\*\*"),
+    ("final answer:", re.compile(r"FINAL ANSWER:\s*(.+)")),
+    ("boxed{", re.compile(r"\\boxed\{([^{}]+)\}")),
+    (
+        "answer ",
+        re.compile(
+            r"(?:final |correct )?answer (?:is|to [^.\n]{0,80} is|:)[:\s]*(.+)", re.IGNORECASE
+        ),
+    ),
+    ("**", re.compile(r"\bis (?:therefore |thus |approximately )?\*\*([^*\n]{1,80})\*\*")),
+    ("**", re.compile(r"\*\*([^*\n]{1,80})\*\*")),
 )
-_EMPTY = re.compile(r"TERMINATE|RUN\.SH COMPLETE.*|SCENARIO\.PY COMPLETE.*|[\s!#]+")
+"""Patterns of an announced value, each with what its matches hold in lower case."""
+_EMPTY = re.compile(r"(?:TERMINATE|RUN\.SH COMPLETE[^\n]*|SCENARIO\.PY COMPLETE[^\n]*|[\s!#])*")
 _LAST = 12
 """Steps at the end of a run among which its last words are sought."""
 _EDGES = " \t\r\n*`\"'.,:;$"
@@ -31,10 +38,12 @@ def final_answer(steps: Sequence[Step]) -> str:
 
     The words looked at are the last three texts that hold more than a signal to stop.
     """
-    spoken = [text for step in steps[-_LAST:] if _EMPTY.sub("", text := _words(step))]
+    spoken = [text for step in steps[-_LAST:] if not _EMPTY.fullmatch(text := _words(step))]
     for text in reversed(spoken[-3:]):
-        for pattern in _ANNOUNCED:
-            found = pattern.findall(text[-3000:])
+        end = text[-3000:]
+        low = lowered(end)
+        for sign, pattern in _ANNOUNCED:
+            found = pattern.findall(end) if sign in low else []
             value = found[-1].strip(_EDGES) if found else ""
             if value:
                 return value[:200]

@@ -7,7 +7,6 @@ word counts are kept to a handful of classes. All are computed in one pass.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from mast_trace_judge.attribution.cascade import (
     introduces_answer,
     writes_surviving_code,
 )
+from mast_trace_judge.phrases import Phrases
 from mast_trace_judge.rules._evidence import failed
 from mast_trace_judge.texts import alike, code_blocks, numbers, words
 
@@ -59,19 +59,25 @@ _READ = 6000
 _EARLY = 2.5
 """The reply of a worker, counted from 1, at which `early_reply` peaks."""
 _REPEATS = 0.8
-_TROUBLE = re.compile(
+_TROUBLE = Phrases(
     r"\b(?:sorry|apolog|unfortunately|unable|cannot|can't|could not|couldn't|failed|error|not found"
     r"|no results|issue|problem|mistake|incorrect|wrong)",
-    re.IGNORECASE,
+    *("sorry", "apolog", "unfortunately", "unable", "can", "could", "failed", "error"),
+    *("not found", "no results", "issue", "problem", "mistake", "incorrect", "wrong"),
 )
-_VERIFICATION = re.compile(
-    r"\b(?:verif|confirm|check|validat|double-check|cross-check)", re.IGNORECASE
+_VERIFICATION = Phrases(
+    r"\b(?:verif|confirm|check|validat|double-check|cross-check)",
+    *("verif", "confirm", "check", "validat"),
 )
-_CONCLUSION = re.compile(
+_CONCLUSION = Phrases(
     r"\b(?:therefore|thus|in conclusion|final answer|conclude|the answer is|in summary)\b|\*\*",
-    re.IGNORECASE,
+    *("therefore", "thus", "in conclusion", "final answer", "conclude", "the answer is"),
+    *("in summary", "**"),
 )
-_PLAN = re.compile(r"\b(?:plan|step 1|first,|let's|we need to|next)\b", re.IGNORECASE)
+_PLAN = Phrases(
+    r"\b(?:plan|step 1|first,|let's|we need to|next)\b",
+    *("plan", "step 1", "first,", "let's", "we need to", "next"),
+)
 
 
 def features(trajectory: Trajectory) -> tuple[list[int], list[list[float]]]:
@@ -158,11 +164,6 @@ def _director(steps: Sequence[Step]) -> str:
     return addressed.most_common(1)[0][0] if addressed else ""
 
 
-def _count(pattern: re.Pattern[str], text: str) -> float:
+def _count(pattern: Phrases, text: str) -> float:
     """Return how often a class of words occurs, from 0 to 1 at three times."""
-    count = 0
-    for _ in pattern.finditer(text):
-        count += 1
-        if count == 3:
-            break
-    return count / 3
+    return pattern.count(text, 3) / 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
@@ -94,6 +95,7 @@ def failed(step: Step) -> bool:
     return step.error is not None or (is_tool(step) and says_failed(step.text) is not None)
 
 
+@lru_cache(maxsize=1024)
 def checks(agent: str) -> bool:
     """Whether an agent's name says that it checks the work of others."""
     return bool(_CHECKER.search(agent))

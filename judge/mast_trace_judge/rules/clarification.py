@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.phrases import Phrases
 from mast_trace_judge.rules._evidence import finding, is_said
 from mast_trace_judge.texts import quote
 from mast_trace_judge.verdict import Evidence
@@ -13,21 +13,20 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
-_ASSUMES = re.compile(
+_ASSUMES = Phrases(
     r"\b(?:(?:i|we)(?:'ll| will| shall| have to| can)? (?:just |simply |therefore )?assume\b"
     r"|let(?:'s| us| me) (?:just |simply )?assume\b|(?:by|just|simply) assuming\b"
     r"|(?:using|use|with|based on) (?:a |an |some |the )?"
     r"(?:hypothetical|placeholder|dummy|mock|made-up|simulated|assumed|sample|example) "
     r"(?:data|values?|figures?|numbers?|prices?|results?|dataset)"
     r"|for (?:the sake of|the purpose of|demonstration|illustration)[^.\n]{0,40}assum\w+)",
-    re.IGNORECASE,
+    *("assum", "hypothetical", "placeholder", "dummy", "mock", "made-up", "simulated"),
+    *("sample", "example"),
 )
-_HINTS = re.compile("[Aa]ssum|hypothetical|placeholder|dummy|mock|made-up|simulated|sample|example")
-"""Without one of these `_ASSUMES` cannot match; looking for them first is far quicker."""
-_ASKS = re.compile(
+_ASKS = Phrases(
     r"\b(?:could|can|would) you (?:please )?(?:clarify|specify|provide|confirm|tell)"
     r"|\bplease (?:clarify|specify|confirm|provide)\b|\bdo you mean\b",
-    re.IGNORECASE,
+    *(" you ", "please "),
 )
 
 
@@ -47,7 +46,7 @@ def assumed_instead_of_asking(trajectory: Trajectory) -> list[ModeFinding]:
             continue
         if _ASKS.search(step.text):
             return []
-        match = _ASSUMES.search(step.text) if _HINTS.search(step.text) else None
+        match = _ASSUMES.search(step.text)
         if match:
             count += 1
             assumed = assumed or (step, match)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.phrases import Phrases
 from mast_trace_judge.rules._evidence import (
     USERS,
     finding,
@@ -18,16 +18,19 @@ from mast_trace_judge.texts import alike, number, numbers, quote, values
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
+    import re
+
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 UNCHANGED = 0.88
 """Character 4-gram similarity from which a reply counts as the one before it."""
-_CORRECTS = re.compile(
+_CORRECTS = Phrases(
     r"\b(?:incorrect|not correct|wrong|mistake|that(?:'s| is) not|should (?:be|have been|use)"
     r"|please (?:fix|correct|revise|change|redo)|needs? to be (?:fixed|corrected|changed)"
     r"|does(?: not|n't) (?:match|work|add up|meet)|error in)\b",
-    re.IGNORECASE,
+    *("correct", "wrong", "mistake", "that's not", "that is not", "should ", "please "),
+    *("fixed", "changed", "does", "error in"),
 )
 _FACTS = 25
 """A result with more figures is a listing of which nobody repeats all."""
@@ -45,7 +48,7 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
         return []
     shown = _shown(trajectory)
     steps = ordinary(trajectory)
-    last_said = _last_occurrence(steps)
+    last_said: dict[float, int] | None = None
     known = values([trajectory.task])
     results: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
@@ -60,6 +63,8 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
         known |= facts
         if not 0 < len(facts) <= _FACTS:
             continue
+        if last_said is None:
+            last_said = _last_occurrence(steps)
         if any(last_said.get(fact, -1) >= step.index for fact in facts):
             continue
         others = {name: ids for name, ids in shown.items() if name != step.agent}

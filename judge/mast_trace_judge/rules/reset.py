@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.phrases import Phrases
 from mast_trace_judge.rules._evidence import finding, first_line, is_said, shown_together
 from mast_trace_judge.texts import alike, quote
 from mast_trace_judge.verdict import Evidence
@@ -17,13 +17,13 @@ _EARLY = 0.25
 """Share of the run in which starting over is no loss."""
 _GROWTH = 1.5
 """An input has grown when it is this many times as long as the agent's first one."""
-_RESTART = re.compile(
+_RESTART = Phrases(
     r"\b(?:(?:let'?s|let me|let us|we(?: will|'ll)?|i(?: will|'ll)?|to) (?:now )?"
     r"(?:start|begin) (?:all )?(?:over|again|afresh|anew|from scratch|from the beginning)"
     r"|(?:start|begin)(?:ing)? (?:over )?from (?:scratch|the (?:very )?beginning)"
     r"|restart(?:ing)? (?:the|our) (?:process|task|conversation|analysis|work)"
     r"|initialized \w*agent\w* instance)\b",
-    re.IGNORECASE,
+    *("start", "begin", "initialized "),
 )
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mast_trace.semconv import Termination
+from mast_trace_judge.phrases import Phrases
 from mast_trace_judge.rules._evidence import by_user, finding, first_line, is_said, outermost
 from mast_trace_judge.texts import quote
 from mast_trace_judge.verdict import Evidence
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import ModeFinding
 
 _SIGNAL = re.compile(r"(?:^|(?<!with)[\s*_`(])TERMINATE[\s*_`.!)]*$")
-_DONE = re.compile(
+_DONE = Phrases(
     r"\b(?:task|request|conversation|problem|everything) (?:is|has been|was) (?:now )?"
     r"(?:complete[d]?|solved|satisfied|finished|done|over|concluded)\b",
-    re.IGNORECASE,
+    *("task ", "request ", "conversation ", "problem ", "everything "),
 )
 _PLAIN = 0.6
 _UNSAID = 0.4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.phrases import Phrases
 from mast_trace_judge.rules._evidence import (
     checks,
     ending,
@@ -26,19 +27,20 @@ if TYPE_CHECKING:
 _WRITES = frozenset(
     ["write", "edit", "create", "save", "patch", "apply", "replace", "insert", "generate", "commit"]
 )
-_SKIPS = re.compile(
+_SKIPS = Phrases(
     r"\b(?:(?:skip(?:ping|ped)?|without|no need (?:for|to)|not? (?:yet )?(?:been )?)"
     r" ?(?:any |the |further |additional |do(?:ing)? (?:a |the )?)?"
     r"(?:test(?:s|ed|ing)?|check(?:s|ed|ing)?|verif(?:y|ied|ying|ication)|review(?:s|ed|ing)?"
     r"|validat(?:e|ed|ing|ion)|double-check(?:ing)?)|untested|unverified)\b",
-    re.IGNORECASE,
+    *("test", "check", "verif", "review", "validat"),
 )
-_PASSES = re.compile(
+_PASSES = Phrases(
     r"\b(?:approved?|lgtm|looks? (?:good|correct|right|fine)|all tests (?:pass(?:ed)?|succeed(?:ed)?)"
     r"|(?:is|are|was|were|has been|have been) (?:now )?(?:correct|verified|validated|confirmed)"
     r"|(?:verified|validated|confirmed)[.!:]|(?:works|working|passes|passed|runs) (?:as expected"
     r"|correctly|successfully)|no (?:issues|errors|problems) (?:found|remain)|ready to (?:ship|go))\b",
-    re.IGNORECASE,
+    *("approve", "lgtm", "look", "all tests ", "correct", "verified", "validated", "confirmed"),
+    *("expected", "successfully", " found", " remain", "ready to "),
 )
 _DOUBTS = re.compile(
     r"\b(?:not|n't|fail(?:s|ed|ure|ing)?|error|wrong|incorrect|however|but|issue|must|fix|unless)\b",
