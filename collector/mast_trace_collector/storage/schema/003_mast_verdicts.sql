@@ -61,7 +61,7 @@ SETTINGS index_granularity = 1024{table_settings};
 -- The verdict that counts: the newest of each run, whichever judge gave it.
 CREATE VIEW IF NOT EXISTS {database}.mast_latest_verdicts {on_cluster} AS
 SELECT *
-FROM {database}.mast_verdicts FINAL
+FROM {database}.mast_verdicts
 ORDER BY JudgedAt DESC
 LIMIT 1 BY Project, TraceId;
 
