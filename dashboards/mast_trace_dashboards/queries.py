@@ -20,6 +20,7 @@ from mast_trace_dashboards import (
     queries_runs,
     queries_search,
     queries_shares,
+    queries_trends,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ QUERIES: Mapping[str, Query] = MappingProxyType(
             *queries_alerts.QUERIES,
             *queries_metrics.QUERIES,
             *queries_search.QUERIES,
+            *queries_trends.QUERIES,
         )
     }
 )

@@ -26,6 +26,7 @@ class Dashboard:
         filters: whether project, service and framework can be chosen.
         variables: more variables.
         since: the range that it opens with.
+        links: beside the one to the other dashboards.
     """
 
     uid: str
@@ -35,6 +36,7 @@ class Dashboard:
     filters: bool = True
     variables: Sequence[Json] = ()
     since: str = "now-24h"
+    links: Sequence[Json] = ()
 
     def to_json(self) -> Json:
         """Return what Grafana loads."""
@@ -51,7 +53,7 @@ class Dashboard:
             "time": {"from": self.since, "to": "now"},
             "templating": {"list": self._variables()},
             "annotations": {"list": []},
-            "links": [_others()],
+            "links": [*self.links, _others()],
             "panels": self._panels(),
         }
 
@@ -112,15 +114,31 @@ def _filter(name: str, label: str) -> Json:
     }
 
 
-def text_variable(name: str, label: str) -> Json:
+def text_variable(name: str, label: str, value: str = "") -> Json:
     """Return a variable that is typed in, or set by a link."""
     return {
         "name": name,
         "label": label,
         "type": "textbox",
-        "query": "",
-        "current": {"text": "", "value": ""},
+        "query": value,
+        "current": {"text": value, "value": value},
         "hide": 0,
+    }
+
+
+def link_to(title: str, url: str, tooltip: str) -> Json:
+    """Return a link to a page that is none of Grafana's."""
+    return {
+        "title": title,
+        "type": "link",
+        "url": url,
+        "icon": "external link",
+        "tooltip": tooltip,
+        "tags": [],
+        "asDropdown": False,
+        "keepTime": False,
+        "includeVars": False,
+        "targetBlank": True,
     }
 
 

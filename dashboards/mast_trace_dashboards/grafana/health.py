@@ -7,8 +7,10 @@ from typing import Final
 from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.panels import (
     Steps,
+    counted,
     field_override,
     lines,
+    share,
     sql,
     stat,
     table,
@@ -53,6 +55,44 @@ JUDGE: Final = Dashboard(
                 "Runs on which no verdict could be reached; the runs list says why.",
                 sql("judge_lag", "Unscored"),
                 steps=Steps(1, 20),
+            ),
+        ),
+        (
+            lines(
+                "Model calls over time",
+                "Share of the judge's calls that failed; the bars are n, all calls.",
+                sql(
+                    "judge_calls_over_time",
+                    "Time AS time, FailedShare AS failed, Calls AS n",
+                ),
+                unit="percentunit",
+                maximum=1.0,
+                overrides=(counted(),),
+            ),
+            lines(
+                "Cost over time",
+                "US dollars of model calls.",
+                sql("judge_calls_over_time", "Time AS time, Cost AS cost"),
+                unit="currencyUSD",
+            ),
+        ),
+        (
+            table(
+                "Agreement with people",
+                "On the outcome of runs that people labelled, by judge version. Kappa is agreement "
+                "beyond chance (1 is perfect, 0 is guessing); n below 30 says little.",
+                sql(
+                    "judge_agreement",
+                    "JudgeVersion AS Version, Labels AS n, Agreement, Kappa, "
+                    "HumanFailures AS `Failed, people`, JudgeFailures AS `Failed, judge`",
+                ),
+                height=6,
+                overrides=(
+                    share("Agreement"),
+                    field_override("Kappa", decimals=2, unit="none"),
+                    share("Failed, people"),
+                    share("Failed, judge"),
+                ),
             ),
         ),
         (
@@ -111,12 +151,13 @@ INGESTION: Final = Dashboard(
             ),
             lines(
                 "Time to storage",
-                "From the end of a span until it can be queried.",
+                "From the end of a span until it can be queried; the bars are those over a minute.",
                 sql(
                     "arrival",
-                    "Time AS time, MedianSeconds AS median, P95Seconds AS `95 %`",
+                    "Time AS time, MedianSeconds AS median, P95Seconds AS `95 %`, Late AS late",
                 ),
                 unit="s",
+                overrides=(counted("late"),),
             ),
         ),
         (

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_dashboards.grafana.board import Dashboard
-from mast_trace_dashboards.grafana.panels import Panel, Steps, field_override, share, sql, table
+from mast_trace_dashboards.grafana.panels import (
+    Panel,
+    Steps,
+    field_override,
+    lines,
+    share,
+    sql,
+    table,
+)
 
 _STEPS = Steps(warn=0.15, bad=0.3)
 
@@ -26,6 +34,16 @@ MODES: Final = Dashboard(
     description="Which failure modes go with which frameworks, agents and models.",
     since="now-7d",
     rows=(
+        (
+            lines(
+                "Failure modes over time",
+                "Share of the judged runs that show each mode.",
+                sql("modes_over_time", "Time AS time, Code, Share") + "\nORDER BY time",
+                unit="percentunit",
+                width=24,
+                maximum=1.0,
+            ),
+        ),
         (
             _against("modes_by_framework", "Framework", "Share of each framework's runs."),
             _against("modes_by_model", "Model", "Share of the runs in which a model is used."),

@@ -8,6 +8,7 @@ from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.panels import (
     Panel,
     Steps,
+    counted,
     field_override,
     lines,
     share,
@@ -103,31 +104,41 @@ OVERVIEW: Final = Dashboard(
         ),
         (
             lines(
-                "Failure modes over time",
-                "Share of the judged runs that show each mode.",
-                sql("modes_over_time", "Time AS time, Code, Share") + "\nORDER BY time",
+                "Failures by category over time",
+                "Share of the judged runs that show a mode of each MAST category.",
+                sql("categories_over_time", "Time AS time, Category, Share") + "\nORDER BY time",
                 unit="percentunit",
                 maximum=1.0,
             ),
             lines(
                 "Specification violations over time",
-                "Share of the judged runs, and how many those are.",
-                sql("specification_over_time", "Time AS time, Share AS share"),
+                "Share of the judged runs with a mode 1.1 to 1.5; the bars are n, the judged runs.",
+                sql("specification_over_time", "Time AS time, Share AS share, Judged AS n"),
                 unit="percentunit",
                 maximum=1.0,
+                overrides=(counted(),),
             ),
         ),
         (
             table(
-                "Failure modes",
-                "Every mode with the share of judged runs that show it.",
-                sql("mode_counts", "Code AS Mode, Share, Runs, Judged") + "\nORDER BY Runs DESC",
+                "What got worse",
+                "Each failure mode in this range and in as long a time before it, largest rise "
+                "first. n is the number of judged runs: a share of few runs means little.",
+                sql(
+                    "modes_compared",
+                    "Code AS Mode, Share, Judged AS n, ShareBefore AS Before, "
+                    "JudgedBefore AS `n before`, Rise",
+                ),
                 width=12,
-                overrides=(share("Share", _VIOLATING),),
+                overrides=(
+                    share("Share", _VIOLATING),
+                    share("Before"),
+                    share("Rise", Steps(0.02, 0.1)),
+                ),
             ),
             table(
                 "Failing services",
-                "Modes by service, most frequent service first.",
+                "Modes by service, most frequent service first. n is the number of judged runs.",
                 sql("modes_by_service", "Service, Code AS Mode, Share, Runs, Judged"),
                 width=12,
                 overrides=(

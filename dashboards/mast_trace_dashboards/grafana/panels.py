@@ -163,6 +163,7 @@ def lines(
     height: int = 8,
     stacked: bool = False,
     maximum: float | None = None,
+    overrides: Sequence[Json] = (),
 ) -> Panel:
     """Return a panel with lines over time; the query gives ``time`` and one column a line."""
     custom: Json = {
@@ -194,6 +195,7 @@ def lines(
         height,
         options=options,
         defaults=defaults,
+        overrides=overrides,
     )
 
 
@@ -252,7 +254,7 @@ def bars(
 
 
 def field_override(name: str, **properties: Any) -> Json:
-    """Return an override of one column, such as ``unit="percentunit"``."""
+    """Return an override of one column, such as ``unit="percentunit"``; ``__`` stands for a dot."""
     return {
         "matcher": {"id": "byName", "options": name},
         "properties": [{"id": key.replace("__", "."), "value": v} for key, v in properties.items()],
@@ -264,6 +266,20 @@ def share(name: str = "Share", steps: Steps | None = None) -> Json:
     more: Json = {"thresholds": steps.to_json()} if steps else {}
     cell = {"type": "color-background" if steps else "auto"}
     return field_override(name, unit="percentunit", custom__cellOptions=cell, **more)
+
+
+def counted(name: str = "n") -> Json:
+    """Return the override of a number that stands as bars behind lines of shares."""
+    return field_override(
+        name,
+        unit="short",
+        max=None,
+        color={"mode": "fixed", "fixedColor": "text"},
+        custom__axisPlacement="right",
+        custom__drawStyle="bars",
+        custom__fillOpacity=15,
+        custom__lineWidth=0,
+    )
 
 
 def run_link(name: str = "Run") -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards.grafana.board import Dashboard, text_variable
+from mast_trace_dashboards.grafana.board import Dashboard, link_to, text_variable
 from mast_trace_dashboards.grafana.panels import (
     Panel,
     field_override,
@@ -57,13 +57,32 @@ WHERE TraceId = ${trace_id:singlequote}
 LIMIT 1 BY SpanId
 LIMIT 5000"""
 
+_MARKED = field_override(
+    "Found",
+    mappings=[
+        {"type": "value", "options": {"decisive": {"color": "red", "text": "DECISIVE", "index": 0}}}
+    ],
+    custom__cellOptions={"type": "color-background"},
+    custom__width=100,
+)
+
 RUN: Final = Dashboard(
     uid="mast-run",
     title="mast-trace / Run",
     description="One run: verdict, steps, trace.",
     filters=False,
-    variables=(text_variable("trace_id", "Run"),),
+    variables=(
+        text_variable("trace_id", "Run"),
+        text_variable("web", "Web view", "http://localhost:8680"),
+    ),
     since="now-30d",
+    links=(
+        link_to(
+            "Web view",
+            "${web}/runs/${trace_id}",
+            "The same run in mast-trace's own view: steps, evidence, labels",
+        ),
+    ),
     rows=(
         (
             stat("Outcome", "As recorded, else as judged.", sql("run", "Outcome"), empty="unknown"),
@@ -94,15 +113,17 @@ RUN: Final = Dashboard(
         (
             table(
                 "What happened",
-                "Messages, tool calls, turns and model calls by time.",
+                "Messages, tool calls, turns and model calls by time; the decisive step is marked.",
                 sql(
                     "run_spans",
-                    "Timestamp AS Time, Operation, Agent, "
+                    "Timestamp AS Time, if(SpanId IN (SELECT DecisiveSpanId FROM "
+                    "mast_latest_verdicts WHERE TraceId = ${trace_id:singlequote}), "
+                    "'decisive', '') AS Found, Operation, Agent, "
                     "arrayStringConcat(Recipients, ', ') AS Recipients, ToolName AS Tool, "
                     "left(Text, 400) AS Text, Error, DurationMs AS Duration",
                 ),
                 height=14,
-                overrides=(field_override("Duration", unit="ms"),),
+                overrides=(field_override("Duration", unit="ms"), _MARKED),
             ),
         ),
         (

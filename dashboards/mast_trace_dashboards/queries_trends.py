@@ -1,0 +1,127 @@
+"""Named queries that compare: categories over time, a period with the one before, judge and people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace.taxonomy import FAILURE_MODES, Category
+from mast_trace_dashboards._sql import BUCKET, OWNERS, RANGE, VERDICTS
+from mast_trace_dashboards.query import Column, Param, Query
+
+_CODES = "[" + ", ".join(f"'{code}'" for code in FAILURE_MODES) + "]"
+_NAMES = {category.value: category.name.lower().replace("_", "-") for category in Category}
+_CATEGORIES = ", ".join(f"('{code}', '{name}')" for code, name in _NAMES.items())
+_SINCE = "{since:DateTime64(3)}"
+_BEFORE = (
+    "fromUnixTimestamp64Milli(greatest(0, 2 * toUnixTimestamp64Milli({since:DateTime64(3)})"
+    " - toUnixTimestamp64Milli({until:DateTime64(3)})))"
+)
+
+CATEGORIES_OVER_TIME: Final = Query(
+    name="categories_over_time",
+    meaning="Share of the judged runs with a failure mode of each category, over time.",
+    template=f"""
+SELECT Time, Category.2 AS Category, Runs, Judged, Runs / Judged AS Share
+FROM (
+  SELECT toStartOfInterval(toDateTime(RunStart), toIntervalSecond({{bucket:UInt32}})) AS Time,
+    count() AS Judged,
+    sumForEach(arrayMap(category -> toUInt64(arrayExists(
+      code -> startsWith(code, category.1), `Modes.Code`)), [{_CATEGORIES}])) AS Counts
+  FROM ({VERDICTS})
+  WHERE Status = 'ok'
+  GROUP BY Time
+)
+ARRAY JOIN [{_CATEGORIES}] AS Category, Counts AS Runs
+ORDER BY Time, Category""",
+    params={**RANGE, **OWNERS, **BUCKET},
+    columns={
+        "Time": Column("DateTime", "beginning of the stretch"),
+        "Category": Column("String", "specification, inter-agent or verification"),
+        "Runs": Column("UInt64", "with a mode of it"),
+        "Judged": Column("UInt64"),
+        "Share": Column("Float64"),
+    },
+)
+
+MODES_COMPARED: Final = Query(
+    name="modes_compared",
+    meaning="Each failure mode in the range and in as long a time before it, largest rise first.",
+    template=f"""
+SELECT Code, Runs, Judged, if(Judged = 0, NULL, Runs / Judged) AS Share,
+    JudgedBefore, if(JudgedBefore = 0, NULL, RunsBefore / JudgedBefore) AS ShareBefore,
+    Share - ShareBefore AS Rise
+FROM (
+  SELECT countIf(RunStart >= {_SINCE}) AS Judged, countIf(RunStart < {_SINCE}) AS JudgedBefore,
+    arrayResize(sumForEachIf(Shown, RunStart >= {_SINCE}), {len(FAILURE_MODES)}) AS Counts,
+    arrayResize(sumForEachIf(Shown, RunStart < {_SINCE}), {len(FAILURE_MODES)}) AS CountsBefore
+  FROM (
+    SELECT RunStart, arrayMap(code -> toUInt64(has(`Modes.Code`, code)), {_CODES}) AS Shown
+    FROM ({VERDICTS.replace(_SINCE, _BEFORE)})
+    WHERE Status = 'ok'
+  )
+)
+ARRAY JOIN {_CODES} AS Code, Counts AS Runs, CountsBefore AS RunsBefore
+ORDER BY Rise DESC NULLS LAST, Share DESC, Code""",
+    params={**RANGE, **OWNERS},
+    columns={
+        "Code": Column("String", "of the failure mode"),
+        "Runs": Column("UInt64", "that show it"),
+        "Judged": Column("UInt64", "judged runs of the range"),
+        "Share": Column("Nullable(Float64)", "the one of the other"),
+        "JudgedBefore": Column("UInt64", "judged runs of the time before"),
+        "ShareBefore": Column("Nullable(Float64)", "of those that show it"),
+        "Rise": Column("Nullable(Float64)", "of the share"),
+    },
+)
+
+JUDGE_CALLS_OVER_TIME: Final = Query(
+    name="judge_calls_over_time",
+    meaning="The judge's model calls over time: how many, how many failed, and their cost.",
+    template="""
+SELECT toStartOfInterval(toDateTime(StartedAt), toIntervalSecond({bucket:UInt32})) AS Time,
+    count() AS Calls, countIf(Status != 'ok') / Calls AS FailedShare, sum(CostUsd) AS Cost
+FROM mast_judge_calls FINAL
+WHERE StartedAt >= {since:DateTime64(3)} AND StartedAt < {until:DateTime64(3)}
+  AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
+GROUP BY Time
+ORDER BY Time""",
+    params={**RANGE, "projects": OWNERS["projects"], **BUCKET},
+    columns={
+        "Time": Column("DateTime", "beginning of the stretch"),
+        "Calls": Column("UInt64"),
+        "FailedShare": Column("Float64"),
+        "Cost": Column("Float64", "US dollars"),
+    },
+)
+
+JUDGE_AGREEMENT: Final = Query(
+    name="judge_agreement",
+    meaning="How often the judge and people agree on the outcome of the runs that people labelled.",
+    template=f"""
+SELECT JudgeVersion, count() AS Labels, avg(Human = Judge) AS Agreement,
+    avg(Human) AS HumanFailures, avg(Judge) AS JudgeFailures,
+    HumanFailures * JudgeFailures + (1 - HumanFailures) * (1 - JudgeFailures) AS ByChance,
+    if(ByChance = 1, NULL, (Agreement - ByChance) / (1 - ByChance)) AS Kappa
+FROM (
+  SELECT v.JudgeVersion AS JudgeVersion, l.Outcome = 'failure' AS Human,
+    v.Outcome = 'failure' AS Judge
+  FROM (SELECT * FROM mast_human_labels FINAL WHERE Outcome IN ('failure', 'success')) AS l
+  INNER JOIN ({VERDICTS}) AS v ON v.Project = l.Project AND v.TraceId = l.TraceId
+  WHERE v.Status = 'ok' AND v.Outcome IN ('failure', 'success')
+)
+GROUP BY JudgeVersion
+ORDER BY Labels DESC, JudgeVersion
+LIMIT {{limit:UInt32}}""",
+    params={**RANGE, **OWNERS, "limit": Param("UInt32", 20, "most rows to return")},
+    columns={
+        "JudgeVersion": Column("String"),
+        "Labels": Column("UInt64", "that people gave to runs which it judged"),
+        "Agreement": Column("Float64", "share of them with the same outcome"),
+        "HumanFailures": Column("Float64", "share that people call failed"),
+        "JudgeFailures": Column("Float64", "share that the judge calls failed"),
+        "ByChance": Column("Float64", "agreement of two who guess at those rates"),
+        "Kappa": Column("Nullable(Float64)", "Cohen's: agreement beyond chance; 1 is perfect"),
+    },
+)
+
+QUERIES: Final = (CATEGORIES_OVER_TIME, MODES_COMPARED, JUDGE_CALLS_OVER_TIME, JUDGE_AGREEMENT)
