@@ -10,6 +10,7 @@ from rich.table import Table
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import SchemaOptions, Store, migrate, render
+from mast_trace_collector.storage.address import DEFAULT_DATABASE
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
@@ -68,8 +69,7 @@ def migrate_database(
         "storage_policy": storage_policy,
     }
     if dry_run:
-        named = {"database": database} if database else {}
-        statements = render(SchemaOptions(**named, **asked))
+        statements = render(SchemaOptions(database=database or DEFAULT_DATABASE, **asked))
         if as_json:
             print_json(statements)
         else:

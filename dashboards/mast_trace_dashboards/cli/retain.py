@@ -64,4 +64,5 @@ def _bytes(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise ConfigurationError(f"cannot read the size {text!r}: write 200GB, or 512MB")
-    return int(found[1]) * 1024 ** _UNITS.index(found[2].upper())
+    number, unit = int(found[1]), _UNITS.index(found[2].upper())
+    return number << 10 * unit

@@ -1,0 +1,301 @@
+"""The files under ``examples/production`` name only what exists: commands, settings, ports, tables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import tomllib
+import typer
+import yaml
+
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.security import new_key
+from mast_trace_collector.settings import variable_of
+from mast_trace_collector.storage import Store, embedded, migrate
+from mast_trace_collector.storage.erasure import _TABLES
+from mast_trace_dashboards.cli.app import app
+from mast_trace_dashboards.cli.dashboards import export
+from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_judge.config import JudgeConfig, WorkerConfig
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "examples" / "production"
+SETTINGS = {each.table: each for each in (CollectorConfig, JudgeConfig, WorkerConfig, UpConfig)}
+VARIABLES = {variable_of(name) for each in SETTINGS.values() for name in each.model_fields}
+OTHERS_VARIABLES = {"MAST_TRACE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL", "POD_INDEX"}
+
+
+def compose() -> dict[str, Any]:
+    made: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    return made
+
+
+def kubernetes() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((FOLDER / "kubernetes" / "mast-trace.yaml").read_text()))
+
+
+def containers() -> list[dict[str, Any]]:
+    pods = [
+        each["spec"]["template"]["spec"]
+        for each in kubernetes()
+        if "template" in each.get("spec", {})
+    ]
+    return [container for pod in pods for container in pod["containers"]]
+
+
+def command_lines() -> dict[str, list[str]]:
+    ours = {
+        name: service["command"]
+        for name, service in compose()["services"].items()
+        if service["image"].startswith("mast-trace")
+    }
+    return {**ours, **{f"pod {each['name']}": each["args"] for each in containers()}}
+
+
+@pytest.mark.parametrize("where", command_lines())
+def test_every_command_line_is_understood(where: str) -> None:
+    """The words are read by the real command line, up to the moment at which it would run."""
+    words = [word.replace("$(POD_INDEX)", "1") for word in command_lines()[where]]
+    command = typer.main.get_command(app)
+    context = command.make_context("mast-trace", list(words))
+    while hasattr(command, "commands"):
+        rest = [*context._protected_args, *context.args]
+        if not rest:
+            assert command.invoke_without_command, where
+            return
+        name, found, rest = command.resolve_command(context, rest)
+        assert found is not None
+        context = found.make_context(name, rest, parent=context)
+        command = found
+
+
+def test_shares_of_the_judges_are_as_many_as_judges() -> None:
+    (judge,) = [each for each in kubernetes() if each["metadata"]["name"] == "judge"]
+    (container,) = judge["spec"]["template"]["spec"]["containers"]
+    assert f"$(POD_INDEX)/{judge['spec']['replicas']}" in container["args"]
+
+
+def test_every_variable_is_one_that_is_read() -> None:
+    """Of ours by their settings, of Grafana's by the provisioning files, of ClickHouse's by its users."""
+    services = compose()["services"]
+    ours = [
+        each["environment"] for each in services.values() if each["image"].startswith("mast-trace")
+    ]
+    secrets = [each["stringData"] for each in kubernetes() if each["kind"] == "Secret"]
+    ours += [each for each in secrets if "keys" not in each]
+    ours += [{variable["name"]: "" for variable in each.get("env", [])} for each in containers()]
+    named = {name for each in ours for name in each}
+    assert named <= VARIABLES | OTHERS_VARIABLES
+    dockerfile = (FOLDER / "Dockerfile").read_text()
+    assert set(re.findall(r"(MAST_TRACE_\w+)=", dockerfile)) <= VARIABLES
+    users = (FOLDER / "clickhouse" / "users.d" / "mast-trace.xml").read_text()
+    assert set(re.findall(r'from_env="(\w+)"', users)) == set(services["clickhouse"]["environment"])
+
+
+def test_grafana_gets_every_variable_that_its_files_read(tmp_path: Path) -> None:
+    export(tmp_path)
+    texts = [path.read_text() for path in (tmp_path / "grafana" / "provisioning").rglob("*.yaml")]
+    read = {name for text in texts for name in re.findall(r"\$\{?(MAST_\w+)", text)}
+    grafana = compose()["services"]["grafana"]
+    assert read == {name for name in grafana["environment"] if name.startswith("MAST_")}
+    assert grafana["environment"]["GF_PATHS_PROVISIONING"] == "/monitoring/grafana/provisioning"
+    (provider,) = yaml.safe_load(
+        (tmp_path / "grafana" / "provisioning" / "dashboards" / "mast-trace.yaml").read_text()
+    )["providers"]
+    (mounted,) = [each for each in grafana["volumes"] if isinstance(each, dict)]
+    assert mounted["target"] == provider["options"]["path"]
+    assert (tmp_path / mounted["volume"]["subpath"]).is_dir()
+
+
+def test_what_is_mounted_and_built_is_there() -> None:
+    made_by_the_reader = {"./keys"}
+    services = compose()["services"]
+    for service in services.values():
+        for volume in service.get("volumes", []):
+            source = volume["source"] if isinstance(volume, dict) else volume.split(":")[0]
+            if source.startswith("."):
+                assert source in made_by_the_reader or (FOLDER / source).exists()
+            else:
+                assert source in compose()["volumes"]
+        for name in service.get("depends_on", {}):
+            assert name in services
+        if "build" in service:
+            context = (FOLDER / service["build"]["context"]).resolve()
+            assert context == ROOT
+            assert (context / service["build"]["dockerfile"]).exists()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    (asked,) = re.findall(r"/src\[([\w,]+)\]", (FOLDER / "Dockerfile").read_text())
+    assert set(asked.split(",")) <= extras.keys()
+
+
+@pytest.mark.parametrize("where", ["compose", "kubernetes"])
+def test_settings_files_hold_settings_that_fit(where: str, tmp_path: Path) -> None:
+    """The settings read them; ports, grace periods and paths agree with what surrounds them."""
+    if where == "compose":
+        file = FOLDER / "mast-trace.toml"
+        collector = compose()["services"]["collector"]
+        ports = {int(port.split(":")[1]) for port in collector["ports"]}
+        grace = float(collector["stop_grace_period"].rstrip("s"))
+    else:
+        (configured,) = [each for each in kubernetes() if each["kind"] == "ConfigMap"]
+        file = tmp_path / "mast-trace.toml"
+        file.write_text(configured["data"]["mast-trace.toml"])
+        (pod,) = [
+            each
+            for each in kubernetes()
+            if each["metadata"]["name"] == "collector" and each["kind"] == "StatefulSet"
+        ]
+        spec = pod["spec"]["template"]["spec"]
+        ports = {port["containerPort"] for port in spec["containers"][0]["ports"]}
+        grace = float(spec["terminationGracePeriodSeconds"])
+    assert tomllib.loads(file.read_text()).keys() <= SETTINGS.keys()
+    for settings in SETTINGS.values():
+        settings.load(file)
+    config = CollectorConfig.load(file)
+    assert {config.http_port, config.grpc_port} == ports
+    assert config.drain_timeout_seconds < grace
+    assert config.keys_file is not None
+
+
+def test_pods_mount_what_they_have_and_probe_what_is_answered() -> None:
+    for each in kubernetes():
+        if each["kind"] not in {"StatefulSet", "Deployment"}:
+            continue
+        spec = each["spec"]["template"]["spec"]
+        claimed = {
+            claim["metadata"]["name"] for claim in each["spec"].get("volumeClaimTemplates", [])
+        }
+        have = claimed | {volume["name"] for volume in spec["volumes"]}
+        for container in spec["containers"]:
+            assert {mount["name"] for mount in container["volumeMounts"]} <= have
+            names = {port["name"] for port in container.get("ports", [])}
+            for probe in ("readinessProbe", "livenessProbe"):
+                if probe in container:
+                    asked = container[probe]["httpGet"]
+                    assert asked["path"] in {"/readyz", "/healthz"}
+                    assert asked["port"] in names
+        assert (
+            each["spec"]["selector"]["matchLabels"]
+            == each["spec"]["template"]["metadata"]["labels"]
+        )
+
+
+def test_the_example_of_a_key_has_the_form_of_one() -> None:
+    (keys,) = [
+        each["stringData"]["keys"]
+        for each in kubernetes()
+        if each["metadata"]["name"] == "mast-trace-keys"
+    ]
+    assert re.sub(r"[0-9a-f]{64}", "", keys.strip()) == re.sub(
+        r"[0-9a-f]{64}", "", new_key("example")[1]
+    )
+
+
+def test_the_servers_limits_are_understood_by_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The embedded engine is the same program: it starts with the file and reports its values."""
+    text = (FOLDER / "clickhouse" / "config.d" / "mast-trace.xml").read_text()
+    monkeypatch.setattr(embedded, "_CONFIG", text.replace("{", "{{").replace("}", "}}"))
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        migrate(store)
+        names = [element.tag for element in ET.fromstring(text) if not len(element)]
+        rows = store.query(
+            "SELECT name, value FROM system.server_settings WHERE name IN {names:Array(String)}",
+            {"names": names},
+        )
+        merges = store.query(
+            "SELECT value FROM system.merge_tree_settings WHERE name = 'merge_max_block_size_bytes'"
+        )
+    values = {row["name"]: row["value"] for row in rows}
+    assert values["mark_cache_size"] == "268435456"
+    assert values["background_pool_size"] == "4"
+    assert float(values["max_server_memory_usage_to_ram_ratio"]) == pytest.approx(0.6)
+    assert merges == [{"value": "8388608"}]
+
+
+def statements(name: str) -> list[str]:
+    text = "\n".join(
+        line
+        for line in (FOLDER / "clickhouse" / name).read_text().splitlines()
+        if not line.startswith("--")
+    )
+    return [statement.strip() for statement in text.split(";") if statement.strip()]
+
+
+def test_backup_and_restore_bring_everything_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The very statements, on the embedded engine: full, then what came since, then restored."""
+    allowed = f"<backups><allowed_path>{tmp_path}/</allowed_path></backups></clickhouse>"
+    monkeypatch.setattr(embedded, "_CONFIG", embedded._CONFIG.replace("</clickhouse>", allowed))
+    label = "INSERT INTO mast_human_labels (TraceId, Annotator) VALUES ('{}', 'ann')"
+    full, since = (
+        each.replace("File('", f"File('{tmp_path}/") for each in statements("backup.sql")
+    )
+    (restore,) = (
+        each.replace("File('", f"File('{tmp_path}/") for each in statements("restore.sql")
+    )
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        migrate(store)
+        store.command(label.format("first"))
+        store.command("INSERT INTO otel_traces (TraceId, SpanId) VALUES ('first', 'a')")
+        store.command(full)
+        store.command(label.format("second"))
+        store.command(since)
+        store.command("DROP DATABASE mast_trace SYNC", use_database=False)
+        store.command(restore, use_database=False)
+        assert migrate(store) == []
+        rows = store.query("SELECT TraceId FROM mast_human_labels ORDER BY TraceId")
+        assert [row["TraceId"] for row in rows] == ["first", "second"]
+        assert store.query("SELECT TraceId, Spans FROM mast_runs") == [
+            {"TraceId": "first", "Spans": 1}
+        ]
+
+
+def test_users_and_policies_parse_and_cover_every_table(tmp_path: Path) -> None:
+    users = ET.parse(FOLDER / "clickhouse" / "users.d" / "mast-trace.xml")
+    # In this file a grant's user is the element that it stands in.
+    grants = [f"{element.text} TO somebody" for element in users.iter("query")]
+    policies = statements("project-reader.sql")
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        migrate(store)
+        for sql in [*grants, *policies]:
+            store.query("SELECT formatQuery({sql:String})", {"sql": sql})
+    covered = {
+        table
+        for sql in policies
+        if "POLICY" in sql
+        for table in re.findall(r"mast_trace\.(\w+)", sql)
+    }
+    assert covered == set(_TABLES)
+
+
+@pytest.mark.parametrize("name", ["gateway", "writer"])
+def test_pipelines_use_what_is_defined_and_no_more(name: str) -> None:
+    config = yaml.safe_load((FOLDER / "otel" / f"{name}.yaml").read_text())
+    used: dict[str, set[str]] = {"extensions": set(config["service"].get("extensions", []))}
+    for pipeline in config["service"]["pipelines"].values():
+        for kind, names in pipeline.items():
+            used.setdefault(kind, set()).update(names)
+    for kind in ("receivers", "processors", "exporters", "extensions"):
+        assert set(config.get(kind, {})) == used.get(kind, set())
+
+
+def test_the_two_halves_of_the_pipeline_meet_in_kafka() -> None:
+    gateway, writer = (
+        yaml.safe_load((FOLDER / "otel" / f"{name}.yaml").read_text())
+        for name in ("gateway", "writer")
+    )
+    for signal in ("traces", "logs"):
+        sent, taken = gateway["exporters"]["kafka"][signal], writer["receivers"]["kafka"][signal]
+        assert taken == {"topics": [sent["topic"]], "encoding": sent["encoding"]}
+    tables = writer["exporters"]["clickhouse"]
+    assert {tables["traces_table_name"], tables["logs_table_name"]} <= set(_TABLES)
+    assert tables["create_schema"] is False
