@@ -20,7 +20,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     import re
 
-    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 UNCHANGED = 0.88
@@ -90,10 +90,14 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.5, "disregarding or failing to adequately consider input provided by other
     agents". Counted only for agents whose recorded inputs hold other messages that were sent to
-    them: then the framework shows messages as they were sent, and this one is missing.
+    them: then the framework shows messages as they were sent, and this one is missing. What an
+    agent's models were shown counts where it is recorded: a node may be given more than it uses.
+    Where the recipient's next input is what it began with, all is lost, which is mode 2.1.
     """
-    shown = _shown(trajectory)
-    acts = {call.agent: call.start for call in trajectory.invocations if call.input_ids}
+    calls: dict[str, list[Invocation]] = defaultdict(list)
+    for call in _closest(trajectory):
+        calls[call.agent].append(call)
+    shown = {name: {i for call in made for i in call.input_ids} for name, made in calls.items()}
     sent = [step for step in trajectory.steps if is_said(step) and step.message_id]
     quoted: dict[str, str] = {}
     arrived = {
@@ -101,9 +105,10 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
     }
     for step in sent:
         for name in step.recipients:
-            if name not in arrived or name == step.agent or acts.get(name, 0) <= step.end:
+            if name not in arrived or name == step.agent or step.message_id in shown[name]:
                 continue
-            if step.message_id in shown[name]:
+            after = next((call for call in calls[name] if call.start > step.end), None)
+            if after is None or set(after.input_ids) <= set(calls[name][0].input_ids):
                 continue
             if name not in quoted:
                 quoted[name] = _folded(trajectory, shown[name])
@@ -159,6 +164,13 @@ def _shown(trajectory: Trajectory) -> dict[str, set[str]]:
         if call.agent and call.input_ids:
             shown[call.agent].update(call.input_ids)
     return dict(shown)
+
+
+def _closest(trajectory: Trajectory) -> list[Invocation]:
+    """Return each agent's calls of models, or its turns where no call says what it was shown."""
+    told = [call for call in trajectory.invocations if call.agent and call.input_ids]
+    models = {call.agent for call in told if call.kind != "agent"}
+    return [call for call in told if (call.kind != "agent") == (call.agent in models)]
 
 
 def _to_agents(step: Step) -> bool:

@@ -94,7 +94,14 @@ def asks_for_what_it_had(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
-    """Return when an agent was last shown less: by agent and message id, the time of the turn."""
+    """Return when an agent was last shown less: by agent and message id, the time of the turn.
+
+    What came back in a later turn, or a later call of its model, is not lost.
+    """
+    latest: dict[tuple[str, str, str], int] = {}
+    for call in trajectory.invocations:
+        for identity in call.input_ids:
+            latest[call.kind, call.agent, identity] = call.start
     lost: dict[tuple[str, str], int] = {}
     for turns in shown_together(trajectory):
         had: set[str] = set()
@@ -103,8 +110,7 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
             if not shown:
                 continue
             for identity in had - shown:
-                lost.setdefault((turn.agent, identity), turn.start)
-            for identity in shown:
-                lost.pop((turn.agent, identity), None)
+                if latest[turn.kind, turn.agent, identity] < turn.start:
+                    lost.setdefault((turn.agent, identity), turn.start)
             had |= shown
     return lost

@@ -22,13 +22,19 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
 
 _PAGE = 500
-_RUNS = """
-SELECT * FROM mast_runs
-WHERE End >= fromUnixTimestamp64Nano({since:Int64})
-  AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
+_KEYS = """
+SELECT DISTINCT Project, TraceId FROM mast_run_states
+WHERE ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
   AND (Project, TraceId) > ({after_project:String}, {after:String})
 ORDER BY Project, TraceId
 LIMIT {page:UInt64}
+"""
+"""A page of runs, found by the order in which they are stored: no page looks at all runs."""
+_RUNS = """
+SELECT * FROM mast_runs
+WHERE Project IN {projects:Array(String)} AND TraceId IN {traces:Array(String)}
+  AND End >= fromUnixTimestamp64Nano({since:Int64})
+ORDER BY Project, TraceId
 """
 _COUNT = """
 SELECT count() AS Runs FROM mast_runs
@@ -74,15 +80,19 @@ def export_runs(
         StorageError: the database does not answer.
     """
     after = ("", "")
-    while True:
-        given = {"since": _nanoseconds(since), "project": project, "page": _PAGE}
-        rows = store.query(_RUNS, {**given, "after_project": after[0], "after": after[1]})
-        runs = [summary_of(row) for row in rows]
+    while keys := _keys(store, project, after):
+        after = keys[-1]
+        known = set(keys)
+        page = {"projects": sorted({each for each, _ in keys}), "traces": [t for _, t in keys]}
+        rows = store.query(_RUNS, {**page, "since": _nanoseconds(since)})
+        runs = [summary_of(row) for row in rows if (row["Project"], row["TraceId"]) in known]
         for chunk in chunks_of(runs):
             yield from _chunk(store, chunk)
-        if len(runs) < _PAGE:
-            return
-        after = (runs[-1].project, runs[-1].trace_id)
+
+
+def _keys(store: Store, project: str | None, after: tuple[str, str]) -> list[tuple[str, str]]:
+    given = {"project": project, "page": _PAGE, "after_project": after[0], "after": after[1]}
+    return [(row["Project"], row["TraceId"]) for row in store.query(_KEYS, given)]
 
 
 def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]:
