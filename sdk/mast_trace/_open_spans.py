@@ -124,9 +124,12 @@ class AgentSpan(OpenSpan):
 class ToolSpan(OpenSpan):
     """The execution of a tool."""
 
+    call_id: str | None = None
+    """The model's id of the call."""
+
     def result(self, value: Any) -> None:
         """Record what the tool returned. An error that the framework turned into text is `fail`ed too."""
-        self.set(self._telemetry.writer.returned(value, self.context))
+        self.set(self._telemetry.writer.returned(value, self.context, self.call_id))
 
 
 class ChatSpan(OpenSpan):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv
 from mast_trace.content import as_text, shown, truncate, well_formed
 from mast_trace.messages import Message, ToolCall, parsed
-from mast_trace.run_state import current_run
+from mast_trace.run_state import UNNAMED_CALL, current_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,9 @@ class MessageWriter:
         message = self._cleaned(message, run)
         attributes: Attributes = {
             semconv.MESSAGE_ID: (
-                run.say(message.key, message.id) if run else message.id or message.key
+                run.say(message.key, message.id, message.calls)
+                if run
+                else message.id or message.key
             ),
             semconv.MESSAGE_ROLE: message.role,
             semconv.MESSAGE_CONTENT_HASH: message.key,
@@ -94,10 +96,10 @@ class MessageWriter:
                 attributes[semconv.MESSAGE_TOOL_CALLS] = as_text(calls, self._content.limit)
         return attributes
 
-    def returned(self, value: Any, context: Context) -> Attributes:
+    def returned(self, value: Any, context: Context, call_id: str | None = None) -> Attributes:
         """Return the attributes of a tool's result: its text, known from now on by an id."""
         text = self._content.text(value)
-        message = Message(text, role="tool")
+        message = Message(text, role="tool", tool_call_id=call_id or UNNAMED_CALL)
         run = current_run(context)
         attributes: Attributes = {semconv.MESSAGE_CONTENT_HASH: message.key}
         if run:
@@ -143,7 +145,9 @@ class MessageWriter:
 
 
 def _hold(message: Message, run: Run | None) -> tuple[str, bool]:
-    return run.hold(message.key, message.id) if run else (message.id or message.key, True)
+    if run is None:
+        return message.id or message.key, True
+    return run.hold(message.key, message.id, message.calls)
 
 
 def _arguments(arguments: Any, limit: int) -> Any:

@@ -49,6 +49,13 @@ class Message:
             known = self.__dict__["_key"] = content_hash(self.content + "".join(calls))
         return known
 
+    @property
+    def calls(self) -> str:
+        """Ids of the tool calls that it asks for or answers: what tells equal texts apart."""
+        if self.tool_calls:
+            return ",".join(call.id or "" for call in self.tool_calls)
+        return self.tool_call_id or ""
+
     def to_genai(self, content: str | None = None) -> dict[str, Any]:
         """Return the message in the JSON shape of the GenAI conventions.
 

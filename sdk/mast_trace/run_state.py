@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 
+from mast_trace.content import content_hash
+
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _KEY = "mast-trace-run"
 _AGENT_KEY = "mast-trace-agent"
 _CHAT_KEY = "mast-trace-chat"
+UNNAMED_CALL = "?"
+"""Stands for the id of a tool call where the framework gives the tool's execution none."""
 
 
 @dataclass(eq=False)
@@ -40,7 +44,8 @@ class Run:
     turn: int = 0
     marks: set[Hashable] = field(default_factory=set)
     cleaned: dict[str, tuple[str, tuple[ToolCall, ...]]] = field(default_factory=dict)
-    _held: dict[str, str] = field(default_factory=dict)
+    _held: dict[tuple[str, str], str] = field(default_factory=dict)
+    _first: dict[str, str] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -58,42 +63,50 @@ class Run:
             self.turn += 1
             return self.turn - 1
 
-    def hold(self, key: str, proposed_id: str | None) -> tuple[str, bool]:
+    def hold(self, key: str, proposed_id: str | None, calls: str = "") -> tuple[str, bool]:
         """Say that a span is about to hold the text with this key.
 
         Args:
             key: `Message.key`.
             proposed_id: the framework's id; the key stands in where there is none, and a
                 different text under an id that is taken gets an id of its own.
+            calls: `Message.calls`; a tool's result under another call is held again.
 
         Returns:
             The id under which the text is known in this run, and whether it was new.
         """
         with self._lock:
-            known = self._held.get(key)
+            known = self._held.get((key, calls))
+            if known is None:
+                known = self._held.get((key, UNNAMED_CALL)) if calls else self._first.get(key)
             if known is not None:
                 return known, False
-            identity = self._held[key] = self._own_id(key, proposed_id)
-            return identity, True
+            return self._keep(key, proposed_id, calls), True
 
-    def say(self, key: str, proposed_id: str | None) -> str:
+    def say(self, key: str, proposed_id: str | None, calls: str = "") -> str:
         """Return the id of a message with the text of this key, which is sent now.
 
         The same words under another id are another message, whose span holds them again.
         """
         with self._lock:
-            known = self._held.get(key)
+            known = self._held.get((key, calls), self._first.get(key))
             if known is None:
-                known = self._held[key] = self._own_id(key, proposed_id)
-            elif proposed_id and proposed_id != known:
-                return self._own_id(key, proposed_id)
+                return self._keep(key, proposed_id, calls)
+            if proposed_id and proposed_id != known:
+                return self._own_id(key, proposed_id, calls)
             return known
 
-    def _own_id(self, key: str, proposed_id: str | None) -> str:
+    def _keep(self, key: str, proposed_id: str | None, calls: str) -> str:
+        identity = self._held[key, calls] = self._own_id(key, proposed_id, calls)
+        self._first.setdefault(key, identity)
+        return identity
+
+    def _own_id(self, key: str, proposed_id: str | None, calls: str) -> str:
+        text = content_hash(f"{key}.{calls}") if calls else key
         identity = proposed_id or key
-        if self._ids.setdefault(identity, key) != key:
-            identity = f"{identity}#{key}"
-            self._ids[identity] = key
+        if self._ids.setdefault(identity, text) != text:
+            identity = f"{proposed_id}#{text}" if proposed_id else text
+            self._ids[identity] = text
         return identity
 
 

@@ -216,7 +216,9 @@ class Telemetry:
             **(attributes or {}),
         }
         span, own = self._start(semconv.EXECUTE_TOOL, name, context, more)
-        return ToolSpan(self, span, own)
+        opened = ToolSpan(self, span, own)
+        opened.call_id = call_id
+        return opened
 
     def chat(
         self,

@@ -184,7 +184,7 @@ class Trajectory:
         A message whose text no span of the run holds is left out.
         """
         return [
-            dataclasses.replace(self.texts[identity], role=role)
+            _shown_as(role, self.texts[identity])
             for identity, role in zip(invocation.input_ids, invocation.input_roles, strict=False)
             if identity in self.texts
         ]
@@ -212,3 +212,9 @@ class Trajectory:
         from mast_trace._trajectory_json import trajectory_from_dict
 
         return trajectory_from_dict(shape)
+
+
+def _shown_as(role: str, message: Message) -> Message:
+    """A message under the role in which it was shown; what is no tool's answer answers no call."""
+    call_id = message.tool_call_id if role == "tool" else None
+    return dataclasses.replace(message, role=role, tool_call_id=call_id)

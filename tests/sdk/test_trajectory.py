@@ -217,6 +217,51 @@ class TestInputs:
         (turn,) = found.invocations
         assert [message.content for message in found.seen_by(turn)] == ["draft", "final"]
 
+    @pytest.mark.parametrize("call_ids", [("call-1", "call-2"), (None, None)])
+    def test_hold_a_call_that_is_made_again_with_its_own_id(
+        self, call_ids: tuple[str | None, str | None]
+    ) -> None:
+        """The same arguments and the same result, yet another call; also without ids on its span."""
+        recording = Recording()
+        run = recording.telemetry.run("r", input=[TASK])
+        history = [TASK]
+        for number, call_id in enumerate(call_ids, 1):
+            calls = (ToolCall("lookup", {"page": 1}, f"call-{number}"),)
+            chat = recording.telemetry.chat("gpt", parent=run.context, input=history)
+            chat.response(Message("", tool_calls=calls))
+            chat.end()
+            tool = recording.telemetry.tool("lookup", parent=run.context, call_id=call_id)
+            tool.result("3,410.50")
+            tool.end()
+            history.append(Message("", tool_calls=calls))
+            history.append(Message("3,410.50", role="tool", tool_call_id=f"call-{number}"))
+        recording.telemetry.chat("gpt", parent=run.context, input=history).end()
+        run.end()
+        found = recording.trajectory
+        seen = found.seen_by(found.invocations[-1])
+        assert [message.content for message in seen] == [message.content for message in history]
+        assert [c.id for message in seen for c in message.tool_calls] == ["call-1", "call-2"]
+        if call_ids[0]:
+            answered = [message.tool_call_id for message in seen]
+            assert answered == [message.tool_call_id for message in history]
+
+    def test_of_a_tools_words_said_by_an_agent_answer_no_call(self) -> None:
+        """One text, one copy, but only under the role of a tool is it an answer."""
+        recording = Recording()
+        run = recording.telemetry.run("r")
+        tool = recording.telemetry.tool("lookup", parent=run.context, call_id="call-1")
+        tool.result("42")
+        tool.end()
+        seen = [Message("42", role="tool", tool_call_id="call-1"), Message("42")]
+        recording.telemetry.chat("gpt", parent=run.context, input=seen).end()
+        run.end()
+        found = recording.trajectory
+        rebuilt = found.seen_by(found.invocations[0])
+        assert [(m.role, m.tool_call_id) for m in rebuilt] == [
+            ("tool", "call-1"),
+            ("assistant", None),
+        ]
+
 
 class TestErrors:
     """What failed."""

@@ -22,8 +22,9 @@ from langgraph_programs import (
     writers,
     writers_script,
 )
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from recorded_spans import RecordedSpans
-from scripted_llm import messages_of
+from scripted_llm import Call, Reply, last_text, messages_of, system_text
 
 from mast_trace.content import ContentPolicy
 from mast_trace_instrumentations.langgraph import LangGraphInstrumentor
@@ -115,6 +116,36 @@ def test_no_text_is_written_into_two_inputs(recorded, models, name):
         for message in json.loads(span.attributes.get("gen_ai.input.messages", "[]"))
     ]
     assert len(written) == len(set(written))
+
+
+ROUNDS = 8
+
+
+def long_talk(request: dict[str, Any]) -> Reply | str:
+    """The boss asks the mathematician again and again, who answers at length."""
+    answers = sum(
+        "It is 5 because" in str(message.get("content")) for message in messages_of(request)
+    )
+    if "boss" in system_text(request):
+        more = Reply("Once more, please.", calls=(Call("transfer_to_math"),))
+        return more if answers < ROUNDS else "The team says 5."
+    if last_text(request) == "5":
+        return f"{answers + 1}. It is 5 because {'two and three make five, ' * 40} as we know."
+    return Reply(calls=(Call("add", {"a": 2, "b": 3}),))
+
+
+def test_a_long_talk_is_exported_in_a_third_of_the_bytes(models):
+    """What is sent grows with what is said, not with how often it is shown again."""
+    sent = {}
+    for capture in (True, "full"):
+        recorded = RecordedSpans.of(LangGraphInstrumentor(), ContentPolicy(capture=capture))
+        try:
+            supervised(models(long_talk)).invoke(ask(), {"recursion_limit": 100})
+        finally:
+            recorded.instrumentor.uninstrument()
+        sent[capture] = encode_spans(recorded.all).ByteSize()
+        assert rebuilt(recorded) == [on_the_wire(request) for request in models.server.requests]
+    assert sent[True] < sent["full"] / 3
 
 
 def test_without_content_hashes_roles_and_sizes_remain(models):
