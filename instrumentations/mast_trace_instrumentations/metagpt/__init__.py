@@ -57,6 +57,7 @@ class MetaGPTInstrumentor(TeamWrappers, RoleWrappers, ActionWrappers, ModelWrapp
         Patch("metagpt.actions.search_and_summarize", "SearchAndSummarize.run", "run_action"),
         Patch("metagpt.actions.research", "CollectLinks.run", "run_action"),
         Patch("metagpt.actions.research", "WebBrowseAndSummarize.run", "run_action"),
+        Patch("metagpt.actions.di.ask_review", "AskReview.run", "review"),
         *_provider_patches(),
     )
 

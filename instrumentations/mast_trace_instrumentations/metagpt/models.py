@@ -63,28 +63,45 @@ class ModelWrappers:
                     ("input", ("prompt_tokens", "input_tokens")),
                     ("output", ("completion_tokens", "output_tokens")),
                 ):
-                    for name in names:
-                        value = (
-                            counts.get(name)
-                            if isinstance(counts, dict)
-                            else getattr(counts, name, None)
-                        )
-                        if isinstance(value, int):
-                            open_usage[ours] = value
+                    found = (reading.field(counts, name) for name in names)
+                    # Nought is what MetaGPT counts when it cannot: no request is empty.
+                    counted = next((n for n in found if isinstance(n, int) and n), None)
+                    if counted is not None:
+                        open_usage[ours] = counted
         return wrapped(*args, **kwargs)
 
     def human(
         self, wrapped: Callable[..., Any], _provider: Any, args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        """Record what a person types in as a message to the acting agent."""
+        """Record what a person is asked in a model's place, and answers."""
+        asked = None
+        with guarded("recording human input of MetaGPT"):
+            prompt = args[0] if args else kwargs.get("msg")
+            agent = current_agent()
+            if current_run() is not None and agent:
+                asked = self.telemetry.message(agent, [HUMAN], Message(str(prompt)))
         typed = wrapped(*args, **kwargs)
+        self._answered(typed, asked)
+        return typed
+
+    async def review(
+        self, wrapped: Callable[..., Any], _action: Any, args: Any, kwargs: dict[str, Any]
+    ) -> Any:
+        """Record what a person says to a plan or to the result of a task."""
+        result = await wrapped(*args, **kwargs)
+        self._answered(result[0])
+        return result
+
+    def _answered(self, typed: Any, asked: str | None = None) -> None:
         with guarded("recording human input of MetaGPT"):
             if current_run() is not None:
                 agent = current_agent()
                 self.telemetry.message(
-                    HUMAN, [agent] if agent else [], Message(str(typed), role="user")
+                    HUMAN,
+                    [agent] if agent else [],
+                    Message(str(typed), role="user"),
+                    in_reply_to=asked,
                 )
-        return typed
 
     def _begin_chat(self, provider: Any, args: Any, kwargs: dict[str, Any]) -> ChatSpan | None:
         with guarded("recording a model call of MetaGPT"):

@@ -52,25 +52,26 @@ def answer(result: Any) -> Message:
     )
     if not choices:
         return Message(as_text(result))
-    said = _get(choices[0], "message")
+    said = field(choices[0], "message")
     calls = tuple(
         ToolCall(
-            str(_get(_get(call, "function"), "name")),
-            _get(_get(call, "function"), "arguments"),
-            _get(call, "id"),
+            str(field(field(call, "function"), "name")),
+            field(field(call, "function"), "arguments"),
+            field(call, "id"),
         )
-        for call in _get(said, "tool_calls") or ()
+        for call in field(said, "tool_calls") or ()
     )
-    return Message(str(_get(said, "content") or ""), tool_calls=calls)
+    return Message(str(field(said, "content") or ""), tool_calls=calls)
 
 
 def finish_reason(result: Any) -> str | None:
     """Return why the model stopped, where the result says so."""
-    choices = None if isinstance(result, str) else _get(result, "choices")
-    return _get(choices[0], "finish_reason") if choices else None
+    choices = None if isinstance(result, str) else field(result, "choices")
+    return field(choices[0], "finish_reason") if choices else None
 
 
-def _get(holder: Any, name: str) -> Any:
+def field(holder: Any, name: str) -> Any:
+    """Read a field of what may be a mapping or an object."""
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 

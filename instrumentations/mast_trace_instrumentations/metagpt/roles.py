@@ -10,7 +10,7 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace._guard import guarded
-from mast_trace.run_state import current_run
+from mast_trace.run_state import current_agent, current_run
 from mast_trace_instrumentations.metagpt import reading
 from mast_trace_instrumentations.metagpt.answering import answering
 
@@ -75,6 +75,8 @@ class RoleWrappers:
         if current_run(context) is None:
             turn.root = self.telemetry.run(name, parent=context, input=seen)
             context = turn.root.context
+        if role.rc.env is None:
+            self._record_asked(role, context)
         turn.span = self.telemetry.agent(
             name,
             parent=context,
@@ -85,6 +87,16 @@ class RoleWrappers:
         # Same task as the rest of the turn; `_end_turn` goes back.
         otel_context.attach(answering(str(role.rc.news[-1].id), turn.span.context))
 
+    def _record_asked(self, role: Any, context: Context) -> None:
+        """Record what a role without an environment is asked: nobody publishes it."""
+        for source in role.rc.news:
+            self.telemetry.message(
+                _asker(context, source),
+                [reading.name_of(role)],
+                reading.message(source),
+                parent=context,
+            )
+
     def _end_turn(self, turn: _Turn, result: Any, error: BaseException | None) -> None:
         if turn.span is None:
             return
@@ -93,10 +105,29 @@ class RoleWrappers:
             items = reading.open_items(turn.role)
             turn.span.set({semconv.PLAN_OPEN_ITEMS: items or None})
             if result is not None:
-                turn.span.reply(reading.message(result))
+                self._record_reply(turn, turn.span, result)
             failure = reading.cause(error) if error else None
             turn.span.end(failure)
             if turn.root is not None:
                 turn.root.set({semconv.PLAN_OPEN_ITEMS: items or None})
                 ended = semconv.Termination
                 turn.root.finish(ended.ERROR if error else ended.COMPLETED, error=failure)
+
+    def _record_reply(self, turn: _Turn, span: AgentSpan, result: Any) -> None:
+        """Record what a turn came to; a role in an environment has published it itself."""
+        reply = reading.message(result)
+        if turn.role.rc.env is None:
+            asked = turn.role.rc.news[-1]
+            self.telemetry.message(
+                reading.name_of(turn.role),
+                [_asker(turn.outside, asked)],
+                reply,
+                parent=span.context,
+                in_reply_to=str(asked.id),
+            )
+        span.reply(reply)
+
+
+def _asker(context: Context, source: Any) -> str:
+    """Return who asks a role for something: whoever is acting, else whom the message names."""
+    return current_agent(context) or reading.sender(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -152,3 +153,24 @@ def team(*roles: Role) -> Team:
 def script(request: Request) -> Reply | str:
     """Code for the coder, a verdict for the reviewer."""
     return "LGTM" if last_text(request).startswith("Review") else "def add(a, b): return a + b"
+
+
+PLAN = """```json
+[{"task_id": "1", "dependent_task_ids": [], "instruction": "multiply", "task_type": "other"},
+ {"task_id": "2", "dependent_task_ids": ["1"], "instruction": "print it", "task_type": "other"}]
+```"""
+
+
+def analyst_script(code: str):
+    """A plan of two tasks, and the same code for each."""
+
+    def script(request: Request) -> Reply | str:
+        return PLAN if "Available Task Types" in last_text(request) else f"```python\n{code}\n```"
+
+    return script
+
+
+def company_script(request: Request) -> Reply | str:
+    """The example that each form of the software company's prompts holds; code for the engineer."""
+    form = re.search(r"\[CONTENT\].*?\[/CONTENT\]", last_text(request), re.DOTALL)
+    return form.group(0) if form else "## main.py\n```python\nprint(1)\n```"

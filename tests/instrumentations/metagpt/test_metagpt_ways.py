@@ -1,0 +1,225 @@
+"""MetaGPT: its ready-made teams and roles, people in a model's place, and every way of running."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+
+import pytest
+from installed import installed
+
+if not installed("metagpt.team"):
+    pytest.skip("needs MetaGPT; `nox -s framework` has an environment", allow_module_level=True)
+
+import metagpt_programs as programs
+from metagpt.roles.di.data_interpreter import DataInterpreter
+from metagpt.software_company import generate_repo
+
+from mast_trace import semconv
+from mast_trace_instrumentations.openai import OpenAIInstrumentor
+
+pytestmark = pytest.mark.framework("metagpt")
+
+
+def senders(recorded) -> list[tuple[str, tuple[str, ...]]]:
+    """Who spoke to whom, in order."""
+    return [(sender, to) for sender, to, _ in recorded.said()]
+
+
+def test_the_software_company(recorded, server) -> None:
+    """`generate_repo` runs its own event loop; each role's document is a message."""
+    server.follow(programs.company_script)
+    generate_repo("write a game", n_round=5, code_review=False, run_tests=False)
+    recorded.check_shape()
+    assert [sender for sender, _ in senders(recorded)] == [
+        "Human",
+        "Product Manager",
+        "Architect",
+        "Project Manager",
+        "Engineer",
+        "Engineer",
+    ]
+    turns = [s.attributes[semconv.AGENT_NAME] for s in recorded.named("invoke_agent")]
+    assert turns == ["Product Manager", "Architect", "Project Manager", "Engineer", "Engineer"]
+    assert len(recorded.named("chat")) == len(server.requests)
+    assert recorded.trajectory().termination_reason == "max_turns"
+
+
+async def test_the_data_interpreter(recorded, server) -> None:
+    """What it is asked, each execution of code in its kernel, and its answer."""
+    server.follow(programs.analyst_script("print(6 * 7)"))
+    await DataInterpreter(auto_run=True).run("multiply")
+    recorded.check_shape()
+    assert senders(recorded) == [
+        ("user", ("DataInterpreter",)),
+        ("DataInterpreter", ("user",)),
+    ]
+    asked, answered = recorded.named("send_message")
+    assert answered.attributes[semconv.MESSAGE_IN_REPLY_TO] == asked.attributes[semconv.MESSAGE_ID]
+    calls = recorded.named("execute_tool")
+    assert [call.attributes[semconv.TOOL_CALL_RESULT].strip() for call in calls] == ["42", "42"]
+    assert len(recorded.named("chat")) == len(server.requests) == 3
+    assert recorded.trajectory().open_items == ()
+
+
+async def test_tasks_of_a_plan_that_were_not_done_are_open_items(
+    recorded, server, monkeypatch
+) -> None:
+    """Its code fails again and again, until the person at the keyboard gives up."""
+    monkeypatch.setattr(builtins, "input", lambda *_: "exit")
+    server.follow(programs.analyst_script("1 / 0"))
+    with pytest.raises(SystemExit):
+        await DataInterpreter(auto_run=False).run("multiply")
+    recorded.check_shape()
+    assert recorded.trajectory().open_items == ()  # the plan was not confirmed
+    server.follow(programs.analyst_script("1 / 0"))
+    recorded.exporter.clear()
+
+    async def act_and_stop(self, _task):
+        raise RuntimeError("no kernel")
+
+    monkeypatch.setattr(DataInterpreter, "_act_on_task", act_and_stop)
+    with pytest.raises(Exception, match="no kernel"):
+        await DataInterpreter(auto_run=True).run("multiply")
+    recorded.check_shape()
+    run = recorded.trajectory()
+    assert run.open_items == ("multiply", "print it")
+    assert run.error.startswith("no kernel")
+
+
+async def test_failing_code_is_a_failed_call_each_time(recorded, server) -> None:
+    server.follow(programs.analyst_script("1 / 0"))
+    role = DataInterpreter(auto_run=True)
+    role.planner.auto_run = True
+    attempts = 0
+
+    async def once(task):
+        nonlocal attempts
+        attempts += 1
+        if attempts > 1:
+            server.follow(programs.analyst_script("print(6 * 7)"))
+        return await type(role)._act_on_task(role, task)
+
+    object.__setattr__(role, "_act_on_task", once)
+    await role.run("multiply")
+    failed = [s for s in recorded.named("execute_tool") if not s.status.is_ok]
+    assert len(failed) == 3  # MetaGPT writes the code of a task three times
+    assert all("ZeroDivisionError" in s.attributes[semconv.TOOL_CALL_RESULT] for s in failed)
+
+
+async def test_a_person_in_a_models_place(recorded, server, monkeypatch) -> None:
+    """The question to the person and the answer are messages, and there is no model call."""
+    monkeypatch.setattr(builtins, "input", lambda *_: "looks good")
+    server.follow(programs.script)
+    made = programs.team(programs.Coder(), programs.Reviewer(is_human=True))
+    made.run_project("an adder")
+    await made.run(n_round=4)
+    recorded.check_shape()
+    assert senders(recorded) == [
+        ("Human", ("Coder", "Reviewer")),
+        ("Coder", ("Coder", "Reviewer")),
+        ("Reviewer", ("Human",)),
+        ("Human", ("Reviewer",)),
+        ("Reviewer", ("Coder", "Reviewer")),
+    ]
+    question, answer = recorded.named("send_message")[2:4]
+    assert answer.attributes[semconv.MESSAGE_IN_REPLY_TO] == question.attributes[semconv.MESSAGE_ID]
+    assert len(recorded.named("chat")) == 1
+
+
+async def test_a_person_reviews_a_plan(recorded, server, monkeypatch) -> None:
+    monkeypatch.setattr(builtins, "input", lambda *_: "confirm")
+    server.follow(programs.analyst_script("print(6 * 7)"))
+    await DataInterpreter(auto_run=False).run("multiply")
+    said = [text for sender, to, text in recorded.said() if sender == "Human"]
+    assert said
+    assert set(said) == {"confirm"}
+
+
+async def test_a_role_inside_of_another_ones_action(recorded, server) -> None:
+    """It is asked by the role that acts, and answers that one."""
+    server.follow(programs.script)
+
+    class Lead(programs.Coder):
+        name: str = "Lee"
+        profile: str = "Lead"
+
+        async def _act(self):
+            done = await programs.Coder().run(self.rc.news[-1].content)
+            return programs.Message(content=done.content, cause_by=programs.WriteCode)
+
+    made = programs.team(Lead())
+    made.run_project("an adder")
+    await made.run(n_round=2)
+    recorded.check_shape()
+    assert senders(recorded) == [
+        ("Human", ("Lead",)),
+        ("Lead", ("Coder",)),
+        ("Coder", ("Lead",)),
+        ("Lead", ("Lead",)),
+    ]
+
+
+async def test_an_environment_without_a_team(recorded, server) -> None:
+    server.follow(programs.script)
+    context = programs.Context()
+    env = programs.Environment(context=context)
+    env.add_roles([programs.Coder(), programs.Reviewer()])
+    env.publish_message(programs.Message(content="an adder"))
+    await env.run(k=3)
+    recorded.check_shape()
+    assert [sender for sender, _ in senders(recorded)] == ["user", "Coder", "Reviewer"]
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside the client"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_model_call_is_one_span(recorded, server, beside: bool, stream: bool) -> None:
+    """Where the client under MetaGPT is instrumented as well, a model call is still one span."""
+    client = OpenAIInstrumentor()
+    if beside:
+        client.instrument(tracer_provider=recorded.provider)
+    server.follow(programs.script)
+    made = programs.team()
+    for role in made.env.roles.values():
+        for action in role.actions:
+            action.llm.config.stream = stream
+    try:
+        made.run_project("an adder")
+        await made.run(n_round=4)
+    finally:
+        client.uninstrument()
+        for role in made.env.roles.values():
+            for action in role.actions:
+                action.llm.config.stream = False
+    chats = recorded.named("chat")
+    assert [s.attributes["mast.framework"] for s in chats] == ["metagpt", "metagpt"]
+    assert all(request.get("stream", False) is stream for request in server.requests)
+    # A stream brings no tokens, and MetaGPT cannot count without its encodings: nothing is better
+    # than nought.
+    tokens = [s.attributes.get(semconv.INPUT_TOKENS) for s in chats]
+    assert all(tokens) or (stream and all(n is None or n > 0 for n in tokens))
+
+
+async def test_a_request_that_is_tried_again(recorded, server) -> None:
+    """MetaGPT tries again when a connection breaks: each request of its own is a model call."""
+    refused = iter([programs.Reply(body="not json", status=200)])
+    server.follow(lambda request: next(refused, None) or programs.script(request))
+    made = programs.team()
+    made.run_project("an adder")
+    await made.run(n_round=4)
+    recorded.check_shape()
+    assert len(recorded.named("chat")) == len(server.requests)
+
+
+async def test_two_teams_at_once(recorded, server) -> None:
+    server.follow(programs.script)
+
+    async def one(task: str) -> None:
+        made = programs.team()
+        made.run_project(task)
+        await made.run(n_round=4)
+
+    await asyncio.gather(one("an adder"), one("a multiplier"))
+    recorded.check_shape(runs=2)
+    assert {run.task for run in recorded.trajectories()} == {"an adder", "a multiplier"}
+    assert all(len(run.steps) == 3 for run in recorded.trajectories())
