@@ -65,7 +65,7 @@ def framework(session: nox.Session, environment: Path) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests that need no environment of their own."""
     _debian_packages(session)
-    _install(session, ".[all,demo]", groups=["test", "frameworks", "browser"])
+    _install(session, ".[all,demo]", groups=["test", "frameworks", "browser", "fuzz"])
     _pytest(session, *session.posargs)
 
 

@@ -60,7 +60,7 @@ def command_lines() -> dict[str, list[str]]:
 def test_every_command_line_is_understood(where: str) -> None:
     """The words are read by the real command line, up to the moment at which it would run."""
     words = [word.replace("$(POD_INDEX)", "1") for word in command_lines()[where]]
-    command = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     context = command.make_context("mast-trace", list(words))
     while hasattr(command, "commands"):
         rest = [*context._protected_args, *context.args]

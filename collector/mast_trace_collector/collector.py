@@ -11,6 +11,7 @@ from mast_trace_collector.receivers.intake import Intake
 from mast_trace_collector.receivers.operations import Operations
 from mast_trace_collector.receivers.otlp_grpc import OTLPGRPCReceiver
 from mast_trace_collector.receivers.otlp_http import OTLPHTTPReceiver
+from mast_trace_collector.run_metrics import RunMetrics
 from mast_trace_collector.security import ProjectKeys, check_bind
 from mast_trace_collector.spool import Refused
 from mast_trace_collector.storage.log_writer import LogWriter
@@ -62,6 +63,7 @@ class Collector:
         self._ways = [Way.of_spans(config, writer, self.metrics)]
         if store is not None:
             self._ways.append(Way.of_logs(config, LogWriter(store), self.metrics))
+            self.metrics.registry.register(RunMetrics(store, idle=config.run_idle_seconds))
         self.dead_letters = self._ways[0].dead_letters
         self._intake = Intake(
             {way.signal: way.spool for way in self._ways},

@@ -77,7 +77,9 @@ class CollectorConfig(Settings):
         "refuses messages deeper than 100.",
     )
     max_attributes: PositiveInt = Field(
-        8192, description="Most attributes of one span, scope or resource; others are refused."
+        8192,
+        description="Most attributes of one span, event, link, scope or resource, and most events "
+        "and links of one span; others are refused.",
     )
     max_connections: PositiveInt = Field(1024, description="Most HTTP connections at a time.")
     header_timeout_seconds: PositiveFloat = Field(

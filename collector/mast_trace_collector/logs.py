@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
+_QUIETER = {
+    # Its news (server process started) say nothing that the ready line does not.
+    "uvicorn": logging.WARNING,
+    # Each attempt at a database that is away would be told three times; the pipeline tells it once.
+    # (The client sets its own level for "urllib3" when it is imported.)
+    "urllib3.connectionpool": logging.ERROR,
+    "clickhouse_connect": logging.ERROR,
+    # An entry for each request to a judge's model.
+    "httpx": logging.WARNING,
+}
+
+
 class JSONFormatter(logging.Formatter):
     """One JSON object per entry: time, level, logger, message, what `extra` says, and the error."""
 
@@ -43,5 +55,5 @@ def configure_logging(config: CollectorConfig) -> None:
     )
     level = config.log_level.upper()
     logging.basicConfig(handlers=[handler], level=level, force=True)
-    # uvicorn's own news (server process started) say nothing that the ready line does not.
-    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLevelName(level)))
+    for name, least in _QUIETER.items():
+        logging.getLogger(name).setLevel(max(least, logging.getLevelName(level)))

@@ -50,6 +50,9 @@ class CollectorMetrics:
             "accepted_requests", "Requests acknowledged as durable.", "transport"
         )
         self.accepted_spans = self._counter("accepted_spans", "Spans acknowledged as durable.")
+        self.late_spans = self._counter(
+            "late_spans", "Spans accepted more than a minute after they ended."
+        )
         self.rejected_spans = self._counter(
             "rejected_spans", "Spans left out of a partially accepted request."
         )

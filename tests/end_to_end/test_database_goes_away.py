@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -15,7 +16,7 @@ from end_to_end.processes import HERE, CollectorProcess
 from end_to_end.span_sender import post, request_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 OUTAGES = int(os.environ.get("MAST_TRACE_TEST_OUTAGES", "4"))
@@ -52,11 +53,16 @@ def stored(database: CollectorProcess) -> list[str]:
     return [row["SpanId"] for row in rows]
 
 
-def wait_until_stored(collector: CollectorProcess) -> None:
+def wait_for(condition: Callable[[], object], log: Path) -> None:
     deadline = time.monotonic() + 60
-    while list((collector.data_dir / "spool").glob("*.log")):
-        assert time.monotonic() < deadline, collector.log.read_text()[-3000:]
+    while not condition():
+        assert time.monotonic() < deadline, log.read_text()[-3000:]
         time.sleep(0.05)
+
+
+def wait_until_stored(collector: CollectorProcess) -> None:
+    spool = collector.data_dir / "spool"
+    wait_for(lambda: not list(spool.glob("*.log")), collector.log)
 
 
 @pytest.mark.slow
@@ -105,3 +111,36 @@ def test_a_collector_killed_during_an_outage(
     wait_until_stored(collector)
     database.kill()
     assert stored(database) == ids
+
+
+def test_a_collector_that_was_there_before_its_database(tmp_path: Path) -> None:
+    """It acknowledges at once, and makes the tables when the server comes."""
+    database = CollectorProcess(tmp_path / "database", database_only=True)
+    ready = tmp_path / "ready.json"
+    url = f"http://test:write@127.0.0.1:{database.port}/late"
+    command = [sys.executable, "-m", "mast_trace_dashboards", "collect", "--url", url]
+    command += ["--data-dir", tmp_path / "collector", "--ready-file", ready]
+    log = tmp_path / "collector.log"
+    with log.open("w") as errors:
+        collector = subprocess.Popen(
+            [*command, "--http-port", "0", "--grpc-port", "0"], stderr=errors, stdout=errors
+        )
+    try:
+        wait_for(ready.exists, log)
+        port = int(json.loads(ready.read_text())["otlp_http"].rpartition(":")[2])
+        body, ids = request_of(1, 1)
+        assert post(port, body)
+        database.start()
+        wait_for(lambda: not list((tmp_path / "collector" / "spool").glob("*.log")), log)
+        collector.send_signal(signal.SIGTERM)
+        assert collector.wait(timeout=60) == 0
+        database.kill()
+        rows = database.query("SELECT SpanId FROM late.otel_traces ORDER BY SpanId")
+        assert [row["SpanId"] for row in rows] == ids
+        # The outage is one matter for one line, not one for every library on the way.
+        assert "urllib3" not in log.read_text()
+        assert "Traceback" not in log.read_text()
+    finally:
+        collector.kill()
+        collector.wait()
+        database.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,14 @@ from google.protobuf.message import DecodeError
 from mast_trace import semconv
 from mast_trace_collector.receivers.otlp_json import parse_json
 from mast_trace_collector.receivers.request_error import RequestError
+from mast_trace_collector.receivers.signals import TRACES
 
 if TYPE_CHECKING:
     from mast_trace_collector.receivers.signals import Signal
+
+
+_PARTS = ("events", "links")
+_LATE_NANOSECONDS = 60 * 10**9
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,8 @@ class Limits:
 
     Attributes:
         max_nesting: depth of attribute values in JSON.
-        max_attributes: attributes of one span, scope or resource.
+        max_attributes: attributes of one span, event, link, scope or resource, and events or links
+            of one span.
     """
 
     max_nesting: int
@@ -36,12 +43,14 @@ class Decoded:
         payload: the request in protobuf; the sender's own bytes wherever nothing had to change.
         items: spans (or log records) in it.
         rejected: how many were left out, and why in `message`.
+        late: spans that ended more than a minute before they arrived.
     """
 
     payload: bytes
     items: int
     rejected: int = 0
     message: str = ""
+    late: int = 0
 
 
 def decode(
@@ -73,7 +82,7 @@ def decode(
     # the same identity.
     changed = json or excessive or project is not None
     payload: bytes = request.SerializeToString() if changed else body
-    return Decoded(payload, items, excessive, message)
+    return Decoded(payload, items, excessive, message, _late(request) if signal is TRACES else 0)
 
 
 def _parse(body: bytes, signal: Signal) -> Any:
@@ -94,8 +103,27 @@ def _count(request: Any, signal: Signal, most: int) -> tuple[int, int]:
             if resource_excessive or len(scope.scope.attributes) > most:
                 excessive += len(found)
             else:
-                excessive += sum(len(item.attributes) > most for item in found)
+                excessive += sum(_excessive(item, most) for item in found)
     return items, excessive
+
+
+def _excessive(item: Any, most: int) -> bool:
+    """Whether a span or a log record holds more than anybody means to send."""
+    if len(item.attributes) > most:
+        return True
+    parts = [part for name in _PARTS for part in getattr(item, name, ())]
+    return len(parts) > most or any(len(part.attributes) > most for part in parts)
+
+
+def _late(request: Any) -> int:
+    """Count the spans that were long over; a run's verdict may have been given without them."""
+    then = time.time_ns() - _LATE_NANOSECONDS
+    return sum(
+        span.end_time_unix_nano < then
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    )
 
 
 def _leave_out(request: Any, signal: Signal, most: int) -> int:
@@ -107,7 +135,7 @@ def _leave_out(request: Any, signal: Signal, most: int) -> int:
             found = getattr(scope, signal.items)
             all_excessive = resource_excessive or len(scope.scope.attributes) > most
             for index in reversed(range(len(found))):
-                if all_excessive or len(found[index].attributes) > most:
+                if all_excessive or _excessive(found[index], most):
                     del found[index]
                     removed += 1
             if all_excessive:

@@ -191,4 +191,5 @@ def _count(metrics: CollectorMetrics, decoded: Decoded, transport: str, *, dupli
         return
     metrics.accepted.labels(transport).inc()
     metrics.accepted_spans.inc(decoded.items)
+    metrics.late_spans.inc(decoded.late)
     metrics.accepted_bytes.labels(transport).inc(len(decoded.payload))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mast_trace.exceptions import SchemaMismatch, StorageError
+from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.security import add_line, new_key
@@ -29,6 +29,8 @@ from mast_trace_dashboards.cli.serving import (
 )
 
 logger = logging.getLogger(__name__)
+
+_MIGRATE_AGAIN_SECONDS = 2.0
 
 app = typer.Typer(name="collect", invoke_without_command=True)
 app.add_typer(dead_letters.app)
@@ -104,9 +106,10 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
 
     stop = stop_signal()
     with Store.open(settings.store_url, connect=False) as store:
-        await asyncio.to_thread(_migrate, store)
+        migrated = await asyncio.to_thread(_migrate, store)
         collector = Collector(settings, store)
         await collector.start()
+        later = None if migrated else asyncio.create_task(_migrate_later(store))
         try:
             addresses = {
                 "otlp_http": collector.http_address,
@@ -120,11 +123,14 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
                 console().print(address_table(addresses))
             await stop.wait()
         finally:
+            if later is not None:
+                later.cancel()
             await collector.stop()
             not_ready(ready_file)
 
 
-def _migrate(store: Store) -> None:
+def _migrate(store: Store) -> bool:
+    """Make the tables; say whether that could be done now."""
     try:
         migrate(store)
     except SchemaMismatch:
@@ -132,5 +138,21 @@ def _migrate(store: Store) -> None:
     except StorageError as error:
         if store.embedded_path:
             raise
-        # A server may come back: until then the spool takes what arrives.
         logger.warning("%s; spans wait in the spool until it answers", error)
+        return False
+    return True
+
+
+async def _migrate_later(store: Store) -> None:
+    """Make the tables as soon as the server answers: what waits cannot be stored without them."""
+    while True:
+        await asyncio.sleep(_MIGRATE_AGAIN_SECONDS)
+        try:
+            await asyncio.to_thread(migrate, store)
+        except (SchemaMismatch, ConfigurationError) as error:
+            logger.error("spans stay in the spool: %s", error)  # noqa: TRY400
+            return
+        except StorageError as error:
+            logger.debug("the database does not take the tables yet: %s", error)
+        else:
+            return

@@ -29,6 +29,7 @@ def store(engine: Store) -> Store:
     """The module's store, with nothing in it."""
     engine.command("TRUNCATE TABLE otel_traces")
     engine.command("TRUNCATE TABLE otel_logs")
+    engine.command("TRUNCATE TABLE mast_run_states")
     return engine
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Literal
 
-from mast_trace_collector.logs import JSONFormatter
+import pytest
+
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.logs import JSONFormatter, configure_logging
 
 
 def entry_of(**fields: object) -> dict[str, object]:
@@ -39,3 +43,20 @@ def test_an_error_is_in_the_entry() -> None:
 
 def test_what_json_cannot_hold_is_written_as_text() -> None:
     assert entry_of(msg="x", path=object)["path"] == str(object)
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "error"])
+def test_libraries_do_not_repeat_what_we_tell(level: Literal["debug", "info", "error"]) -> None:
+    """A database that is away is one warning of ours, not three of its client's and one of ours."""
+    ours, root = logging.getLogger("mast_trace_collector"), logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        configure_logging(CollectorConfig(log_level=level))
+        for name in ("urllib3.connectionpool", "clickhouse_connect.driver.httpclient"):
+            assert not logging.getLogger(name).isEnabledFor(logging.WARNING)
+            assert logging.getLogger(name).isEnabledFor(logging.ERROR)
+        assert ours.isEnabledFor(logging.WARNING) is (level != "error")
+    finally:
+        root.handlers, root.level = before
+        for name in ("uvicorn", "urllib3.connectionpool", "clickhouse_connect", "httpx"):
+            logging.getLogger(name).setLevel(logging.NOTSET)

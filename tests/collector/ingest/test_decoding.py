@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ingest_support import body_of, request_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from mast_trace_collector.receivers.decoding import Limits, decode
 from mast_trace_collector.receivers.request_error import RequestError
@@ -111,6 +114,52 @@ class TestContent:
         spans = b"\x0a" + _varint(len(resource)) + resource  # ResourceSpans.resource
         with pytest.raises(RequestError):
             decode(b"\x0a" + _varint(len(spans)) + spans, TRACES, LIMITS)
+
+
+def overfull(kind: str, count: int) -> bytes:
+    """A request with one honest span and one that has too much of something."""
+    request = request_of("honest", "overfull")
+    span = request.resource_spans[0].scope_spans[0].spans[1]
+    if kind == "attributes":
+        span.attributes.extend(KeyValue(key=str(number)) for number in range(count))
+    elif kind == "events":
+        span.events.extend(Span.Event() for _ in range(count))
+    elif kind == "links":
+        span.links.extend(Span.Link() for _ in range(count))
+    elif kind == "attributes of an event":
+        span.events.add().attributes.extend(KeyValue(key=str(number)) for number in range(count))
+    else:
+        span.links.add().attributes.extend(KeyValue(key=str(number)) for number in range(count))
+    return request.SerializeToString()
+
+
+OVERFULL = ["attributes", "events", "links", "attributes of an event", "attributes of a link"]
+
+
+class TestOverfull:
+    """A span that holds more than the limit is left out; those beside it are kept."""
+
+    @pytest.mark.parametrize("kind", OVERFULL)
+    def test_of_anything(self, kind: str) -> None:
+        decoded = decode(overfull(kind, LIMITS.max_attributes + 1), TRACES, LIMITS)
+        assert (decoded.items, decoded.rejected) == (1, 1)
+        assert names(decoded.payload) == ["honest"]
+        assert decode(overfull(kind, LIMITS.max_attributes - 1), TRACES, LIMITS).items == 2
+
+    def test_by_a_million(self) -> None:
+        assert decode(overfull("attributes", 10**6), TRACES, LIMITS).rejected == 1
+
+    def test_a_huge_key_is_a_key(self) -> None:
+        request = request_of("x")
+        span = request.resource_spans[0].scope_spans[0].spans[0]
+        span.attributes.add(key="k" * 10**6).value.string_value = "v"
+        assert decode(request.SerializeToString(), TRACES, LIMITS).items == 1
+
+
+def test_late_spans_are_counted() -> None:
+    request = request_of("old", "new")
+    request.resource_spans[0].scope_spans[0].spans[1].end_time_unix_nano = time.time_ns()
+    assert decode(request.SerializeToString(), TRACES, LIMITS).late == 1
 
 
 def _varint(number: int) -> bytes:

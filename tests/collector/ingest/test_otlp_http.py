@@ -355,6 +355,23 @@ class TestOperations:
         for name in ("waiting_bytes", "waiting_age_seconds", "insert_seconds_bucket", "up 1.0"):
             assert f"mast_trace_collector_{name}" in text
 
+    async def test_late_spans_and_runs_without_root_are_told(
+        self, start_collector: StartCollector, store: Store
+    ) -> None:
+        collector = await start_collector(run_idle_seconds=0.01)
+        orphan = request_of("orphan")
+        span = orphan.resource_spans[0].scope_spans[0].spans[0]
+        span.trace_id, span.parent_span_id = b"o" * 16, b"p" * 8
+        assert (await post(collector, orphan.SerializeToString())).status_code == 200
+        seen = (
+            "SELECT 1 FROM mast_run_states WHERE LastSeen < now64(3) - toIntervalMillisecond(100)"
+        )
+        await until(lambda: store.query(seen))
+        await until(lambda: b"runs_without_root" in collector.metrics.exposition())
+        shown = (await get(collector, "/metrics")).text
+        assert "mast_trace_collector_late_spans_total 1.0" in shown
+        assert "mast_trace_collector_runs_without_root 1.0" in shown
+
     async def test_not_ready_while_the_spool_takes_nothing(
         self, start_collector: StartCollector
     ) -> None:
