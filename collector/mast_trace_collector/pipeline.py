@@ -29,8 +29,13 @@ _PATIENCE = 5
 class Writer(Protocol):
     """What stores requests; `SpanWriter` is the real one."""
 
-    def write(self, requests: Sequence[bytes], *, token: str, spans: int) -> int:
-        """Store well-formed requests with so many spans durably, once for each token.
+    def write(self, requests: Sequence[bytes], *, token: str, spans: int | None) -> int:
+        """Store requests durably, once for each token; return the number of their spans.
+
+        Args:
+            requests: as they were received.
+            token: names them.
+            spans: how many they hold, where they are known to be well formed; None to find out.
 
         Raises:
             PoisonError: one of them can never be stored; none has been.
@@ -209,7 +214,8 @@ class Pipeline:
             for letter, payload in self._dead_letters.due():
                 try:
                     token = f"dead-letter.{letter.id}"
-                    self._writer.write([payload], token=token, spans=letter.items)
+                    # A letter may hold anything: what it says of itself is not taken for granted.
+                    stored = self._writer.write([payload], token=token, spans=None)
                 except PoisonError as error:
                     self._dead_letters.failed_again(letter, payload, error.reason)
                 except StorageError:
@@ -218,7 +224,8 @@ class Pipeline:
                     logger.exception("dead letter %s", letter.id)
                     self._dead_letters.failed_again(letter, payload, repr(error))
                 else:
+                    self._metrics.retried_spans.inc(stored)
+                    self._metrics.stored_spans.inc(stored)
                     self._dead_letters.drop([letter.id])
-                    self._metrics.stored_spans.inc(letter.items)
         except (StorageError, OSError) as error:
             logger.warning("dead letters cannot be retried yet: %s", error)

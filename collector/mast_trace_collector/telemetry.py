@@ -1,8 +1,9 @@
 """The collector's own metrics, in Prometheus' text form.
 
-Requests add up as received = refused + duplicate + accepted, and spans as accepted + recovered =
-stored + dead-lettered + waiting, where recovered is what an earlier process left in the spool. Log
-records have counters of their own, which add up in the same way.
+Requests add up as received = refused + duplicate + accepted, and spans as accepted + recovered +
+retried = stored + dead-lettered + waiting, where recovered is what an earlier process left in the
+spool, and retried are dead letters that could be stored after all. Log records have counters of their
+own, which add up in the same way.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ class CollectorMetrics:
         self.stored_spans = self._counter("stored_spans", "Spans written to the database.")
         self.dead_lettered_spans = self._counter(
             "dead_lettered_spans", "Spans set aside because they cannot be stored."
+        )
+        self.retried_spans = self._counter(
+            "retried_spans", "Spans of dead letters that could be stored after all."
         )
         self.insert_failures = self._counter(
             "insert_failures", "Inserts that the database did not take; each is tried again."

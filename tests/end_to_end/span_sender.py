@@ -1,7 +1,8 @@
 """Sends spans until told to stop, each request as often as it takes to be acknowledged.
 
-``span_sender.py PORT ACKNOWLEDGED_FILE THREADS`` writes the span ids of a request to the file
-once it is acknowledged, and ends on SIGTERM when nothing is left unacknowledged.
+``span_sender.py PORT ACKNOWLEDGED_FILE THREADS [NUMBER]`` writes the span ids of a request to the
+file once it is acknowledged, and ends on SIGTERM when nothing is left unacknowledged. Senders of
+different numbers send different spans.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ def send(sender: int, port: int, acknowledged: Path, stopped: threading.Event) -
 
 def main() -> None:
     port, acknowledged, threads = int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    first = int(sys.argv[4]) * threads if len(sys.argv) > 4 else 0
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     senders = [
-        threading.Thread(target=send, args=(number + 1, port, acknowledged, stopped))
+        threading.Thread(target=send, args=(first + number + 1, port, acknowledged, stopped))
         for number in range(threads)
     ]
     for sender in senders:

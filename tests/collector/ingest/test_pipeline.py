@@ -291,6 +291,33 @@ class TestDeadLetters:
         wait_for(lambda: line.stored() == ["a"])
         wait_for(lambda: len(line.letters) == 0)
 
+    @pytest.mark.parametrize("payload", [b"\xff\xff damaged on disk", body_of("bad")])
+    def test_a_retried_letter_that_says_nothing_of_itself_is_not_lost(
+        self, line: Line, payload: bytes
+    ) -> None:
+        """Damaged bytes are set aside as no spans at all, and stay until somebody drops them."""
+        line.writer.trouble = poison(b"bad")
+        line.letters.add("one", payload, 0, "these bytes of the spool were damaged on disk")
+        line.letters.retry(["one"])
+        line.pipeline.start()
+        wait_for(lambda: line.letters.letters()[0].attempts == 2)
+        assert line.letters.payload("one") == payload
+
+    def test_retried_letters_keep_the_counters_adding_up(self, line: Line) -> None:
+        line.writer.trouble = poison(b"bad")
+        line.send("a", "bad")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        line.writer.trouble = poison()
+        line.letters.retry([line.letters.letters()[0].id])
+        wait_for(lambda: line.stored() == ["a", "bad"])
+        wait_for(lambda: len(line.letters) == 0)
+        value = line.metrics.value
+        assert value("retried_spans_total") == 1
+        accepted = 2
+        settled = value("stored_spans_total") + value("dead_lettered_spans_total")
+        assert accepted + value("retried_spans_total") == settled
+
     def test_a_retried_letter_that_fails_again_says_why(self, line: Line) -> None:
         line.writer.trouble = poison(b"bad")
         line.letters.add("one", body_of("bad"), 1, "the first reason")
