@@ -54,7 +54,6 @@ def run(url: str, own: Any = None) -> None:
 def _team(url: str, own: Any) -> list[Any]:
     from ag2 import Agent
     from ag2.config import OpenAIConfig
-    from ag2.middleware.builtin import TelemetryMiddleware
     from ag2.network import Finish, Handoff
 
     def read(page: int) -> str:
@@ -75,6 +74,11 @@ def _team(url: str, own: Any) -> list[Any]:
         """End with the answer."""
         return Finish(summary=answer)
 
+    def telemetry(name: str) -> list[Any]:
+        from ag2.middleware.builtin import TelemetryMiddleware
+
+        return [TelemetryMiddleware(tracer_provider=own, agent_name=name)]
+
     model = OpenAIConfig(model="scripted", base_url=url, api_key="scripted", max_retries=0)
     tools = {"researcher": [read, hand_over], "analyst": [add], "writer": [finish]}
     return [
@@ -83,7 +87,7 @@ def _team(url: str, own: Any) -> list[Any]:
             f"You are the {name}.",
             config=model,
             tools=given,
-            middleware=[TelemetryMiddleware(tracer_provider=own, agent_name=name)] if own else [],
+            middleware=telemetry(name) if own else [],
         )
         for name, given in tools.items()
     ]
@@ -103,12 +107,13 @@ async def _talk(url: str, own: Any) -> str:
         Transition,
         TransitionGraph,
     )
-    from ag2.network.hub.telemetry import HubTelemetryListener
 
     store = MemoryKnowledgeStore()
     traced = {"tracer_provider": own} if own else {}
     hub = await Hub.open(store, expectation_sweep_interval=0, **traced)
     if own:
+        from ag2.network.hub.telemetry import HubTelemetryListener
+
         hub.register_listener(HubTelemetryListener(store, tracer_provider=own))
     user = await HubClient(LocalLink(hub), hub=hub).register_human(Passport(name="user"))
     members = [await hub.register(agent, attach_plugin=False) for agent in _team(url, own)]

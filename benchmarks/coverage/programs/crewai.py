@@ -83,7 +83,7 @@ def run(url: str, own: Any = None) -> None:
         """Add two numbers."""
         return a + b
 
-    model = LLM(model="openai/scripted", base_url=url, api_key="scripted")
+    model = LLM(model="openai/gpt-4o", base_url=url, api_key="scripted")
     researcher = Agent(
         role="researcher", goal="find figures", backstory="a reader", tools=[read], llm=model
     )
