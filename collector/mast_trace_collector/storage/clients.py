@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage.address import Address
 
+_CONDITION_CACHE = "use_query_condition_cache"
 _ADVICE = {
     60: "the table is missing: run `mast-trace migrate`",
     81: "the database is missing: run `mast-trace migrate`",
@@ -86,6 +87,7 @@ class Clients:
         except ClickHouseError as error:
             raise StorageError(self._explain(error)) from error
         client.database = self._address.database
+        _read_exactly(client)
         return client
 
     def _connect_embedded(self) -> Client:
@@ -147,3 +149,14 @@ def _unreachable(error: Exception) -> bool:
     from clickhouse_connect.driver.exceptions import OperationalError
 
     return isinstance(error, OperationalError) and getattr(error, "code", None) is None
+
+
+def _read_exactly(client: Client) -> None:
+    """Switch ClickHouse's query condition cache off, where there is one and it may be.
+
+    It confuses conditions with IN (SELECT ...) that differ in a parameter alone: after a filter
+    that finds nothing, other filters found nothing either (seen with ClickHouse 26.9).
+    """
+    setting = client.server_settings.get(_CONDITION_CACHE)
+    if setting is not None and not setting.readonly:
+        client.set_client_setting(_CONDITION_CACHE, "0")
