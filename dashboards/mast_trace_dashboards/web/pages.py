@@ -90,22 +90,23 @@ class Pages:
             blocks=list(blocks(page.rows[:PAGE])),
             run_id=opened.run.trace_id,
             next=PAGE,
-            left=max(len(page.rows) - PAGE, 0),
+            end=len(page.rows),
             labels=await asyncio.to_thread(labels_of, self._store, opened.run.trace_id),
             modes=FAILURE_MODES,
         )
 
     async def steps(self, request: Request) -> Response:
-        """Answer with further steps of a long run."""
+        """Answer with further steps of a long run: at most a page from one number, up to another."""
         begin = _number(request.query_params.get("from", "0"))
         opened = await asyncio.to_thread(self._open, request.path_params["run"])
         rows = opened.page.rows
+        end = min(_number(request.query_params.get("to", str(len(rows)))), len(rows))
         return self._html(
             request,
             "_steps.html",
-            blocks=list(blocks(rows[begin : begin + PAGE])),
-            left=max(len(rows) - begin - PAGE, 0),
+            blocks=list(blocks(rows[begin : min(begin + PAGE, end)])),
             next=begin + PAGE,
+            end=end,
             run_id=opened.run.trace_id,
         )
 

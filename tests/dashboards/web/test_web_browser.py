@@ -121,6 +121,12 @@ def test_the_decisive_step_is_reached_by_keyboard_alone(page: Page) -> None:
     assert page.locator(":focus").get_attribute("id") == "step-1"
 
 
+def test_a_late_decisive_step_is_reached_by_keyboard_too(page: Page) -> None:
+    page.goto(f"/runs/{LONG}")
+    page.keyboard.press("d")
+    page.locator("#step-4321:focus").wait_for()
+
+
 def test_a_run_is_opened_from_the_list_by_keyboard(page: Page) -> None:
     page.goto("/?text=Find%20the%20price")
     link = page.get_by_role("link", name="trip")
@@ -146,7 +152,20 @@ def test_the_raw_span_is_unfolded(page: Page) -> None:
 def test_a_link_to_a_late_step_of_a_long_run_arrives(page: Page) -> None:
     page.goto(f"/runs/{LONG}#step-4321")
     page.locator("#step-4321.decisive").wait_for()
-    page.wait_for_function("document.activeElement.id === 'step-4321'")
+    page.locator("#step-4321:focus").wait_for()
+
+
+def test_what_lies_before_a_late_step_comes_on_request(page: Page) -> None:
+    """Only the pages that were asked for, in their order."""
+    page.goto(f"/runs/{LONG}#step-4321")
+    page.locator("#step-4321").wait_for()
+    assert page.locator("#step-500").count() == 0
+    page.get_by_role("link", name="Show 500 more of 3500 steps").click()
+    page.locator("#step-999").wait_for()
+    shown = page.locator(".step").evaluate_all("steps => steps.map(s => Number(s.id.slice(5)))")
+    assert shown == [*range(1000), *range(4000, 4500)]
+    page.get_by_role("link", name="Show 500 more of 3000 steps").wait_for()
+    page.get_by_role("link", name="Show 500 more of 500 steps").wait_for()
 
 
 def test_more_steps_come_on_request(page: Page) -> None:

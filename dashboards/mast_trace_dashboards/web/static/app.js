@@ -90,17 +90,35 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// A link to a step that is not there yet fetches what lies before it.
+// A link to a step that is not there yet fetches its page; what lies between is left for later.
+const PAGE = 500;
+async function fetchPageOf(number) {
+  const link = [...document.querySelectorAll("a[data-more]")]
+    .find((each) => Number(each.dataset.from) <= number && number < Number(each.dataset.to));
+  if (!link) return;
+  const begin = Math.floor(number / PAGE) * PAGE;
+  const from = Number(link.dataset.from);
+  if (begin > from) {
+    const item = link.closest("li");
+    const between = item.cloneNode(true);
+    range(between.querySelector("a"), from, begin);
+    item.before(between);
+    range(link, begin, Number(link.dataset.to));
+  }
+  await more(link);
+}
+function range(link, from, to) {
+  Object.assign(link.dataset, { from, to });
+  link.textContent = `Show ${Math.min(to - from, PAGE)} more of ${to - from} steps`;
+  const address = new URL(link.href);
+  address.searchParams.set("from", from);
+  address.searchParams.set("to", to);
+  link.href = address;
+}
 async function reach() {
   const match = /^#step-(\d+)$/.exec(location.hash);
-  const steps = document.querySelector(".steps[data-run]");
-  if (!match || !steps) return;
-  let link;
-  while (!document.getElementById(`step-${match[1]}`) && (link = steps.querySelector("a[data-more]"))) {
-    const before = link.href;
-    await more(link);
-    if (steps.querySelector("a[data-more]")?.href === before) return;
-  }
+  if (!match || !document.querySelector(".steps[data-run]")) return;
+  if (!document.getElementById(`step-${match[1]}`)) await fetchPageOf(Number(match[1]));
   const step = document.getElementById(`step-${match[1]}`);
   unfold(step);
   step?.scrollIntoView();
@@ -130,6 +148,7 @@ document.addEventListener("keydown", (event) => {
   const here = steps.indexOf(document.activeElement.closest(".step"));
   const there = event.key === "d" ? steps.find((step) => step.classList.contains("decisive"))
     : steps[event.key === "j" ? Math.min(here + 1, steps.length - 1) : Math.max(here - 1, 0)];
+  if (!there) document.querySelector(".decisive-line a")?.click(); // not fetched yet
   unfold(there);
   there?.focus();
 });
