@@ -37,6 +37,9 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
         for above in _above(span, by_id):
             if (span.span_id in ours) != (above.span_id in ours) and _same_work(span, above):
                 copies.add(above.span_id if span.span_id in ours else span.span_id)
+        around = by_id.get(span.parent_span_id)
+        if around is not None and span.span_id in ours and _is_run_as_turn(span, around):
+            copies.update({around.span_id} - ours)
     return [_lifted(span, by_id, copies) for span in spans if span.span_id not in copies]
 
 
@@ -57,6 +60,14 @@ def _same_work(one: SpanRecord, other: SpanRecord) -> bool:
     names = {vocabulary.read(span.attributes, field) for span in (one, other)} if field else set()
     # Some tools make a turn of what they do not name: of a task, or of the whole crew.
     return len(names - {None}) <= 1
+
+
+def _is_run_as_turn(span: SpanRecord, around: SpanRecord) -> bool:
+    """Whether another tool takes a run of ours for a turn of who began it."""
+    return (
+        vocabulary.operation(span.attributes) == semconv.INVOKE_WORKFLOW
+        and vocabulary.operation(around.attributes) == semconv.INVOKE_AGENT
+    )
 
 
 def _lifted(span: SpanRecord, by_id: Mapping[str, SpanRecord], copies: set[str]) -> SpanRecord:

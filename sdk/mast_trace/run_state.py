@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
+from opentelemetry import trace
 
 from mast_trace.content import content_hash
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _KEY = "mast-trace-run"
 _AGENT_KEY = "mast-trace-agent"
 _CHAT_KEY = "mast-trace-chat"
+_SPAN_KEY = "mast-trace-span"
 UNNAMED_CALL = "?"
 """Stands for the id of a tool call where the framework gives the tool's execution none."""
 
@@ -144,3 +146,29 @@ def chat_is_open(context: Context | None = None) -> bool:
 def with_chat(context: Context) -> Context:
     """Return ``context`` in which a model call has its span."""
     return otel_context.set_value(_CHAT_KEY, True, context)
+
+
+def exported_with(other: Span, own: Span) -> bool:
+    """Whether a span goes where ours go: a provider hands its resource to all of its spans.
+
+    A span that does not record, such as a remote parent, goes nowhere from here and hides nothing.
+    """
+    resource = getattr(other, "resource", None)
+    return resource is None or resource is getattr(own, "resource", None)
+
+
+def beside_others(context: Context) -> Context:
+    """Return ``context`` with a span of ours as the current one, if that of another tool hides it.
+
+    Tools that send their spans elsewhere make them current inside of ours: below one of them, a
+    span of ours would be an orphan where it is read.
+    """
+    own = otel_context.get_value(_SPAN_KEY, context)
+    if not isinstance(own, trace.Span) or exported_with(trace.get_current_span(context), own):
+        return context
+    return trace.set_span_in_context(own, context)
+
+
+def with_span(span: Span, context: Context) -> Context:
+    """Return ``context`` in which a span of ours is the current one."""
+    return otel_context.set_value(_SPAN_KEY, span, trace.set_span_in_context(span, context))

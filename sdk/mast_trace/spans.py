@@ -20,7 +20,16 @@ from mast_trace._guard import guarded
 from mast_trace._open_spans import AgentSpan, ChatSpan, OpenSpan, RunSpan, ToolSpan, present
 from mast_trace._written import Attributes, MessageWriter
 from mast_trace.content import ContentPolicy, content_hash, truncate, well_formed
-from mast_trace.run_state import Run, current_agent, current_run, with_agent, with_chat, with_run
+from mast_trace.run_state import (
+    Run,
+    beside_others,
+    current_agent,
+    current_run,
+    with_agent,
+    with_chat,
+    with_run,
+    with_span,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -289,7 +298,7 @@ class Telemetry:
         links: Sequence[Link] | None = None,
         start_time: int | None = None,
     ) -> tuple[Span, Context]:
-        context = parent if parent is not None else otel_context.get_current()
+        context = beside_others(parent if parent is not None else otel_context.get_current())
         span = self._tracer.start_span(
             well_formed(f"{operation} {name}"[:_NAME_LIMIT]),
             context,
@@ -298,7 +307,7 @@ class Telemetry:
             links,
             start_time,
         )
-        return span, trace.set_span_in_context(span, context)
+        return span, with_span(span, context)
 
 
 __all__ = [

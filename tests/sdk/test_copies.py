@@ -53,6 +53,15 @@ def test_a_copy_around_ours_leaves_what_is_below_in_place() -> None:
     assert [step.agent for step in run.steps] == ["writer"]
 
 
+def test_a_run_that_they_take_for_a_turn() -> None:
+    run = trace(
+        ("user", "", {"openinference.span.kind": "AGENT", "graph.node.id": "user"}),
+        ("root", "user", ours("invoke_workflow")),
+        ("turn", "root", ours("invoke_agent", **AGENT)),
+    )
+    assert [i.span_id for i in run.invocations] == ["turn"]
+
+
 def test_another_agent_or_tool_inside_of_ours_is_no_copy() -> None:
     run = trace(
         ("root", "", ours("invoke_workflow")),

@@ -30,13 +30,12 @@ class AgentEvents(RunEvents):
         shown = Message(draft or frame.notes.get("said", ""))
         role = frame.notes["role"]
         answer = self._telemetry.message(
-            role, [reading.USER], shown, parent=self._here(), in_reply_to=frame.notes["asked"]
+            role, [reading.USER], shown, in_reply_to=frame.notes["asked"]
         )
         frame.notes["asked"] = self._telemetry.message(
             reading.USER,
             [role],
             Message(said, role="user"),
-            parent=self._here(),
             in_reply_to=answer,
         )
 
@@ -62,7 +61,7 @@ class AgentEvents(RunEvents):
         prompt = messages[-1] if messages else Message("", role="user")
         role = text(info.get("role"))
         if current_run() is None:
-            span = self._telemetry.run(role, parent=self._here(), input=[prompt])
+            span = self._telemetry.run(role, input=[prompt])
             self._open("run", text(info.get("id")), span)
         self._agent_started(
             role=role,
@@ -93,9 +92,9 @@ class AgentEvents(RunEvents):
         # A guardrail that is written in words asks an agent of its own.
         asking = stack.top("agent", "guardrail", "run")
         requester = asking.notes.get("role", reading.USER) if asking else reading.USER
-        asked = self._telemetry.message(requester, [role], prompt, parent=self._here())
+        asked = self._telemetry.message(requester, [role], prompt)
         span = self._telemetry.agent(
-            role, parent=self._here(), agent_id=agent_id, description=goal or None, input=[prompt]
+            role, agent_id=agent_id, description=goal or None, input=[prompt]
         )
         frame = self._open("agent", agent_id, span, agent_id)
         frame.notes.update(role=role, asked=asked, recipients=readers or [requester])

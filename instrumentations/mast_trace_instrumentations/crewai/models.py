@@ -25,7 +25,6 @@ class ModelEvents(Recorder):
         provider = getattr(source, "provider", None)
         span = self._telemetry.chat(
             model,
-            parent=self._here(),
             provider=provider if isinstance(provider, str) else None,
             agent=text(event.agent_role) or (agent.notes["role"] if agent else None),
             input=reading.chat_messages(event.messages),

@@ -24,7 +24,6 @@ class RunEvents(Recorder):
             asked = f"{asked}\n\n{as_text(event.inputs)}"
         span = self._telemetry.run(
             str(event.crew_name or "crew"),
-            parent=self._here(),
             input=[Message(asked, role="user")],
             attributes={"crewai.crew.process": str(getattr(crew.process, "value", crew.process))},
         )
@@ -49,9 +48,7 @@ class RunEvents(Recorder):
         if reading.is_agent_loop(flow):
             return
         asked = [Message(as_text(event.inputs), role="user")] if event.inputs else []
-        self._open(
-            "run", id(flow), self._telemetry.run(event.flow_name, parent=self._here(), input=asked)
-        )
+        self._open("run", id(flow), self._telemetry.run(event.flow_name, input=asked))
 
     def _on_flow_finished(self, flow: Any, _event: Any) -> None:
         self._finish_run(id(flow), semconv.Termination.COMPLETED)
@@ -95,9 +92,7 @@ class RunEvents(Recorder):
 
     def _ask(self, flow: str, question: str) -> None:
         run = stack.top("run")
-        asked = self._telemetry.message(
-            flow, [reading.USER], Message(question), parent=self._here()
-        )
+        asked = self._telemetry.message(flow, [reading.USER], Message(question))
         if run is not None:
             run.notes["asked"] = asked
 
@@ -107,6 +102,5 @@ class RunEvents(Recorder):
             reading.USER,
             [flow],
             Message(answer, role="user"),
-            parent=self._here(),
             in_reply_to=run.notes.get("asked") if run is not None else None,
         )

@@ -100,9 +100,7 @@ class ToolEvents(Recorder):
 
     def not_run(self, call: ToolCall, told: BaseException | str) -> None:
         """Record a call that the framework has refused to run."""
-        span = self._telemetry.tool(
-            call.name, parent=self._here(), arguments=call.arguments, call_id=call.id
-        )
+        span = self._telemetry.tool(call.name, arguments=call.arguments, call_id=call.id)
         _fail(span, told)
 
     def _on_tool_usage_started(self, _source: Any, event: Any) -> None:
@@ -113,7 +111,6 @@ class ToolEvents(Recorder):
         role = text(event.agent_role) or (agent.notes["role"] if agent else None)
         span = self._telemetry.tool(
             event.tool_name,
-            parent=self._here(),
             arguments=event.tool_args,
             call_id=requested.call.id if requested else None,
             agent=role,
@@ -148,7 +145,6 @@ class ToolEvents(Recorder):
         name = text(getattr(event, "guardrail_name", None)) or "guardrail"
         span = self._telemetry.tool(
             name,
-            parent=self._here(),
             description=text(event.guardrail) or None,
             attributes={
                 semconv.TOOL_TYPE: "guardrail",

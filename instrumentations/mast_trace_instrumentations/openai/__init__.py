@@ -10,7 +10,10 @@ AG2, CrewAI, MetaGPT                      the framework's own            this on
 a node, tool or agent with a client       this one                       nobody
 of its own, in any run
 another tool's instrumentation of the     that tool                      this one
-client, outside of ours
+client is around ours, on one provider
+another tool's is around ours, and        both                           nobody
+sends its spans elsewhere
+another tool's is inside of ours          both; ours counts              nobody
 outside of any run                        nobody                         this one
 ========================================  =============================  =========================
 

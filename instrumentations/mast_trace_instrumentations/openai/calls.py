@@ -10,7 +10,7 @@ from opentelemetry import trace
 
 from mast_trace import semconv, vocabulary
 from mast_trace._guard import guarded
-from mast_trace.run_state import chat_is_open, current_run
+from mast_trace.run_state import chat_is_open, current_run, exported_with
 from mast_trace_instrumentations.openai import answers, requests
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.messages import Message
+    from mast_trace.run_state import Run
     from mast_trace.spans import ChatSpan, Telemetry
 
 
@@ -121,7 +122,8 @@ def begin(
         request: the arguments of the call.
     """
     context = otel_context.get_current()
-    if current_run(context) is None or chat_is_open(context) or _is_theirs(context):
+    run = current_run(context)
+    if run is None or chat_is_open(context) or _is_theirs(context, run):
         return None
     client = type(getattr(resource, "_client", None)).__name__
     span = telemetry.chat(
@@ -133,7 +135,12 @@ def begin(
     return ModelCall(span, interface)
 
 
-def _is_theirs(context: Context) -> bool:
-    """Whether another tool's instrumentation of the client has made the span of this call."""
-    around = getattr(trace.get_current_span(context), "attributes", None)
-    return around is not None and vocabulary.operation(around) == semconv.CHAT
+def _is_theirs(context: Context, run: Run) -> bool:
+    """Whether another tool has made the span of this call, and it goes where the run's spans go."""
+    around = trace.get_current_span(context)
+    attributes = getattr(around, "attributes", None)
+    return (
+        attributes is not None
+        and vocabulary.operation(attributes) == semconv.CHAT
+        and exported_with(around, run.root)
+    )

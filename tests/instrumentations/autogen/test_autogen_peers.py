@@ -1,0 +1,138 @@
+"""AG2 classic recorded by us and by others at the same time: nothing is doubled or orphaned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("autogen.agentchat.group", reason="needs AG2 classic (`import autogen`)")
+
+import autogen_programs as programs
+from autogen.agentchat import initiate_group_chat
+from autogen.oai.client import OpenAIWrapper
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from scripted_llm import ScriptedLLM
+
+from mast_trace_instrumentations.openai import OpenAIInstrumentor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from recorded_spans import RecordedSpans
+
+pytestmark = pytest.mark.framework("autogen")
+
+
+def tools(url: str, provider: TracerProvider) -> None:
+    """Five calls at once, with AG2's own spans."""
+    own = pytest.importorskip("autogen.opentelemetry", reason="this version has no telemetry")
+    user, solver = programs.with_tools(url)
+    for agent in (user, solver):
+        own.instrument_agent(agent, tracer_provider=provider)
+    user.initiate_chat(solver, message="What is 2 + 3?")
+
+
+def pattern(url: str, provider: TracerProvider) -> None:
+    """A group with hand-offs, with AG2's own spans."""
+    own = pytest.importorskip("autogen.opentelemetry", reason="this version has no telemetry")
+    crew = programs.crew(url)
+    own.instrument_pattern(crew, tracer_provider=provider)
+    initiate_group_chat(crew, "Print the sum of 2 and 3.", max_rounds=12)
+
+
+def observed(program: str) -> Callable[[str, TracerProvider], None]:
+    """A program under OpenInference's instrumentations of AG2 and of the client."""
+
+    def run(url: str, provider: TracerProvider) -> None:
+        ag2 = pytest.importorskip("openinference.instrumentation.ag2", reason="not installed here")
+        client = pytest.importorskip("openinference.instrumentation.openai", reason="likewise")
+        theirs = [ag2.AG2Instrumentor(), client.OpenAIInstrumentor()]
+        for instrumentor in theirs:
+            instrumentor.instrument(tracer_provider=provider)
+        try:
+            getattr(programs, program)(url)
+        finally:
+            for instrumentor in theirs:
+                instrumentor.uninstrument()
+
+    return run
+
+
+PEERS: list[tuple[Any, Any, Any]] = [
+    (tools, programs.tools, programs.tools_script),
+    (pattern, programs.pattern, programs.pattern_script),
+    (observed("tools"), programs.tools, programs.tools_script),
+    (observed("pattern"), programs.pattern, programs.pattern_script),
+]
+NAMES = ["own-tools", "own-pattern", "openinference-tools", "openinference-pattern"]
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[tuple[TracerProvider, InMemorySpanExporter]]:
+    """A provider of theirs, and AutoGen's client as it was before their wrapper of it."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    yield provider, exporter
+    provider.shutdown()
+
+
+@pytest.fixture
+def client(spans: RecordedSpans) -> Iterator[None]:
+    """The client under AutoGen is instrumented by us as well."""
+    instrumentor = OpenAIInstrumentor()
+    instrumentor.instrument(tracer_provider=spans.provider)
+    yield
+    instrumentor.uninstrument()
+
+
+def seen(spans: RecordedSpans) -> tuple[Any, ...]:
+    """What a reader makes of the run: steps, turns, calls, tokens, end."""
+    run = spans.trajectory()
+    kinds = [invocation.kind for invocation in run.invocations]
+    return (
+        sorted((step.kind.value, step.agent, step.text) for step in run.steps),
+        kinds.count("agent"),
+        kinds.count("model"),
+        run.input_tokens,
+        run.termination_reason,
+    )
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("shared", [True, False], ids=["one provider", "two providers"])
+@pytest.mark.parametrize(("with_theirs", "alone", "script"), PEERS, ids=NAMES)
+def test_a_run_reads_the_same_with_theirs(
+    spans: RecordedSpans, elsewhere, with_theirs, alone, script, shared: bool
+) -> None:
+    """The same steps, turns and tokens as without them; their own spans are there, too."""
+    with ScriptedLLM(script) as server:
+        alone(server.url)
+        plain = seen(spans)
+        spans.exporter.clear()
+        provider, exporter = (spans.provider, spans.exporter) if shared else elsewhere
+        with_theirs(server.url, provider)
+    assert seen(spans) == plain
+    own = [s for s in exporter.get_finished_spans() if "mast.framework" not in s.attributes]
+    assert own
+    if not shared:
+        known = {span.context.span_id for span in spans.all}
+        outside = [s.name for s in spans.all if s.parent and s.parent.span_id not in known]
+        # Only the run itself may have begun inside of a span of theirs.
+        assert [name.split(" ")[0] for name in outside] in ([], ["invoke_workflow"])
+
+
+def test_with_ag2s_own_spans_of_model_calls(spans: RecordedSpans, elsewhere, monkeypatch) -> None:
+    """Its wrapper of the client has no way off: the test takes it off again."""
+    own = pytest.importorskip("autogen.opentelemetry", reason="this version has no telemetry")
+    provider, exporter = elsewhere
+    monkeypatch.setattr(OpenAIWrapper, "create", vars(OpenAIWrapper)["create"])
+    own.instrument_llm_wrapper(tracer_provider=provider)
+    with ScriptedLLM(programs.tools_script) as server:
+        programs.tools(server.url)
+    spans.check_shape()
+    assert len(spans.named("chat")) == 2
+    assert len(exporter.get_finished_spans()) == 2
