@@ -35,8 +35,8 @@ def attributes_text(attributes: Iterable[KeyValue]) -> dict[str, str]:
 
 def value_text(value: AnyValue) -> str:
     """Return a value as text: scalars plain, bytes in base64, lists and maps as JSON."""
-    kind = value.WhichOneof("value")
-    return _TEXTS[kind](value) if kind else ""
+    render = _TEXTS.get(value.WhichOneof("value"))
+    return render(value) if render else ""
 
 
 def double_text(number: float) -> str:
@@ -64,7 +64,7 @@ def _plain(value: AnyValue) -> Any:
         return int(number) if number.is_integer() and abs(number) < 2**63 else number
     if kind == "bytes_value":
         return b64encode(value.bytes_value).decode("ascii")
-    return getattr(value, kind) if kind else None
+    return None if kind is None or kind not in _TEXTS else getattr(value, kind)
 
 
 def _json(value: AnyValue) -> str:
@@ -73,7 +73,8 @@ def _json(value: AnyValue) -> str:
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-_TEXTS: Mapping[str, Callable[[AnyValue], str]] = {
+# Of other kinds is only a place in a dictionary, which profiles have and spans and logs have not.
+_TEXTS: Mapping[str | None, Callable[[AnyValue], str]] = {
     "string_value": lambda value: value.string_value,
     "int_value": lambda value: str(value.int_value),
     "double_value": lambda value: double_text(value.double_value),

@@ -1,6 +1,7 @@
 """Log records and events become rows of the exporter's table, and evaluations can be read typed."""
 
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from otlp_requests import DAY, START, TRACE, evaluation, log_request
 
 from mast_trace_collector.storage.log_writer import LOG_COLUMNS, LogWriter
@@ -95,3 +96,14 @@ def test_the_latest_evaluation_of_each_name_counts(store):
     rows = store.query("SELECT TraceId, Name, Score, Label FROM mast_evaluations ORDER BY SpanId")
     common = {"TraceId": TRACE, "Name": "relevance", "Label": "good"}
     assert rows == [{**common, "Score": 0.75}, {**common, "Score": 1.0}]
+
+
+def test_a_place_in_a_dictionary_that_is_not_there_is_no_value(store):
+    """Profiles name strings by their place in a dictionary; in a log record that says nothing."""
+    request = ExportLogsServiceRequest.FromString(log_request({"attributes": {"kept": "yes"}}))
+    record = request.resource_logs[0].scope_logs[0].log_records[0]
+    record.body.array_value.values.add(string_value_strindex=3)
+    record.attributes.add(key="place").value.string_value_strindex = 3
+    assert LogWriter(store).write([request.SerializeToString()], token="t") == 1
+    (row,) = store.query("SELECT Body, LogAttributes FROM otel_logs")
+    assert row == {"Body": "[null]", "LogAttributes": {"kept": "yes", "place": ""}}
