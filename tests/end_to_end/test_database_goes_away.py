@@ -140,6 +140,8 @@ def test_a_collector_that_was_there_before_its_database(tmp_path: Path) -> None:
         # The outage is one matter for one line, not one for every library on the way.
         assert "urllib3" not in log.read_text()
         assert "Traceback" not in log.read_text()
+        assert ":write@" not in log.read_text()
+        assert "test:***@" in log.read_text()
     finally:
         collector.kill()
         collector.wait()

@@ -344,6 +344,63 @@ class TestSlowSenders:
         assert (await post(collector, body_of("x"))).status_code == 200
 
 
+TYPED = b"content-type: application/x-protobuf\r\n"
+ABUSE = {
+    "a path in another spelling": b"POST //v1/traces HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n",
+    "a path that climbs": b"POST /v1/../v1/traces HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n",
+    "an encoded path": b"GET /%76%31/%00%ff HTTP/1.1\r\nhost: x\r\n\r\n",
+    "an endless path": b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n",
+    "no path": b"GET  HTTP/1.1\r\nhost: x\r\n\r\n",
+    "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
+    "a preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "a negative length": b"POST /v1/traces HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+    "a length beyond all numbers": b"POST /v1/traces HTTP/1.1\r\n"
+    + TYPED
+    + b"content-length: "
+    + b"9" * 40
+    + b"\r\n\r\n",
+    "two lengths": b"POST /v1/traces HTTP/1.1\r\ncontent-length: 0\r\ncontent-length: 5\r\n\r\nabcde",
+    "a length and chunks": b"POST /v1/traces HTTP/1.1\r\n"
+    + TYPED
+    + b"content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n",
+    "a chunk of a negative size": b"POST /v1/traces HTTP/1.1\r\n"
+    + TYPED
+    + b"transfer-encoding: chunked\r\n\r\n-1\r\n",
+    "a folded header": b"GET /healthz HTTP/1.1\r\nx: a\r\n b: c\r\nhost\r\n\r\n",
+    "a header of no name": b"GET /healthz HTTP/1.1\r\n: a\r\n\r\n",
+    "a header with NUL": b"GET /healthz HTTP/1.1\r\nx: a\x00b\r\n\r\n",
+    "very many headers": b"GET /healthz HTTP/1.1\r\n" + b"x: y\r\n" * 50_000 + b"\r\n",
+    "an odd encoding": b"POST /v1/traces HTTP/1.1\r\n"
+    + TYPED
+    + b"content-encoding: gzip, gzip, \xff\r\ncontent-length: 1\r\n\r\nx",
+    "an upgrade": b"GET /v1/traces HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+    b"sec-websocket-key: eHh4eHh4eHh4eHh4eHh4eA==\r\nsec-websocket-version: 13\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", ABUSE)
+async def test_abused_headers_and_paths_harm_nobody(
+    start_collector: StartCollector, store: Store, kind: str
+) -> None:
+    """The sender is answered with its mistake or cut off; others are served, nothing is stored."""
+    collector = await start_collector(header_timeout_seconds=0.5, request_timeout_seconds=0.5)
+    host, port = collector.http_address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    with contextlib.suppress(ConnectionError):
+        writer.write(ABUSE[kind])
+        await writer.drain()
+        writer.write_eof()
+    answer = b""
+    with contextlib.suppress(ConnectionError):
+        answer = await asyncio.wait_for(reader.read(), 30)
+    writer.close()
+    assert not answer or answer.split(b" ", 2)[1][:1] == b"4", answer[:200]
+    assert b"Traceback" not in answer
+    assert (await post(collector, body_of("after"))).status_code == 200
+    rows = await until(lambda: store.query("SELECT SpanName FROM otel_traces"))
+    assert rows == [{"SpanName": "after"}]
+
+
 class TestOperations:
     """What operators see."""
 
