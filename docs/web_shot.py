@@ -31,7 +31,7 @@ def main() -> None:
         address = next(found[0] for line in demo.stdout if (found := _RUN.search(line)))
         with sync_playwright() as started:
             browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            page = browser.new_page(viewport={"width": 1100, "height": 1180})
+            page = browser.new_page(viewport={"width": 1100, "height": 1400})
             page.goto(address, wait_until="networkidle")
             page.screenshot(path=SHOT)
             browser.close()
