@@ -92,7 +92,7 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
     agents". Counted only for agents whose recorded inputs hold other messages that were sent to
     them: then the framework shows messages as they were sent, and this one is missing. What an
     agent's models were shown counts where it is recorded: a node may be given more than it uses.
-    Where the recipient's next input is what it began with, all is lost, which is mode 2.1.
+    Where the recipient's next input lacks what it was shown before, too, that is mode 1.4 or 2.1.
     """
     calls: dict[str, list[Invocation]] = defaultdict(list)
     for call in _closest(trajectory):
@@ -108,7 +108,7 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
             if name not in arrived or name == step.agent or step.message_id in shown[name]:
                 continue
             after = next((call for call in calls[name] if call.start > step.end), None)
-            if after is None or set(after.input_ids) <= set(calls[name][0].input_ids):
+            if after is None or _fell_back(calls[name], after):
                 continue
             if name not in quoted:
                 quoted[name] = _folded(trajectory, shown[name])
@@ -164,6 +164,12 @@ def _shown(trajectory: Trajectory) -> dict[str, set[str]]:
         if call.agent and call.input_ids:
             shown[call.agent].update(call.input_ids)
     return dict(shown)
+
+
+def _fell_back(calls: list[Invocation], call: Invocation) -> bool:
+    """Whether an earlier call was shown all that this one was, and more."""
+    shown = set(call.input_ids)
+    return any(set(each.input_ids) > shown for each in calls if each.start < call.start)
 
 
 def _closest(trajectory: Trajectory) -> list[Invocation]:

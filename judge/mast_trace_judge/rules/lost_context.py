@@ -20,7 +20,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _ASKS = re.compile(
@@ -103,7 +103,7 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
         for identity in call.input_ids:
             latest[call.kind, call.agent, identity] = call.start
     lost: dict[tuple[str, str], int] = {}
-    for turns in shown_together(trajectory):
+    for turns in [*shown_together(trajectory), *_continued(trajectory)]:
         had: set[str] = set()
         for turn in turns:
             shown = set(turn.input_ids)
@@ -114,3 +114,26 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
                     lost.setdefault((turn.agent, identity), turn.start)
             had |= shown
     return lost
+
+
+def _continued(trajectory: Trajectory) -> list[list[Invocation]]:
+    """Return the model calls of each turn, followed by the first call of a turn that continues it.
+
+    That is the agent's next turn, if it is shown what this one ended with: then what tools returned
+    in between should be shown as well.
+    """
+    turns = {call.span_id: call for call in trajectory.invocations if call.kind == "agent"}
+    calls: dict[str, list[Invocation]] = defaultdict(list)
+    for call in trajectory.invocations:
+        if call.kind != "agent" and call.parent_span_id in turns and call.input_ids:
+            calls[call.parent_span_id].append(call)
+    previous: dict[str, Invocation] = {}
+    found = []
+    for span_id, made in calls.items():
+        turn = turns[span_id]
+        before = previous.get(turn.agent)
+        previous[turn.agent] = turn
+        ended_with = before.output_id if before else ""
+        if before is not None and ended_with and ended_with in made[0].input_ids:
+            found.append([*calls[before.span_id], made[0]])
+    return found

@@ -25,7 +25,8 @@ _PAGE = 500
 _KEYS = """
 SELECT DISTINCT Project, TraceId FROM mast_run_states
 WHERE ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
-  AND (Project, TraceId) > ({after_project:String}, {after:String})
+  AND (Project > {after_project:String}
+    OR (Project = {after_project:String} AND TraceId > {after:String}))
 ORDER BY Project, TraceId
 LIMIT {page:UInt64}
 """

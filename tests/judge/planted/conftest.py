@@ -4,5 +4,5 @@ import sys
 from pathlib import Path
 
 INSTRUMENTATIONS = Path(__file__).parents[2] / "instrumentations"
-for framework in ("crewai", "metagpt"):
+for framework in ("ag2", "crewai", "metagpt"):
     sys.path.append(str(INSTRUMENTATIONS / framework))
