@@ -262,7 +262,7 @@ ENGINE = Distributed('main', 'traces', 'mast_verdicts_local', cityHash64(TraceId
 
 CREATE VIEW IF NOT EXISTS traces.mast_latest_verdicts ON CLUSTER main AS
 SELECT *
-FROM traces.mast_verdicts FINAL
+FROM traces.mast_verdicts
 ORDER BY JudgedAt DESC
 LIMIT 1 BY Project, TraceId;
 
