@@ -83,14 +83,25 @@ def _text(content: Any) -> str:
 
 def _hand_over(span: ToolSpan, source: str, content: Any) -> None:
     """Record the hand-off that a tool's result asks for."""
-    target = getattr(content, "target", content)
-    named = getattr(target, "display_name", None)
-    if not callable(named):
+    target = _target(content)
+    if not target:
         return
-    span.set({semconv.HANDOFF_SOURCE: source, semconv.HANDOFF_TARGET: named()})
+    span.set({semconv.HANDOFF_SOURCE: source, semconv.HANDOFF_TARGET: target})
     conversation = current_conversation(span.context)
     if conversation is not None:
         conversation.handed_over = True
+
+
+def _target(content: Any) -> str:
+    """Return the name of whom a tool's result hands over to; empty if it hands over to nobody."""
+    named = getattr(getattr(content, "target", content), "display_name", None)
+    if callable(named):
+        return str(named())
+    # A swarm, before 0.11: the agent itself, or a result that names it.
+    agent = getattr(content, "agent", None) if hasattr(content, "values") else content
+    if callable(getattr(agent, "generate_reply", None)):
+        return name_of(agent)
+    return agent if isinstance(agent, str) and agent is not content else ""
 
 
 def _kind(text: str, name: str) -> str | None:

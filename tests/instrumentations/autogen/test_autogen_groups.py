@@ -12,7 +12,7 @@ pytest.importorskip("autogen.agentchat.group", reason="needs AG2 classic (`impor
 import autogen_programs as programs
 from autogen.agentchat import initiate_group_chat
 from autogen.agentchat.group.patterns import AutoPattern, RoundRobinPattern
-from scripted_llm import ScriptedLLM, last_text, system_text
+from scripted_llm import Call, Reply, ScriptedLLM, last_text, system_text
 
 from mast_trace import semconv
 
@@ -144,3 +144,58 @@ def test_an_agent_that_raises_in_a_group(spans: RecordedSpans) -> None:
     failed = [s.name.split(" ")[0] for s in spans.all if not s.status.is_ok]
     assert failed == ["invoke_workflow", "invoke_agent", "invoke_agent"]
     assert spans.trajectory().error == "'missing'"
+
+
+def test_a_swarm(spans: RecordedSpans) -> None:
+    """The older name of a group with hand-offs: by the model's choice, and by a tool's result."""
+    swarm = pytest.importorskip(
+        "autogen.agentchat.contrib.swarm_agent", reason="this version has no swarms"
+    )
+
+    def script(request: dict[str, Any]) -> Reply | str:
+        offered = [tool["function"]["name"] for tool in request.get("tools", ())]
+        if "You are tester." in system_text(request):
+            return "It prints 5."
+        return Reply(calls=(Call(offered[0], {"code": "print(5)"} if "submit" in offered else {}),))
+
+    with ScriptedLLM(script) as server:
+        triage, coder, tester = (
+            programs.person(name, server.url) for name in ("triage", "coder", "tester")
+        )
+
+        def submit(code: str) -> str:
+            """Submit code."""
+            return swarm.SwarmResult(values=f"submitted {code}", agent=tester)
+
+        # AutoGen reads the annotations, which are texts in this module.
+        submit.__annotations__ = {"code": str, "return": swarm.SwarmResult}
+        coder._add_single_function(submit)
+        swarm.register_hand_off(triage, [swarm.OnCondition(target=coder, condition="needs code")])
+        swarm.register_hand_off(tester, [swarm.AfterWork(swarm.AfterWorkOption.TERMINATE)])
+        swarm.initiate_swarm_chat(
+            initial_agent=triage,
+            agents=[triage, coder, tester],
+            messages="Print the sum of 2 and 3.",
+            max_rounds=10,
+        )
+    spans.check_shape()
+    handoffs = [
+        (s.attributes[semconv.HANDOFF_SOURCE], s.attributes[semconv.HANDOFF_TARGET])
+        for s in spans.named("execute_tool")
+    ]
+    assert handoffs == [("triage", "coder"), ("coder", "tester")]
+    assert selections(spans) == [
+        ("triage", "code"),
+        ("_Swarm_Tool_Executor", "code"),
+        ("coder", "agent"),
+        ("_Swarm_Tool_Executor", "code"),
+        ("tester", "agent"),
+    ]
+    assert [sender for sender, _, _ in spans.said()] == [
+        "_User",
+        "triage",
+        "_Swarm_Tool_Executor",
+        "coder",
+        "_Swarm_Tool_Executor",
+        "tester",
+    ]
