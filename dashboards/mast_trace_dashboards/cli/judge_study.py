@@ -22,6 +22,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.labels import labels_of
 from mast_trace_judge.ledger import StoreLedger
+from mast_trace_judge.llm.panel_votes import panel_agreement
 from mast_trace_judge.rejudge import Selection, rejudge
 from mast_trace_judge.verdict_store import verdict_of
 from mast_trace_judge.version_diff import diff_versions
@@ -66,29 +67,32 @@ def agree(
     For each failure mode and category: Cohen's kappa with a bootstrap interval (95 %), Gwet's AC1
     and the prevalence. Kappa is left out where a rater named fewer than five runs. A label that
     names no modes is no opinion on them, unless it calls the run a success; `--mode none` says
-    that there are none.
+    that there are none. Where several models read the runs as a panel, they are compared with each
+    other over all runs of the newest version, labelled or not.
 
     Example: `mast-trace judge agree --json`
     """
     with open_store(url, data_dir, config) as store:
         labels = labels_of(store)
         verdicts = [verdict_of(row) for row in store.query(_VERDICTS)]
+        newest = [row["Version"] for row in store.query(_VERSIONS)][:1]
+        panel = [each for version in newest for each in panel_agreement(store, version)]
     runs = len({_run(label) for label in labels})
     found = agreement(_ratings(labels, verdicts))
     steps = _steps(labels, verdicts)
     if as_json:
         values = [{**dataclasses.asdict(each), "prevalence": each.prevalence} for each in found]
         on_steps = [{"raters": pair, **dataclasses.asdict(each)} for pair, each in steps.items()]
-        print_json(
-            {"labelled": runs, "judged": len(verdicts), "modes": values, "decisive": on_steps}
-        )
+        models = [{**dataclasses.asdict(each), "prevalence": each.prevalence} for each in panel]
+        counts = {"labelled": runs, "judged": len(verdicts)}
+        print_json({**counts, "modes": values, "decisive": on_steps, "panel": models})
         return
+    _print_pairs(panel)
     if not labels:
         warn("No labels yet: `mast-trace label RUN` gives one.")
         return
     console().print(plain(f"{runs} labelled runs, {len(verdicts)} of them with a verdict."))
-    for pair in dict.fromkeys(each.raters for each in found):
-        console().print(_agreement_table([each for each in found if each.raters == pair]))
+    _print_pairs(found)
     if steps:
         console().print(_steps_table(steps))
 
@@ -133,6 +137,15 @@ def _steps(
                 sides = ([named[who][run] for run in shared] for who in (one, other))
                 found[one, other] = step_agreement(*sides)
     return found
+
+
+def _print_pairs(found: Iterable[Agreement]) -> None:
+    """Print a table for each pair of raters."""
+    by_pair: dict[tuple[str, str], list[Agreement]] = {}
+    for each in found:
+        by_pair.setdefault(each.raters, []).append(each)
+    for rows in by_pair.values():
+        console().print(_agreement_table(rows))
 
 
 def _agreement_table(rows: Iterable[Agreement]) -> Table:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ANSWERS = f"""
 SELECT toString(Model) AS Model, TraceId, toString(Stage) AS Stage, Answer FROM {TABLE} FINAL
 WHERE JudgeVersion = {{version:String}} AND Status = 'ok' AND Stage IN ('read', 'map')
-ORDER BY StartedAt
+ORDER BY StartedAt, toString(Stage) = 'map'
 """  # noqa: S608  # made of constants
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_judge.labels import HumanLabel, save_labels
+from mast_trace_judge.ledger import JudgeCall, StoreLedger
 from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
 from mast_trace_judge.verdict_store import save
 
@@ -78,6 +81,45 @@ def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
     (steps,) = found["decisive"]
     assert (steps["raters"], steps["runs"]) == (["bob", "mast-trace judge"], 3)
     assert steps["exact"] == pytest.approx(1 / 3)
+
+
+def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
+    """Over all runs that they read in the newest version, by the answers in the ledger."""
+    calls = [
+        JudgeCall(
+            project="",
+            trace_id=f"{number:032x}",
+            judge_version="new222",
+            stage=stage,
+            model=model,
+            started_at=NOW,
+            duration_ms=1,
+            status="ok",
+            answer=answer,
+        )
+        for number in range(RUNS)
+        for model, seen in (("one", number < 6), ("two", number < 7))
+        for stage, answer in (("read", "{}"), ("map", _mapped("3.2" if seen else "1.1")))
+    ]
+
+    async def note() -> None:
+        ledger = StoreLedger(store)
+        for call in calls:
+            await ledger.record(call)
+        await ledger.flush()
+
+    with Store.open(rated.recorded.url) as store:
+        asyncio.run(note())
+    found = {each["subject"]: each for each in rated.json("judge", "agree")["panel"]}
+    assert found["3.2"]["raters"] == ["one", "two"]
+    assert (found["3.2"]["items"], found["3.2"]["positives"]) == (RUNS, [6, 7])
+    assert found["3.2"]["kappa"] == pytest.approx(5 / 6)
+    assert "one and two" in rated("judge", "agree")[1]
+
+
+def _mapped(code: str) -> str:
+    found = {"code": code, "probability": 0.9, "steps": [1], "reason": "r", "quotes": ["q"]}
+    return json.dumps({"modes": [found]})
 
 
 def test_agreement_for_people_says_where_kappa_is_not_given(rated: CLI) -> None:
