@@ -156,7 +156,15 @@ class Pipeline:
         except (StorageError, OSError) as error:
             self._metrics.insert_failures.inc()
             self.trouble = str(error)
-            logger.warning("segment %s is not stored yet: %s", segment.name, error)
+            logger.warning(
+                "segment %s is not stored yet: %s",
+                *(segment.name, error),
+                extra={
+                    "segment": segment.name,
+                    "spans": segment.items,
+                    "attempt": self._failures + 1,
+                },
+            )
             return False
         self._metrics.stored_spans.inc(stored)
         return True
@@ -201,8 +209,13 @@ class Pipeline:
         return stored
 
     def _set_aside(self, segment: Segment, index: int, record: Record, reason: str) -> None:
-        logger.error("request %d of segment %s is set aside: %s", index, segment.name, reason)
-        self._dead_letters.add(f"{segment.name}.{index}", record.payload, record.items, reason)
+        letter = f"{segment.name}.{index}"
+        logger.error(
+            "request %d of segment %s is set aside: %s",
+            *(index, segment.name, reason),
+            extra={"dead_letter": letter, "spans": record.items},
+        )
+        self._dead_letters.add(letter, record.payload, record.items, reason)
         self._metrics.dead_lettered_spans.inc(record.items)
 
     def _retry_letters(self) -> None:

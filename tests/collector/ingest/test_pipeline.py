@@ -284,6 +284,17 @@ class TestDeadLetters:
         assert after.stored() == ["a"]
         assert len(after.letters) == 1
 
+    def test_what_is_told_has_fields_for_machines(
+        self, line: Line, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        line.writer.trouble = poison(b"bad")
+        line.send("bad")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        (letter,) = line.letters.letters()
+        (told,) = [each for each in caplog.records if hasattr(each, "dead_letter")]
+        assert (vars(told)["dead_letter"], vars(told)["spans"]) == (letter.id, 1)
+
     def test_a_retried_letter_is_stored(self, line: Line) -> None:
         line.letters.add("one", body_of("a"), 1, "a mistake of ours")
         line.letters.retry(["one"])
