@@ -7,9 +7,11 @@ a pool of threads.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from mast_trace import semconv
 from mast_trace._guard import guarded
 from mast_trace.run_state import current_run
 from mast_trace_instrumentations._base import Instrumentor
@@ -100,7 +102,15 @@ async def _guarded_coroutine(call: Any, depth: int) -> Any:
 def _close(depth: int, error: BaseException | None) -> None:
     with guarded("closing spans of CrewAI"):
         for frame in stack.unwind(depth):
+            if frame.kind == "run" and error is not None:
+                frame.span.set({semconv.RUN_TERMINATION_REASON: _termination(error)})
             frame.span.end(error)
+
+
+def _termination(error: BaseException) -> str:
+    if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+        return semconv.Termination.CANCELLED
+    return semconv.Termination.ERROR
 
 
 __all__ = ["CrewAIInstrumentor"]

@@ -237,6 +237,7 @@ def test_a_failing_flow_closes_its_root_as_failed(recorded) -> None:
         Failing().kickoff()
     recorded.check_shape()
     assert root(recorded).status.status_code.name == "ERROR"
+    assert root(recorded).attributes["mast.run.termination_reason"] == "error"
 
 
 def test_an_agent_by_itself_is_a_run(recorded) -> None:

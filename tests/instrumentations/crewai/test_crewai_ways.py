@@ -104,6 +104,39 @@ def test_a_stream_that_is_left_early(recorded, plain) -> None:
     assert shape(recorded) == [plain]
 
 
+@streams
+@pytest.mark.parametrize("method", ["kickoff_async", "akickoff"])
+async def test_a_crew_that_streams_to_a_coroutine(recorded, plain, method: str) -> None:
+    with ScriptedLLM(script) as server:
+        output = await getattr(team(server, stream=True), method)()
+        text = "".join([chunk.content async for chunk in output])
+    assert text.endswith("Paris: 2.1 million inhabitants.")
+    recorded.check_shape()
+    assert shape(recorded) == [plain]
+
+
+@streams
+async def test_a_crew_that_is_cancelled(recorded) -> None:
+    """Every span is closed, and the run says that somebody stopped it."""
+    begun = threading.Event()
+    release = threading.Event()
+
+    def slow(request):
+        begun.set()
+        release.wait(10)
+        return script(request)
+
+    with ScriptedLLM(slow) as server:
+        task = asyncio.create_task(team(server).akickoff())
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        release.set()
+    recorded.check_shape()
+    assert recorded.trajectory().termination_reason == "cancelled"
+
+
 def test_tasks_in_threads(recorded, plain) -> None:
     """A task that is executed asynchronously belongs to the run that waits for it."""
     with ScriptedLLM(script) as server:
