@@ -82,3 +82,42 @@ def test_a_chat_that_ignores_the_signal_to_end_is_found(captured_spans):
     found = exact(captured_spans.trajectory())
     assert "1.5" in found
     assert any(quote.endswith("TERMINATE") for quote in found["1.5"].quotes)
+
+
+def test_code_that_nobody_checks_is_found(captured_spans):
+    """The chat ends on what the coder has written."""
+    code = "Here it is:\n```python\ndef add(a, b):\n    total = a + b\n    return total\n```\nDONE"
+    chat("coder", code)
+    assert set(exact(captured_spans.trajectory())) == {"3.2"}
+
+
+def test_an_error_that_ends_the_run_is_found(captured_spans):
+    """The model's server refuses the second call."""
+    with pytest.raises(Exception, match="no such model"):
+        chat("clerk", LOOK_UP, Reply("no such model", status=400))
+    assert "3.1" in exact(captured_spans.trajectory())
+
+
+def test_an_agent_that_forgets_the_conversation_is_found(captured_spans):
+    """In its third turn the writer's model is shown nothing but the task."""
+    turns = iter(range(9))
+
+    def forget(messages):
+        return messages[:1] if next(turns) == 2 else messages
+
+    with ScriptedLLM(in_turn("Part one.", "Part two.", "First, part one. DONE")) as server:
+        config = {
+            "config_list": [{"model": "gpt-4o", "base_url": server.url, "api_key": "scripted"}],
+            "cache_seed": None,
+        }
+        writer = autogen.ConversableAgent("writer", system_message="Write.", llm_config=config)
+        writer.register_hook("process_all_messages_before_reply", forget)
+        boss = autogen.ConversableAgent(
+            "boss",
+            llm_config=False,
+            human_input_mode="NEVER",
+            default_auto_reply="Go on.",
+            is_termination_msg=lambda message: "DONE" in str(message.get("content")),
+        )
+        boss.initiate_chat(writer, message=TASK, max_turns=6)
+    assert "2.1" in exact(captured_spans.trajectory())
