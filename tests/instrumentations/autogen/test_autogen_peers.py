@@ -72,7 +72,7 @@ NAMES = ["own-tools", "own-pattern", "openinference-tools", "openinference-patte
 
 @pytest.fixture
 def elsewhere() -> Iterator[tuple[TracerProvider, InMemorySpanExporter]]:
-    """A provider of theirs, and AutoGen's client as it was before their wrapper of it."""
+    """A provider of theirs."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
