@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
+from mast_trace._copies import is_ours
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 
@@ -34,14 +35,9 @@ _UUID = re.compile(r"_?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 def translate(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
     """Return the spans of a run in our vocabulary, without those that only report set-up."""
-    if any(map(_is_ours, spans)):
+    if any(map(is_ours, spans)):
         return list(spans)
     return [_translated(span) for span in spans if not _is_noise(span)]
-
-
-def _is_ours(span: SpanRecord) -> bool:
-    """Whether mast-trace made the span: of a framework, or of hand-made agents."""
-    return span.scope.split(".")[0] == "mast_trace" or semconv.FRAMEWORK in span.attributes
 
 
 def _is_noise(span: SpanRecord) -> bool:
