@@ -121,9 +121,11 @@ class Pipeline:
 
     def _step(self) -> bool:
         """Try to store one segment; says whether there is nothing more to do."""
+        # Asked before the spool is: a segment may be closed, and the end announced, in between.
+        stopping = self._stopping.is_set()
         segment = self._segment = self._segment or self._next()
         if segment is None:
-            if self._stopping.is_set():
+            if stopping:
                 return True
         elif self._store(segment):
             self._failures, self._segment, self.trouble = 0, None, ""

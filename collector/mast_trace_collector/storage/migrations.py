@@ -52,9 +52,7 @@ class Migration:
     def record(self, options: SchemaOptions) -> str:
         """Return the SQL that writes the version down."""
         how = literal(json.dumps(asdict(options), sort_keys=True))
-        return fill(
-            _RECORD, options, version=str(self.version), name=literal(self.name), how=how
-        )
+        return fill(_RECORD, options, version=str(self.version), name=literal(self.name), how=how)
 
 
 @cache

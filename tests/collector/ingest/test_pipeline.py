@@ -221,6 +221,25 @@ class TestStoring:
         assert after.stored() == ["a"]
 
 
+def test_a_segment_that_is_closed_while_the_end_is_announced_is_stored(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the spool's answer, that there is nothing, and what the pipeline makes of it."""
+    answer = line.spool.next_segment
+
+    def nothing_yet(_: float) -> None:
+        monkeypatch.setattr(line.spool, "next_segment", answer)
+        line.send("a")
+        line.spool.close()
+        line.pipeline._draining = True
+        line.pipeline._stopping.set()
+
+    monkeypatch.setattr(line.spool, "next_segment", nothing_yet)
+    line.pipeline.start()
+    wait_for(lambda: line.stored() == ["a"])
+    line.pipeline._draining = False
+
+
 class TestDeadLetters:
     """What can never be stored is set aside with its reason; nothing waits for it."""
 
