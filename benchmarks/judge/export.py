@@ -29,7 +29,7 @@ from mast_trace_judge.transfer.exporting import export_runs, write_jsonl, write_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WORDS = "the invoice of page three adds up to less than what was ordered in spring by them".split()
+_WORDS = ("the", "invoice", "of", "page", "three", "adds", "up", "to", "less", "than", "ordered")
 _RUNS_PER_REQUEST = 100
 _WRITERS = {"jsonl": write_jsonl, "parquet": write_parquet}
 
