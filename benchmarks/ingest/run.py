@@ -20,8 +20,12 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from load import Shape, agent_shape, small_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HERE = Path(__file__).parent
 HEADERS = {"content-type": "application/x-protobuf"}
@@ -72,7 +76,14 @@ HEAD = (
 )
 
 
-def send(address: str, shape: Shape, count: int, connections: int, rate: float) -> Sent:
+def send(
+    address: str,
+    shape: Shape,
+    count: int,
+    connections: int,
+    rate: float,
+    headers: Mapping[str, str] = HEADERS,
+) -> Sent:
     """Send so many requests, each until it is acknowledged."""
     sent = Sent()
     numbers = iter(range(count))
@@ -92,7 +103,7 @@ def send(address: str, shape: Shape, count: int, connections: int, rate: float) 
                 time.sleep(max(0.0, due - time.perf_counter()))
             while True:
                 started = time.perf_counter()
-                connection.request("POST", "/v1/traces", body, HEADERS)
+                connection.request("POST", "/v1/traces", body, dict(headers))
                 answer = connection.getresponse()
                 answer.read()
                 if answer.status == 200:
