@@ -12,7 +12,7 @@ import typer
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.cli.lookup import resolve_run
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import clip, console, plain, print_json
 from mast_trace_dashboards.cli.render import run_view
 from mast_trace_dashboards.cli.runs import Outcome
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def label(
-    run: Annotated[str, typer.Argument(help="The run's id, its beginning, or `last`.")],
+    run: RunName,
     annotator: Annotated[
         str, typer.Option("--annotator", help="Who says it.", show_default="your user name")
     ] = "",
