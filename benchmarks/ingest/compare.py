@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _OURS = "mast-trace"
-_SPANS = {_OURS: 200_000, "mlflow": 2_048, "arize-phoenix": 1_024}
+_SPANS = {_OURS: 200_000, "mlflow": 2_048, "arize-phoenix": 512}
 _REQUEST_SPANS = 64
 """Spans in a request to a peer: with 512, some time out."""
 

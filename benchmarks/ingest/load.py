@@ -81,7 +81,7 @@ def _request(dice: random.Random, count: int, attributes, run_length) -> bytes:
         left -= 1
         span = scope.spans.add(
             trace_id=trace,
-            span_id=(number + 1).to_bytes(8, "big"),
+            span_id=MARKER + (number + 1).to_bytes(8 - len(MARKER), "big"),
             parent_span_id=root,
             start_time_unix_nano=now + number * 1_000_000,
             end_time_unix_nano=now + number * 1_000_000 + dice.randrange(10**9),
