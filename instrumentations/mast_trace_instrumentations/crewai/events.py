@@ -21,9 +21,14 @@ class EventRecorder(AgentEvents, ToolEvents, ModelEvents):
     def record(self, source: Any, event: Any) -> None:
         """Record one event; unknown ones do nothing."""
         handler = getattr(self, f"_on_{event.type}", None)
-        if handler is not None:
-            agent_id = getattr(event, "agent_id", None) or getattr(
-                getattr(event, "agent", None), "id", None
-            )
-            stack.adopt(text(agent_id), text(getattr(event, "task_id", None)))
-            handler(source, event)
+        if handler is None:
+            return
+        if stack.is_cut_off():
+            stack.adopt(_owner(event, "agent"), _owner(event, "task"))
+        handler(source, event)
+
+
+def _owner(event: Any, kind: str) -> str:
+    """Return the id of the agent or task that an event is about: on itself, or on what it holds."""
+    own = getattr(event, f"{kind}_id", None)
+    return text(own or getattr(getattr(event, kind, None), "id", None))
