@@ -32,6 +32,15 @@ def sender(source: Any) -> str:
     return stated.rsplit(".", 1)[-1] or str(getattr(source, "role", "") or "Human")
 
 
+def takes_up(role: Any, message: Any) -> bool:
+    """Whether a role acts on a message, as `Role._observe` decides; later versions may take all."""
+    return (
+        message.cause_by in role.rc.watch
+        or role.name in message.send_to
+        or bool(getattr(role, "observe_all_msg_from_buffer", False))
+    )
+
+
 def chat_messages(messages: Any) -> list[Message]:
     """Read the messages of a model call."""
     if not isinstance(messages, list):

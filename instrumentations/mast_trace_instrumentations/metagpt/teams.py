@@ -82,7 +82,7 @@ class TeamWrappers:
     def publish(
         self, wrapped: Callable[..., Any], env: Any, args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        """Record a message with those to whom the environment delivers it."""
+        """Record a message with those who take it up."""
         with guarded("recording a message of MetaGPT"):
             message = args[0] if args else kwargs["message"]
             if current_run() is not None:
@@ -145,12 +145,17 @@ class TeamWrappers:
 
 
 def _recipients(env: Any, message: Any) -> list[str]:
+    """Return the roles that take a message up.
+
+    The environment hands a message without an addressee to every role, its author included; a role
+    acts on those that it watches for and those that name it, and passes over the others.
+    """
     from metagpt.utils.common import is_send_to
 
     return [
         reading.name_of(role)
         for role, addresses in env.member_addrs.items()
-        if is_send_to(message, addresses)
+        if is_send_to(message, addresses) and reading.takes_up(role, message)
     ]
 
 

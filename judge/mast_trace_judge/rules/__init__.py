@@ -12,11 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.rules.clarification import assumed_instead_of_asking
-from mast_trace_judge.rules.inter_agent import (
-    never_shown,
-    unchanged_after_correction,
-    withheld_findings,
-)
+from mast_trace_judge.rules.inter_agent import never_shown, unchanged_after_correction
 from mast_trace_judge.rules.lost_context import asked_again, asks_for_what_it_had
 from mast_trace_judge.rules.mismatch import claimed_call, misstated_result
 from mast_trace_judge.rules.premature_end import (
@@ -41,6 +37,7 @@ from mast_trace_judge.rules.verification import (
     unchecked_artefact,
     unsupported_answer,
 )
+from mast_trace_judge.rules.withholding import withheld_findings
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:

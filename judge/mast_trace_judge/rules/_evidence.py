@@ -179,6 +179,15 @@ def shown_together(trajectory: Trajectory) -> list[list[Invocation]]:
     return list(groups.values())
 
 
+def folded(trajectory: Trajectory, ids: Iterable[str]) -> str:
+    """Return all that was shown as one text: frameworks may quote a message in another."""
+    return "\n".join(
+        " ".join(trajectory.texts[identity].content.lower().split())
+        for identity in ids
+        if identity in trajectory.texts
+    )
+
+
 def ordinary(trajectory: Trajectory) -> list[Step]:
     """Return the steps that agents and tools made, in order."""
     return [step for step in trajectory.steps if not step.synthetic and not by_user(step)]

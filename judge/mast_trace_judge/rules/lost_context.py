@@ -10,6 +10,7 @@ from mast_trace_judge.rules._evidence import (
     call_key,
     finding,
     first_line,
+    folded,
     is_said,
     is_tool,
     shown_together,
@@ -18,7 +19,7 @@ from mast_trace_judge.texts import quote, words
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
@@ -37,17 +38,22 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 1.4, "unexpected context truncation, disregarding recent interaction history
     and reverting to an antecedent conversational state". The ids of the messages that each turn
-    was shown prove that the result was there and is gone.
+    was shown prove that the result was there and is gone; that it is back after the second call
+    changes nothing, and a result that is quoted in another message is not gone.
     """
-    lost = _lost(trajectory)
+    sequences: list[list[Invocation]] | None = None
     made: dict[tuple[str, str, str], Step] = {}
     for step in trajectory.steps:
         if not is_tool(step) or not step.arguments:
             continue
         earlier = made.get(call_key(step))
         made[call_key(step)] = step
-        gone = lost.get((step.agent, earlier.message_id)) if earlier else None
-        if earlier is not None and gone is not None and gone <= step.start:
+        if earlier is None or not earlier.message_id:
+            continue
+        if sequences is None:
+            sequences = _sequences(trajectory)
+        last = _last_without(sequences, trajectory, earlier, step)
+        if last is not None and not _quotes(trajectory, last, earlier.text):
             return [
                 finding(
                     "1.4",
@@ -103,7 +109,7 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
         for identity in call.input_ids:
             latest[call.kind, call.agent, identity] = call.start
     lost: dict[tuple[str, str], int] = {}
-    for turns in [*shown_together(trajectory), *_continued(trajectory)]:
+    for turns in _sequences(trajectory):
         had: set[str] = set()
         for turn in turns:
             shown = set(turn.input_ids)
@@ -114,6 +120,42 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
                     lost.setdefault((turn.agent, identity), turn.start)
             had |= shown
     return lost
+
+
+def _last_without(
+    sequences: Iterable[Sequence[Invocation]], trajectory: Trajectory, result: Step, again: Step
+) -> Invocation | None:
+    """Return what the agent was shown last before it called again, if the result had gone by then."""
+    identity = result.message_id
+    for turns in sequences:
+        if turns[0].agent != again.agent:
+            continue
+        before = [turn for turn in turns if turn.input_ids and turn.start <= again.start]
+        had = [place for place, turn in enumerate(before) if identity in turn.input_ids]
+        if not had or had[-1] == len(before) - 1:
+            continue
+        gone = before[had[-1] + 1]
+        later = [
+            call
+            for call in trajectory.invocations
+            if (call.kind, call.agent) == (gone.kind, gone.agent)
+            and call.input_ids
+            and gone.start <= call.start <= again.start
+        ]
+        if not any(identity in call.input_ids for call in later):
+            return later[-1]
+    return None
+
+
+def _quotes(trajectory: Trajectory, call: Invocation, text: str) -> bool:
+    """Whether a text is part of what an agent was shown, in whichever message."""
+    wanted = " ".join(text.lower().split())
+    return bool(wanted) and wanted in folded(trajectory, call.input_ids)
+
+
+def _sequences(trajectory: Trajectory) -> list[list[Invocation]]:
+    """Return the sequences of an agent's turns and calls in which nothing shown should get lost."""
+    return [*shown_together(trajectory), *_continued(trajectory)]
 
 
 def _continued(trajectory: Trajectory) -> list[list[Invocation]]:

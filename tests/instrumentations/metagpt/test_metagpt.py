@@ -40,9 +40,9 @@ async def test_a_team_gives_each_message_and_model_call_once(recorded, server) -
     await run(team())
     recorded.check_shape()
     assert recorded.said() == [
-        ("Human", ("Coder", "Reviewer"), TASK),
-        ("Coder", ("Coder", "Reviewer"), CODE),
-        ("Reviewer", ("Coder", "Reviewer"), "LGTM"),
+        ("Human", ("Coder",), TASK),
+        ("Coder", ("Reviewer",), CODE),
+        ("Reviewer", (), "LGTM"),
     ]
     assert len(recorded.named("chat")) == len(server.requests) == 2
     assert [s.attributes["gen_ai.agent.name"] for s in recorded.named("chat")] == [

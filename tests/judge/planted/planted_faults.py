@@ -1,20 +1,61 @@
-"""Faults that scripted agents commit on every framework, and what must be found of them."""
+"""Faults that scripted agents commit on every framework, and what must be found of them.
+
+Every test runs twice: once with the fault, and once as its clean twin, the same program without it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import pytest
 
 from mast_trace_judge.attribution import attribute
 from mast_trace_judge.rules import find_modes
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mast_trace.trajectory import Step, Trajectory
 
 STOCK = "Stock of item 7: 4711 pieces"
 """What the tool `stock_level` returns in every program."""
 FAILED_TEST = "the total is wrong"
 """What the tool `run_tests` raises in every program."""
+CODE = "Here it is:\n```python\ndef add(a, b):\n    total = a + b\n    return total\n```\n"
+"""An artefact."""
+
+twins = pytest.mark.parametrize("faulty", [True, False], ids=["fault", "twin"])
+
+
+def check(
+    trajectory: Trajectory,
+    code: str,
+    faulty: bool,
+    *,
+    quoted: str = "",
+    tools: Iterable[str] = (),
+    follows: Iterable[str] = (),
+    anyway: Iterable[str] = (),
+) -> None:
+    """Assert that exact rules find a fault where it was planted, and nothing else anywhere.
+
+    Args:
+        trajectory: of the run.
+        code: the failure mode of the fault.
+        faulty: whether this run has it, or is the clean twin.
+        quoted: a part of the text that shows the fault.
+        tools: of the steps that the finding names.
+        follows: further modes that the fault entails.
+        anyway: modes that the twin shows as well.
+    """
+    found = exact(trajectory)
+    expected = {*anyway, *([code, *follows] if faulty else ())}
+    assert set(found) == expected, [found[extra].reason for extra in set(found) - expected]
+    if faulty:
+        assert quoted in "\n".join(found[code].quotes)
+        if tools:
+            assert [trajectory.steps[step].tool for step in found[code].steps] == list(tools)
 
 
 def exact(trajectory: Trajectory) -> dict[str, ModeFinding]:
@@ -24,11 +65,6 @@ def exact(trajectory: Trajectory) -> dict[str, ModeFinding]:
         texts = [trajectory.steps[step].text for step in mode.steps]
         assert all(any(quote in text for text in texts) for quote in mode.quotes)
     return {mode.code: mode for mode in modes if mode.evidence is Evidence.EXACT}
-
-
-def tools_of(trajectory: Trajectory, mode: ModeFinding) -> list[str]:
-    """Return the tools of the steps that a finding names."""
-    return [trajectory.steps[step].tool for step in mode.steps]
 
 
 def blamed(trajectory: Trajectory) -> Step:

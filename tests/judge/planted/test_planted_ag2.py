@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from judge.planted.planted_faults import FAILED_TEST, STOCK, blamed, exact, tools_of
+from judge.planted.planted_faults import CODE, FAILED_TEST, STOCK, blamed, check, twins
 from scripted_llm import Call, Reply, ScriptedLLM, by_speaker, in_turn, messages_of, system_text
 
 import mast_trace
@@ -13,7 +13,14 @@ pytest.importorskip("ag2.network", reason="needs AG2 1.x")
 from ag2 import Agent, tool
 from ag2.middleware import BaseMiddleware as Middleware
 from ag2.middleware import HistoryLimiter
-from ag2_programs import model, network, round_robin, silence
+from ag2.network.transitions import (
+    AgentTarget,
+    FromSpeaker,
+    TerminateTarget,
+    Transition,
+    TransitionGraph,
+)
+from ag2_programs import closed, model, network, silence
 
 pytestmark = [pytest.mark.framework("ag2"), pytest.mark.mast_trace(frameworks=["ag2"])]
 TASK = "How many pieces of item 7 are in stock?"
@@ -40,44 +47,47 @@ async def ask(name: str, *replies: Reply | str) -> None:
         await Agent(name, "Help.", config=model(server.url), tools=tools).ask(TASK)
 
 
-async def test_a_sound_run_shows_nothing(captured_spans):
-    """One look-up, and the answer says what it returned."""
-    await ask("clerk", LOOK_UP, "There are 4711 pieces.")
-    assert exact(captured_spans.trajectory()) == {}
-
-
-async def test_a_repeated_call_is_found(captured_spans):
+@twins
+async def test_a_repeated_call(captured_spans, faulty):
     """The clerk looks the same thing up three times; the first repetition decides."""
-    await ask("clerk", LOOK_UP, LOOK_UP, LOOK_UP, "There are 4711 pieces.")
+    again = (LOOK_UP, LOOK_UP) if faulty else ()
+    await ask("clerk", LOOK_UP, *again, "There are 4711 pieces.")
     trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert set(found) == {"1.3"}
-    assert tools_of(trajectory, found["1.3"]) == ["stock_level"] * 3
-    assert (blamed(trajectory).agent, blamed(trajectory).tool) == ("clerk", "stock_level")
+    check(trajectory, "1.3", faulty, quoted=STOCK, tools=["stock_level"] * 3)
+    if faulty:
+        assert (blamed(trajectory).agent, blamed(trajectory).tool) == ("clerk", "stock_level")
 
 
-async def test_a_misstated_result_is_found(captured_spans):
+@twins
+async def test_a_misstated_result(captured_spans, faulty):
     """The tool says 4711, the clerk says that it said 4171."""
-    await ask("clerk", LOOK_UP, "The tool returned 4171 pieces.")
+    await ask("clerk", LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces.")
     trajectory = captured_spans.trajectory()
-    assert set(exact(trajectory)) == {"2.6"}
-    assert "4171" in blamed(trajectory).text
+    check(trajectory, "2.6", faulty, quoted="4171")
+    assert not faulty or "4171" in blamed(trajectory).text
 
 
-async def test_a_review_that_passes_failed_tests_is_found(captured_spans):
+@twins
+async def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     """The reviewer's own run of the tests fails, and it approves."""
-    await ask("reviewer", RUN_TESTS, "All tests passed. Approved!")
-    assert set(exact(captured_spans.trajectory())) == {"3.3"}
+    said = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
+    await ask("reviewer", RUN_TESTS, said)
+    check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")
 
 
-async def test_an_error_that_ends_the_run_is_found(captured_spans):
+@twins
+async def test_an_error_that_ends_the_run(captured_spans, faulty):
     """The model's server is down."""
-    with pytest.raises(Exception, match="down"):
-        await ask("clerk", LOOK_UP, Reply("down", status=500))
-    assert "3.1" in exact(captured_spans.trajectory())
+    if faulty:
+        with pytest.raises(Exception, match="down"):
+            await ask("clerk", LOOK_UP, Reply("down", status=500))
+    else:
+        await ask("clerk", LOOK_UP, "There are 4711 pieces.")
+    check(captured_spans.trajectory(), "3.1", faulty)
 
 
-async def test_a_result_that_was_lost_and_looked_up_again_is_found(captured_spans):
+@twins
+async def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty):
     """The clerk is shown only its last three events, and asks for what it had been told."""
     replies = in_turn(LOOK_UP, "There are 4711 pieces.", LOOK_UP, "As I said, 4711 pieces.")
     with ScriptedLLM(replies) as server:
@@ -86,22 +96,25 @@ async def test_a_result_that_was_lost_and_looked_up_again_is_found(captured_span
             "Help.",
             config=model(server.url),
             tools=[stock_level],
-            middleware=[HistoryLimiter(max_events=3)],
+            middleware=[HistoryLimiter(max_events=3 if faulty else 99)],
         )
         with mast_trace.run("stock"):
             answer = await clerk.ask(TASK)
             await answer.ask("Are you sure?")
-    trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert "1.4" in found
-    assert tools_of(trajectory, found["1.4"]) == ["stock_level"] * 2
+    lost = {"tools": ["stock_level"] * 2, "anyway": ["1.3"]}
+    check(captured_spans.trajectory(), "1.4", faulty, quoted=STOCK, **lost)
 
 
-async def delegated(answer: str, end: str) -> None:
-    """A lead asks a clerk within its own turn; the clerk looks the stock up."""
+@twins
+async def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
+    """The lead asks a clerk within its own turn, who looks the stock up and tells nothing of it."""
+    answer = "I have done what was asked." if faulty else "There are 4711 pieces."
     script = by_speaker(
         {
-            "lead": (Reply(calls=(Call("delegate", {"target": "clerk", "prompt": TASK}),)), end),
+            "lead": (
+                Reply(calls=(Call("delegate", {"target": "clerk", "prompt": TASK}),)),
+                "That is all we know.",
+            ),
             "clerk": (LOOK_UP, answer),
         }
     )
@@ -110,20 +123,7 @@ async def delegated(answer: str, end: str) -> None:
         clerk = Agent("clerk", "You are the clerk.", config=model(server.url), tools=[stock_level])
         async with network(lead, clerk):
             await lead.ask(TASK)
-
-
-async def test_a_finding_that_is_never_passed_on_is_found(captured_spans):
-    """The clerk looks the stock up and tells the lead nothing of it."""
-    await delegated("I have done what was asked.", "We do not know how many there are.")
-    found = exact(captured_spans.trajectory())
-    assert "2.4" in found
-    assert STOCK in found["2.4"].quotes
-
-
-async def test_a_finding_that_is_passed_on_is_no_withholding(captured_spans):
-    """The clerk says what it found."""
-    await delegated("There are 4711 pieces.", "There are 4711 pieces of item 7.")
-    assert exact(captured_spans.trajectory()) == {}
+    check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
 
 
 class Deaf(Middleware):
@@ -133,7 +133,8 @@ class Deaf(Middleware):
         return await call_next([e for e in events if "second" not in str(e)], context)
 
 
-async def test_a_message_that_never_arrives_is_found(captured_spans):
+@twins
+async def test_a_message_that_never_arrives(captured_spans, faulty):
     """Bob's model is shown Alice's first and third remark, not the second one."""
     remarks = ("Here is my first remark.", "Here is my second remark.", "Here is my third remark.")
 
@@ -142,46 +143,62 @@ async def test_a_message_that_never_arrives_is_found(captured_spans):
         return f"Answer {len(messages_of(request))}: what else is there?" if own else ""
 
     with ScriptedLLM(script) as server:
+        middleware = [Deaf] if faulty else []
         alice = Agent("alice", "You are alice.", config=model(server.url))
-        bob = Agent("bob", "You are bob.", config=model(server.url), middleware=[Deaf])
+        bob = Agent("bob", "You are bob.", config=model(server.url), middleware=middleware)
         async with network(alice, bob) as (hub, (a, _b)):
             channel = await a.open(type="conversation", target="bob")
             for number, remark in enumerate(remarks):
                 await channel.send(remark)
                 await silence(hub, channel.channel_id, 2 * number + 2)
             await channel.close()
-    trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert set(found) == {"2.5"}
-    assert "second" in trajectory.steps[found["2.5"].steps[0]].text
+    check(captured_spans.trajectory(), "2.5", faulty, quoted=remarks[1])
 
 
-async def test_a_talk_that_only_its_limit_ends_is_found(captured_spans):
-    """Two agents take turns until the workflow's limit."""
+@twins
+async def test_a_talk_that_only_its_limit_ends(captured_spans, faulty):
+    """Whenever Bob has answered, it is Alice's turn again, until the workflow's limit."""
     with ScriptedLLM(lambda request: f"Word {len(messages_of(request))}.") as server:
-        await round_robin(server.url)
-    assert "1.5" in exact(captured_spans.trajectory())
+        alice = Agent("alice", "You are alice.", config=model(server.url))
+        bob = Agent("bob", "You are bob.", config=model(server.url))
+        async with network(alice, bob) as (hub, (a, b)):
+            graph = TransitionGraph(
+                initial_speaker=a.agent_id,
+                transitions=[
+                    Transition(when=FromSpeaker(a.agent_id), then=AgentTarget(b.agent_id))
+                ],
+                default_target=AgentTarget(a.agent_id) if faulty else TerminateTarget(),
+                max_turns=4,
+            )
+            knobs = {"graph": graph.to_dict()}
+            channel = await a.open(type="workflow", target="bob", knobs=knobs)
+            await channel.send("Ping")
+            await closed(hub, channel.channel_id)
+    check(captured_spans.trajectory(), "1.5", faulty)
 
 
-async def test_code_that_nobody_checks_is_found(captured_spans):
-    """The run ends on what the coder has written."""
-    code = "Here it is:\n```python\ndef add(a, b):\n    total = a + b\n    return total\n```"
-    await ask("coder", code)
-    assert set(exact(captured_spans.trajectory())) == {"3.2"}
+@twins
+async def test_a_call_that_was_never_made(captured_spans, faulty):
+    """The clerk says that it has run the tests, before it does."""
+    said = "I ran run_tests already." if faulty else "Somebody has to run the tests."
+    with ScriptedLLM(in_turn(said, RUN_TESTS, "The tests fail.")) as server:
+        clerk = Agent("clerk", "Help.", config=model(server.url), tools=[run_tests])
+        with mast_trace.run("tests"):
+            answer = await clerk.ask("Do the tests pass?")
+            await answer.ask("Are you sure?")
+    check(captured_spans.trajectory(), "2.6", faulty, quoted="I ran run_tests")
 
 
-async def test_an_agent_that_forgets_the_conversation_is_found(captured_spans):
-    """In its third turn the writer is shown nothing but the task."""
-    with ScriptedLLM(in_turn("Part one.", "Part two.", "First of all, part one.")) as server:
-        writer = Agent("writer", "Write.", config=model(server.url))
-        with mast_trace.run("book"):
-            first = await writer.ask(TASK)
-            second = await first.ask("Go on.")
-            await second.ask("Go on, please.", middleware=[Forgetful])
-    trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert set(found) == {"2.1"}
-    assert trajectory.steps[found["2.1"].steps[0]].text == "First of all, part one."
+@twins
+async def test_code_that_nobody_checks(captured_spans, faulty):
+    """The run ends on what the coder has written, or on what the tests say of it."""
+    with ScriptedLLM(in_turn(CODE, RUN_TESTS, "The tests fail.")) as server:
+        coder = Agent("coder", "Help.", config=model(server.url), tools=[run_tests])
+        with mast_trace.run("code"):
+            answer = await coder.ask("Write a function that adds.")
+            if not faulty:
+                await answer.ask("Are you sure?")
+    check(captured_spans.trajectory(), "3.2", faulty, quoted="Here it is")
 
 
 class Forgetful(Middleware):
@@ -189,3 +206,15 @@ class Forgetful(Middleware):
 
     async def on_llm_call(self, call_next, events, context):
         return await call_next(events[:1], context)
+
+
+@twins
+async def test_an_agent_that_forgets_the_conversation(captured_spans, faulty):
+    """In its third turn the writer is shown nothing but the task."""
+    with ScriptedLLM(in_turn("Part one.", "Part two.", "First of all, part one.")) as server:
+        writer = Agent("writer", "Write.", config=model(server.url))
+        with mast_trace.run("book"):
+            first = await writer.ask(TASK)
+            second = await first.ask("Go on.")
+            await second.ask("Go on, please.", middleware=[Forgetful] if faulty else [])
+    check(captured_spans.trajectory(), "2.1", faulty, quoted="First of all, part one.")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
-from judge.planted.planted_faults import FAILED_TEST, STOCK, blamed, exact, tools_of
-from scripted_llm import Call, Reply, ScriptedLLM, in_turn
+from judge.planted.planted_faults import CODE, FAILED_TEST, STOCK, blamed, check, twins
+from scripted_llm import Call, Reply, ScriptedLLM, by_speaker, in_turn
 
 autogen = pytest.importorskip("autogen", reason="needs AG2 classic")
 if not hasattr(autogen, "ConversableAgent"):
     pytest.skip("needs AG2 classic", allow_module_level=True)
+
+from autogen.agentchat.contrib.capabilities.transform_messages import TransformMessages
+from autogen.agentchat.contrib.capabilities.transforms import MessageHistoryLimiter
 
 pytestmark = [pytest.mark.framework("autogen"), pytest.mark.mast_trace(frameworks=["autogen"])]
 TASK = "How many pieces of item 7 are in stock?"
@@ -26,98 +31,159 @@ def run_tests(path: str) -> str:
     raise ValueError(FAILED_TEST)
 
 
-def chat(name: str, *replies: Reply | str, signal: str = "DONE") -> None:
+def agent(server: ScriptedLLM, name: str):
+    """An agent with a model."""
+    config = {"model": "gpt-4o", "base_url": server.url, "api_key": "scripted"}
+    return autogen.ConversableAgent(
+        name,
+        system_message=f"You are the {name}.",
+        llm_config={"config_list": [config], "cache_seed": None},
+        human_input_mode="NEVER",
+    )
+
+
+def boss(runs_tools_of=None, *, signal: str = "DONE"):
+    """Who asks, runs the tools of an agent, and goes on until it hears the signal."""
+    made = autogen.ConversableAgent(
+        "boss",
+        llm_config=False,
+        human_input_mode="NEVER",
+        default_auto_reply="Go on.",
+        is_termination_msg=lambda message: signal in str(message.get("content")),
+    )
+    for function in (stock_level, run_tests) if runs_tools_of else ():
+        autogen.register_function(
+            function, caller=runs_tools_of, executor=made, description=function.__doc__
+        )
+    return made
+
+
+def chat(name: str, *replies: Reply | str, signal: str = "DONE", prepare=None) -> None:
     """An agent with both tools answers a boss, who runs them for it."""
     with ScriptedLLM(in_turn(*replies)) as server:
-        config = {
-            "config_list": [{"model": "gpt-4o", "base_url": server.url, "api_key": "scripted"}],
-            "cache_seed": None,
-        }
-        agent = autogen.ConversableAgent(name, system_message="Help.", llm_config=config)
-        boss = autogen.ConversableAgent(
-            "boss",
-            llm_config=False,
-            human_input_mode="NEVER",
-            default_auto_reply="Go on.",
-            is_termination_msg=lambda message: signal in str(message.get("content")),
-        )
-        for function in (stock_level, run_tests):
-            autogen.register_function(
-                function, caller=agent, executor=boss, description=function.__doc__
-            )
-        boss.initiate_chat(agent, message=TASK, max_turns=6)
+        asked = agent(server, name)
+        if prepare is not None:
+            prepare(asked)
+        boss(asked, signal=signal).initiate_chat(asked, message=TASK, max_turns=6)
 
 
-def test_a_sound_run_shows_nothing(captured_spans):
-    """One look-up, and the answer says what it returned."""
-    chat("clerk", LOOK_UP, "There are 4711 pieces. DONE")
-    assert exact(captured_spans.trajectory()) == {}
-
-
-def test_a_repeated_call_is_found(captured_spans):
+@twins
+def test_a_repeated_call(captured_spans, faulty):
     """The clerk looks the same thing up three times; the first repetition decides."""
-    chat("clerk", LOOK_UP, LOOK_UP, LOOK_UP, "There are 4711 pieces. DONE")
+    again = (LOOK_UP, LOOK_UP) if faulty else ()
+    chat("clerk", LOOK_UP, *again, "There are 4711 pieces. DONE")
     trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert set(found) == {"1.3"}
-    assert tools_of(trajectory, found["1.3"]) == ["stock_level"] * 3
-    assert (blamed(trajectory).agent, blamed(trajectory).tool) == ("clerk", "stock_level")
+    check(trajectory, "1.3", faulty, quoted=STOCK, tools=["stock_level"] * 3)
+    if faulty:
+        assert (blamed(trajectory).agent, blamed(trajectory).tool) == ("clerk", "stock_level")
 
 
-def test_a_misstated_result_is_found(captured_spans):
-    """The tool says 4711, the clerk says that it said 4171."""
-    chat("clerk", LOOK_UP, "The tool returned 4171 pieces. DONE")
-    assert set(exact(captured_spans.trajectory())) == {"2.6"}
+@twins
+def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty):
+    """AG2's own limiter leaves the result out of what the clerk's model is shown."""
+
+    def limit(clerk):
+        limiter = MessageHistoryLimiter(max_messages=3, keep_first_message=True)
+        if faulty:
+            TransformMessages(transforms=[limiter]).add_to_agent(clerk)
+
+    chat("clerk", LOOK_UP, "4711 pieces.", LOOK_UP, "As I said, 4711. DONE", prepare=limit)
+    lost = {"tools": ["stock_level"] * 2, "anyway": ["1.3"]}
+    check(captured_spans.trajectory(), "1.4", faulty, quoted=STOCK, **lost)
 
 
-def test_a_review_that_passes_failed_tests_is_found(captured_spans):
-    """The reviewer's run of the tests fails, and it approves."""
-    chat("reviewer", RUN_TESTS, "All tests passed. Approved! DONE")
-    assert set(exact(captured_spans.trajectory())) == {"3.3"}
-
-
-def test_a_chat_that_ignores_the_signal_to_end_is_found(captured_spans):
+@twins
+def test_a_chat_that_ignores_the_signal_to_end(captured_spans, faulty):
     """The clerk says TERMINATE, and the boss, who waits for another word, goes on to the limit."""
-    chat("clerk", LOOK_UP, "There are 4711 pieces. TERMINATE", signal="no such word")
-    found = exact(captured_spans.trajectory())
-    assert "1.5" in found
-    assert any(quote.endswith("TERMINATE") for quote in found["1.5"].quotes)
+    signal = "no such word" if faulty else "TERMINATE"
+    chat("clerk", LOOK_UP, "There are 4711 pieces. TERMINATE", signal=signal)
+    check(captured_spans.trajectory(), "1.5", faulty, quoted="TERMINATE")
 
 
-def test_code_that_nobody_checks_is_found(captured_spans):
-    """The chat ends on what the coder has written."""
-    code = "Here it is:\n```python\ndef add(a, b):\n    total = a + b\n    return total\n```\nDONE"
-    chat("coder", code)
-    assert set(exact(captured_spans.trajectory())) == {"3.2"}
-
-
-def test_an_error_that_ends_the_run_is_found(captured_spans):
-    """The model's server refuses the second call."""
-    with pytest.raises(Exception, match="no such model"):
-        chat("clerk", LOOK_UP, Reply("no such model", status=400))
-    assert "3.1" in exact(captured_spans.trajectory())
-
-
-def test_an_agent_that_forgets_the_conversation_is_found(captured_spans):
+@twins
+def test_an_agent_that_forgets_the_conversation(captured_spans, faulty):
     """In its third turn the writer's model is shown nothing but the task."""
-    turns = iter(range(9))
+    turns = itertools.count()
 
-    def forget(messages):
-        return messages[:1] if next(turns) == 2 else messages
-
-    with ScriptedLLM(in_turn("Part one.", "Part two.", "First, part one. DONE")) as server:
-        config = {
-            "config_list": [{"model": "gpt-4o", "base_url": server.url, "api_key": "scripted"}],
-            "cache_seed": None,
-        }
-        writer = autogen.ConversableAgent("writer", system_message="Write.", llm_config=config)
-        writer.register_hook("process_all_messages_before_reply", forget)
-        boss = autogen.ConversableAgent(
-            "boss",
-            llm_config=False,
-            human_input_mode="NEVER",
-            default_auto_reply="Go on.",
-            is_termination_msg=lambda message: "DONE" in str(message.get("content")),
+    def forgetful(writer):
+        writer.register_hook(
+            "process_all_messages_before_reply",
+            lambda messages: messages[:1] if next(turns) == 2 and faulty else messages,
         )
-        boss.initiate_chat(writer, message=TASK, max_turns=6)
-    assert "2.1" in exact(captured_spans.trajectory())
+
+    chat("writer", "Part one.", "Part two.", "First, part one. DONE", prepare=forgetful)
+    check(captured_spans.trajectory(), "2.1", faulty, quoted="First, part one.")
+
+
+@twins
+def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
+    """The clerk tells nothing of the stock, and a writer is given its last word as the context."""
+    said = "I have done what was asked. DONE" if faulty else "There are 4711 pieces. DONE"
+    script = by_speaker({"clerk": (LOOK_UP, said), "writer": ("That is all we know. DONE",)})
+    with ScriptedLLM(script) as server:
+        clerk, writer = agent(server, "clerk"), agent(server, "writer")
+        boss(clerk).initiate_chats(
+            [
+                {"recipient": clerk, "message": TASK, "summary_method": "last_msg"},
+                {"recipient": writer, "message": "Write a report."},
+            ]
+        )
+    check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
+
+
+@twins
+def test_a_message_that_never_arrives(captured_spans, faulty):
+    """Bob's model is shown Alice's first and third remark, not the second one."""
+    remarks = [f"Here is my {number} remark." for number in ("first", "second", "third")]
+    script = by_speaker({"alice": remarks, "bob": ("What else?", "Is that so?", "Done.")})
+    with ScriptedLLM(script) as server:
+        alice, bob = agent(server, "alice"), agent(server, "bob")
+        if faulty:
+            bob.register_hook(
+                "process_all_messages_before_reply",
+                lambda messages: [m for m in messages if "second" not in str(m["content"])],
+            )
+        bob.initiate_chat(alice, message="What do you think?", max_turns=3)
+    check(captured_spans.trajectory(), "2.5", faulty, quoted=remarks[1], anyway=["1.5"])
+
+
+@twins
+def test_a_misstated_result(captured_spans, faulty):
+    """The tool says 4711, the clerk says that it said 4171."""
+    chat("clerk", LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces. DONE")
+    check(captured_spans.trajectory(), "2.6", faulty, quoted="4171")
+
+
+@twins
+def test_a_call_that_was_never_made(captured_spans, faulty):
+    """The clerk says that it has run the tests, before it does."""
+    said = "I ran run_tests already." if faulty else "Somebody has to run the tests."
+    chat("clerk", said, RUN_TESTS, "The tests fail. DONE")
+    check(captured_spans.trajectory(), "2.6", faulty, quoted="I ran run_tests")
+
+
+@twins
+def test_an_error_that_ends_the_run(captured_spans, faulty):
+    """The model's server refuses the second call."""
+    if faulty:
+        with pytest.raises(Exception, match="no such model"):
+            chat("clerk", LOOK_UP, Reply("no such model", status=400))
+    else:
+        chat("clerk", LOOK_UP, "There are 4711 pieces. DONE")
+    check(captured_spans.trajectory(), "3.1", faulty)
+
+
+@twins
+def test_code_that_nobody_checks(captured_spans, faulty):
+    """The chat ends on what the coder has written, or on what the tests say of it."""
+    done = (f"{CODE} DONE",) if faulty else (CODE, RUN_TESTS, "The tests fail. DONE")
+    chat("coder", *done)
+    check(captured_spans.trajectory(), "3.2", faulty, quoted="Here it is")
+
+
+@twins
+def test_a_review_that_passes_failed_tests(captured_spans, faulty):
+    """The reviewer's run of the tests fails, and it approves."""
+    said = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
+    chat("reviewer", RUN_TESTS, f"{said} DONE")
+    check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from judge.planted.planted_faults import FAILED_TEST, STOCK, blamed, exact, tools_of
+from judge.planted.planted_faults import CODE, FAILED_TEST, STOCK, blamed, check, twins
 from scripted_llm import Call, Reply, ScriptedLLM, by_speaker, in_turn
 
 pytest.importorskip("langgraph.graph", reason="needs LangGraph")
@@ -57,43 +57,56 @@ def ask_clerk(*replies: Reply | str, recursion_limit: int = 25) -> str:
     return str(answer["messages"][-1].content)
 
 
-def test_a_sound_run_shows_nothing(captured_spans):
-    """One look-up, and the answer says what it returned."""
-    ask_clerk(LOOK_UP, "There are 4711 pieces.")
-    assert exact(captured_spans.trajectory()) == {}
-
-
-def test_a_repeated_call_is_found(captured_spans):
+@twins
+def test_a_repeated_call(captured_spans, faulty):
     """The clerk looks the same thing up three times; the first repetition decides."""
-    ask_clerk(LOOK_UP, LOOK_UP, LOOK_UP, "There are 4711 pieces.")
+    again = (LOOK_UP, LOOK_UP) if faulty else ()
+    ask_clerk(LOOK_UP, *again, "There are 4711 pieces.")
     trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert set(found) == {"1.3"}
-    assert tools_of(trajectory, found["1.3"]) == ["stock_level"] * 3
-    assert (blamed(trajectory).agent, blamed(trajectory).tool) == ("clerk", "stock_level")
+    check(trajectory, "1.3", faulty, quoted=STOCK, tools=["stock_level"] * 3)
+    if faulty:
+        assert (blamed(trajectory).agent, blamed(trajectory).tool) == ("clerk", "stock_level")
 
 
-def test_a_misstated_result_is_found(captured_spans):
+@twins
+def test_a_misstated_result(captured_spans, faulty):
     """The tool says 4711, the clerk says that it said 4171."""
-    ask_clerk(LOOK_UP, "The tool returned 4171 pieces.")
+    ask_clerk(LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces.")
     trajectory = captured_spans.trajectory()
-    assert set(exact(trajectory)) == {"2.6"}
-    assert "4171" in blamed(trajectory).text
+    check(trajectory, "2.6", faulty, quoted="4171")
+    assert not faulty or "4171" in blamed(trajectory).text
 
 
-def test_a_loop_into_the_recursion_limit_is_found(captured_spans):
-    """The clerk never stops looking up; LangGraph stops it."""
-    with pytest.raises(GraphRecursionError):
-        ask_clerk(LOOK_UP, recursion_limit=9)
-    assert {"1.3", "1.5", "3.1"} <= set(exact(captured_spans.trajectory()))
+@twins
+def test_a_loop_into_the_recursion_limit(captured_spans, faulty):
+    """The clerk never stops looking up, and LangGraph stops it."""
+    if faulty:
+        with pytest.raises(GraphRecursionError):
+            ask_clerk(LOOK_UP, recursion_limit=9)
+    else:
+        ask_clerk(LOOK_UP, "There are 4711 pieces.", recursion_limit=9)
+    check(captured_spans.trajectory(), "1.5", faulty, follows=["1.3", "3.1"])
 
 
-def test_a_review_that_passes_failed_tests_is_found(captured_spans):
+@twins
+def test_an_error_that_ends_the_run(captured_spans, faulty):
+    """The model's server refuses the second call."""
+    if faulty:
+        with pytest.raises(Exception, match="no such model"):
+            ask_clerk(LOOK_UP, Reply("no such model", status=400))
+    else:
+        ask_clerk(LOOK_UP, "There are 4711 pieces.")
+    check(captured_spans.trajectory(), "3.1", faulty)
+
+
+@twins
+def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     """The reviewer's own run of the tests fails, and it approves."""
+    said = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
     script = by_speaker(
         {
-            "boss": (Reply(calls=(Call("transfer_to_reviewer"),)), "The work is approved."),
-            "reviewer": (RUN_TESTS, "All tests passed. Approved!"),
+            "boss": (Reply(calls=(Call("transfer_to_reviewer"),)), "That is the review."),
+            "reviewer": (RUN_TESTS, said),
         }
     )
     with ScriptedLLM(script) as server:
@@ -105,14 +118,13 @@ def test_a_review_that_passes_failed_tests_is_found(captured_spans):
         )
         team = create_supervisor([reviewer], model=model(server), prompt="You are the boss.")
         team.compile().invoke(TASK)
-    found = exact(captured_spans.trajectory())
-    assert "3.3" in found
-    assert "All tests passed" in found["3.3"].quotes[-1]
+    check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")
 
 
-def test_a_node_that_forgets_the_conversation_is_found(captured_spans):
+@twins
+def test_a_node_that_forgets_the_conversation(captured_spans, faulty):
     """In its third turn the writer's model is shown nothing but the task."""
-    seen = iter((slice(None), slice(None), slice(1)))
+    seen = iter((slice(None), slice(None), slice(1) if faulty else slice(None)))
 
     def writer(state: MessagesState) -> dict[str, object]:
         return {"messages": [chat.invoke(state["messages"][next(seen)])]}
@@ -137,15 +149,15 @@ def test_a_node_that_forgets_the_conversation_is_found(captured_spans):
     with ScriptedLLM(script) as server:
         chat = model(server)
         builder.compile().invoke(TASK)
-    trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert set(found) == {"2.1"}
-    assert trajectory.steps[found["2.1"].steps[0]].text == "First of all, the stock."
+    check(captured_spans.trajectory(), "2.1", faulty, quoted="First of all, the stock.")
 
 
-def test_a_result_that_was_lost_and_looked_up_again_is_found(captured_spans):
+@twins
+def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty):
     """In its third turn the clerk's model is shown neither its call nor what came of it."""
-    shown = iter((slice(None), slice(None), slice(-1, None), slice(-3, None)))
+    everything = slice(None)
+    forgotten = (slice(-1, None), slice(-3, None)) if faulty else (everything, everything)
+    shown = iter((everything, everything, *forgotten))
 
     def clerk(state: MessagesState) -> dict[str, object]:
         return {"messages": [chat.invoke(state["messages"][next(shown)])]}
@@ -171,14 +183,20 @@ def test_a_result_that_was_lost_and_looked_up_again_is_found(captured_spans):
     with ScriptedLLM(script) as server:
         chat = model(server).bind_tools([stock_level])
         builder.compile().invoke(TASK)
-    trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert "1.4" in found
-    assert tools_of(trajectory, found["1.4"]) == ["stock_level"] * 2
+    lost = {"tools": ["stock_level"] * 2, "anyway": ["1.3"]}
+    check(captured_spans.trajectory(), "1.4", faulty, quoted=STOCK, **lost)
+
+
+def supervised(server: ScriptedLLM, worker: str, tools: list) -> None:
+    """A boss hands over to a worker; it is shown the worker's last word."""
+    prompt = f"You are the {worker}."
+    made = create_agent(model(server), tools, name=worker, system_prompt=prompt)
+    supervisor = {"prompt": "You are the boss.", "output_mode": "last_message"}
+    create_supervisor([made], model=model(server), **supervisor).compile().invoke(TASK)
 
 
 def team_of(worker: str, answer: str, end: str) -> None:
-    """A boss hands over to a worker, who looks the stock up; the boss is shown the last word."""
+    """A boss hands over to a worker, who looks the stock up."""
     script = by_speaker(
         {
             "boss": (Reply(calls=(Call(f"transfer_to_{worker}"),)), end),
@@ -186,43 +204,46 @@ def team_of(worker: str, answer: str, end: str) -> None:
         }
     )
     with ScriptedLLM(script) as server:
-        clerk = create_agent(
-            model(server), [stock_level], name=worker, system_prompt=f"You are the {worker}."
-        )
-        team = create_supervisor(
-            [clerk], model=model(server), prompt="You are the boss.", output_mode="last_message"
-        )
-        team.compile().invoke(TASK)
+        supervised(server, worker, [stock_level])
 
 
-def test_a_finding_that_is_never_passed_on_is_found(captured_spans):
+@twins
+def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
     """The clerk looks the stock up and tells the boss nothing of it."""
-    team_of("clerk", "I have done what was asked.", "We do not know how many pieces there are.")
-    trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert "2.4" in found
-    assert STOCK in found["2.4"].quotes
+    said = "I have done what was asked." if faulty else "There are 4711 pieces."
+    team_of("clerk", said, "That is all we know.")
+    check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
 
 
-def test_a_finding_that_is_passed_on_is_no_withholding(captured_spans):
-    """The clerk says what it found."""
-    team_of("clerk", "There are 4711 pieces.", "There are 4711 pieces of item 7.")
-    assert exact(captured_spans.trajectory()) == {}
+@twins
+def test_a_call_that_was_never_made(captured_spans, faulty):
+    """The boss says that it has looked the stock up; it is the clerk who does."""
+    said = "I called stock_level myself." if faulty else "Somebody has to look it up."
+    script = by_speaker(
+        {
+            "boss": (Reply(said, calls=(Call("transfer_to_clerk"),)), "That is all we know."),
+            "clerk": (LOOK_UP, "There are 4711 pieces."),
+        }
+    )
+    with ScriptedLLM(script) as server:
+        supervised(server, "clerk", [stock_level])
+    check(captured_spans.trajectory(), "2.6", faulty, quoted="I called stock_level")
 
 
-def test_code_that_nobody_checks_is_found(captured_spans):
-    """The run ends on what the coder has written."""
-    code = "Here it is:\n```python\ndef add(a, b):\n    total = a + b\n    return total\n```"
-    ask_clerk(code)
-    found = exact(captured_spans.trajectory())
-    assert set(found) == {"3.2"}
+@twins
+def test_code_that_nobody_checks(captured_spans, faulty):
+    """The run ends on what the coder has written, or on a look at the stock."""
+    ask_clerk(CODE) if faulty else ask_clerk(Reply(CODE, calls=LOOK_UP.calls), "There it is.")
+    check(captured_spans.trajectory(), "3.2", faulty, quoted="Here it is")
 
 
-def test_a_message_that_never_arrives_is_found(captured_spans):
+@twins
+def test_a_message_that_never_arrives(captured_spans, faulty):
     """The critic's second remark is left out of all that the writer is shown."""
 
     def writer(state: MessagesState) -> dict[str, object]:
-        seen = [m for m in state["messages"] if "Remark 2" not in str(m.content)]
+        hidden = "Remark 2" if faulty else "no such remark"
+        seen = [m for m in state["messages"] if hidden not in str(m.content)]
         return {"messages": [chat.invoke(seen)]}
 
     def critic(state: MessagesState) -> dict[str, object]:
@@ -246,7 +267,4 @@ def test_a_message_that_never_arrives_is_found(captured_spans):
     with ScriptedLLM(in_turn(*parts)) as server:
         chat = model(server)
         builder.compile().invoke(TASK)
-    trajectory = captured_spans.trajectory()
-    found = exact(trajectory)
-    assert set(found) == {"2.5"}
-    assert "Remark 2" in trajectory.steps[found["2.5"].steps[0]].text
+    check(captured_spans.trajectory(), "2.5", faulty, quoted="Remark 2")

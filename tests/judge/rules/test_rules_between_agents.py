@@ -4,12 +4,9 @@ import pytest
 from judge.builders import RunBuilder
 
 from mast_trace_judge.rules.clarification import assumed_instead_of_asking
-from mast_trace_judge.rules.inter_agent import (
-    never_shown,
-    unchanged_after_correction,
-    withheld_findings,
-)
+from mast_trace_judge.rules.inter_agent import never_shown, unchanged_after_correction
 from mast_trace_judge.rules.lost_context import asked_again, asks_for_what_it_had
+from mast_trace_judge.rules.withholding import withheld_findings
 from mast_trace_judge.verdict import Evidence
 
 ROOM = "Double room in Lisbon near the harbour: 118 EUR per night"
@@ -32,6 +29,21 @@ def test_asking_for_a_lost_result_again_is_exact():
 def test_asking_again_for_what_is_still_shown_is_another_mode():
     """Nothing was lost: that is mere repetition."""
     run = _looked_up().says("agent", "Noted.").shown("agent", 0, 1, 2)
+    run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM)
+    assert asked_again(run.build()) == []
+
+
+def test_a_result_that_is_back_after_the_second_call_was_lost():
+    """It comes under the same id, because the text is the same."""
+    run = _looked_up().says("agent", "Noted.").shown("agent", 0, 2)
+    run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM).shown("agent", 0, 2, 1)
+    (found,) = asked_again(run.build())
+    assert found.steps == (1, 3)
+
+
+def test_a_result_that_another_message_quotes_is_not_lost():
+    """A summary took its place and holds it."""
+    run = _looked_up().says("agent", f"So far: {ROOM}.").shown("agent", 0, 2)
     run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM)
     assert asked_again(run.build()) == []
 
@@ -109,6 +121,32 @@ def test_findings_that_reach_nobody_are_withheld():
 def test_what_was_shared_is_not_withheld(run):
     """Told at once or later, seen in a shared history, or nothing to tell."""
     assert withheld_findings(run.build()) == []
+
+
+def test_who_only_runs_the_tool_is_told_nothing():
+    """The boss has no model; the writer's model is not shown what the tool returned."""
+    run = RunBuilder().asks().calls("researcher", "sales", {"region": "east"}, REPORT)
+    run.shown("boss", 0, 1, kind="agent")
+    run.says("researcher", "I have finished my research.", to="boss").shown("writer", 0, 2)
+    (found,) = withheld_findings(run.build())
+    assert found.evidence is Evidence.EXACT
+
+
+def test_a_result_that_somebody_is_shown_in_a_prompt_is_not_withheld():
+    """Under an id of the prompt's own."""
+    run = RunBuilder().asks().calls("researcher", "sales", {"region": "east"}, REPORT)
+    run.says("researcher", "I have finished my research.", to="writer")
+    run.asks(f"Write a report. The context: {REPORT}", to="writer").shown("writer", 3)
+    assert withheld_findings(run.build()) == []
+
+
+def test_a_message_that_a_prompt_leaves_out_is_exact():
+    """The prompt quotes the one message and not the other."""
+    run = RunBuilder().says("a", "The train leaves at noon today.", to="writer")
+    run.says("b", "The hotel has no free rooms.", to="writer")
+    run.asks("The context: The hotel has no free rooms.", to="writer").shown("writer", 2)
+    (found,) = never_shown(run.says("writer", "We stay at home.").build())
+    assert (found.evidence, found.steps) == (Evidence.EXACT, (0,))
 
 
 def test_a_message_that_the_recipient_never_saw_is_exact():
