@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
+    from mast_trace._written import Attributes
     from mast_trace.messages import Message
     from mast_trace.run_state import Run
     from mast_trace.spans import Telemetry
@@ -25,17 +26,20 @@ if TYPE_CHECKING:
 
 def present(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes that have a value, with texts that can be encoded."""
+    # Every attribute of every span passes here: what needs no change costs no call.
     kept: dict[str, Any] = {}
     for name, value in attributes.items():
-        if value is None:
-            continue
-        if isinstance(value, str):
-            kept[name] = well_formed(value)
+        if type(value) is str:
+            kept[name] = value if value.isascii() else well_formed(value)
         elif isinstance(value, list | tuple):
-            kept[name] = [well_formed(v) if isinstance(v, str) else v for v in value]
-        else:
-            kept[name] = value
+            kept[name] = [v if type(v) is str and v.isascii() else _encodable(v) for v in value]
+        elif value is not None:
+            kept[name] = _encodable(value)
     return kept
+
+
+def _encodable(value: Any) -> Any:
+    return well_formed(value) if isinstance(value, str) else value
 
 
 class OpenSpan:
@@ -147,15 +151,14 @@ class ChatSpan(OpenSpan):
         cached_tokens: int | None = None,
     ) -> None:
         """Record the model's answer and its usage."""
-        self.set(
-            {
-                semconv.RESPONSE_MODEL: model,
-                semconv.RESPONSE_ID: response_id,
-                semconv.FINISH_REASONS: [finish_reason] if finish_reason else None,
-                semconv.INPUT_TOKENS: input_tokens,
-                semconv.OUTPUT_TOKENS: output_tokens,
-                semconv.CACHED_INPUT_TOKENS: cached_tokens,
-            }
-        )
+        said: Attributes = {
+            semconv.RESPONSE_MODEL: model,
+            semconv.RESPONSE_ID: response_id,
+            semconv.FINISH_REASONS: [finish_reason] if finish_reason else None,
+            semconv.INPUT_TOKENS: input_tokens,
+            semconv.OUTPUT_TOKENS: output_tokens,
+            semconv.CACHED_INPUT_TOKENS: cached_tokens,
+        }
         if message is not None:
-            self.set(self._telemetry.writer.produced(message, self.context))
+            said.update(self._telemetry.writer.produced(message, self.context))
+        self.set(said)

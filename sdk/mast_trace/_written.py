@@ -36,23 +36,20 @@ class MessageWriter:
         With ``capture_content="full"`` the text of all of them is written out.
         """
         run = current_run(context)
-        ids: list[str] = []
-        roles: list[str] = []
-        written: list[tuple[str, Message]] = []
-        length = 0
-        for seen in messages:
-            message = self._cleaned(seen, run)
-            identity, new = _hold(message, run)
-            ids.append(identity)
-            roles.append(message.role)
-            length += len(message.content)
-            if new or self._content.full:
-                written.append((identity, message))
+        if self._content.redact is not None:
+            messages = [self._cleaned(message, run) for message in messages]
+        held = _hold(messages, run)
         attributes: Attributes = {
-            semconv.INPUT_MESSAGE_IDS: ids,
-            semconv.INPUT_MESSAGE_ROLES: roles,
-            semconv.INPUT_LENGTH: length,
+            semconv.INPUT_MESSAGE_IDS: [identity for identity, _ in held],
+            semconv.INPUT_MESSAGE_ROLES: [message.role for message in messages],
+            semconv.INPUT_LENGTH: sum([len(message.content) for message in messages]),
         }
+        full = self._content.full
+        written = [
+            (identity, message)
+            for (identity, new), message in zip(held, messages, strict=True)
+            if new or full
+        ]
         if written and self._content.capture:
             attributes[semconv.INPUT_MESSAGES] = self._genai(written)
         return attributes
@@ -61,7 +58,7 @@ class MessageWriter:
         """Return the attributes for what a span answered: its id, and its text if it is new."""
         run = current_run(context)
         message = self._cleaned(message, run)
-        identity, new = _hold(message, run)
+        [(identity, new)] = _hold([message], run)
         attributes: Attributes = {
             semconv.MESSAGE_ID: identity,
             semconv.MESSAGE_CONTENT_HASH: message.key,
@@ -103,7 +100,7 @@ class MessageWriter:
         run = current_run(context)
         attributes: Attributes = {semconv.MESSAGE_CONTENT_HASH: message.key}
         if run:
-            attributes[semconv.MESSAGE_ID] = _hold(message, run)[0]
+            [(attributes[semconv.MESSAGE_ID], _)] = run.hold([message])
         if self._content.capture:
             kept = truncate(text, self._content.limit)
             attributes[semconv.TOOL_CALL_RESULT] = kept
@@ -144,10 +141,10 @@ class MessageWriter:
         return well_formed(_to_json(shapes))
 
 
-def _hold(message: Message, run: Run | None) -> tuple[str, bool]:
+def _hold(messages: Sequence[Message], run: Run | None) -> list[tuple[str, bool]]:
     if run is None:
-        return message.id or message.key, True
-    return run.hold(message.key, message.id, message.calls)
+        return [(message.id or message.key, True) for message in messages]
+    return run.hold(messages)
 
 
 def _arguments(arguments: Any, limit: int) -> Any:

@@ -16,12 +16,12 @@ from opentelemetry import trace
 from mast_trace.content import content_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
-    from mast_trace.messages import ToolCall
+    from mast_trace.messages import Message, ToolCall
 
 _KEY = "mast-trace-run"
 _AGENT_KEY = "mast-trace-agent"
@@ -65,25 +65,29 @@ class Run:
             self.turn += 1
             return self.turn - 1
 
-    def hold(self, key: str, proposed_id: str | None, calls: str = "") -> tuple[str, bool]:
-        """Say that a span is about to hold the text with this key.
+    def hold(self, messages: Sequence[Message]) -> list[tuple[str, bool]]:
+        """Say that a span is about to hold the texts of these messages.
 
-        Args:
-            key: `Message.key`.
-            proposed_id: the framework's id; the key stands in where there is none, and a
-                different text under an id that is taken gets an id of its own.
-            calls: `Message.calls`; a tool's result under another call is held again.
+        A message's `Message.key` stands in for an id where the framework gives none; a different
+        text under an id that is taken gets an id of its own; a tool's result under another call
+        is held again.
 
         Returns:
-            The id under which the text is known in this run, and whether it was new.
+            For each, the id under which its text is known in this run, and whether it was new.
         """
+        answers: list[tuple[str, bool]] = []
+        held, first = self._held, self._first
         with self._lock:
-            known = self._held.get((key, calls))
-            if known is None:
-                known = self._held.get((key, UNNAMED_CALL)) if calls else self._first.get(key)
-            if known is not None:
-                return known, False
-            return self._keep(key, proposed_id, calls), True
+            for message in messages:
+                key, calls = message.key, message.calls
+                known = held.get((key, calls))
+                if known is None:
+                    known = held.get((key, UNNAMED_CALL)) if calls else first.get(key)
+                if known is None:
+                    answers.append((self._keep(key, message.id, calls), True))
+                else:
+                    answers.append((known, False))
+        return answers
 
     def say(self, key: str, proposed_id: str | None, calls: str = "") -> str:
         """Return the id of a message with the text of this key, which is sent now.
@@ -114,7 +118,7 @@ class Run:
 
 def current_run(context: Context | None = None) -> Run | None:
     """Return the run to which ``context`` (default: the current one) belongs."""
-    value = otel_context.get_value(_KEY, context)
+    value = (context if context is not None else otel_context.get_current()).get(_KEY)
     return value if isinstance(value, Run) else None
 
 
@@ -125,7 +129,7 @@ def with_run(run: Run, context: Context) -> Context:
 
 def current_agent(context: Context | None = None) -> str | None:
     """Return the name of the agent that is acting in ``context`` (default: the current one)."""
-    value = otel_context.get_value(_AGENT_KEY, context)
+    value = (context if context is not None else otel_context.get_current()).get(_AGENT_KEY)
     return value if isinstance(value, str) else None
 
 
@@ -163,8 +167,11 @@ def beside_others(context: Context) -> Context:
     Tools that send their spans elsewhere make them current inside of ours: below one of them, a
     span of ours would be an orphan where it is read.
     """
-    own = otel_context.get_value(_SPAN_KEY, context)
-    if not isinstance(own, trace.Span) or exported_with(trace.get_current_span(context), own):
+    own = context.get(_SPAN_KEY)
+    if own is None:
+        return context
+    current = trace.get_current_span(context)
+    if current is own or not isinstance(own, trace.Span) or exported_with(current, own):
         return context
     return trace.set_span_in_context(own, context)
 

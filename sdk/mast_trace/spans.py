@@ -96,8 +96,9 @@ class Telemetry:
             semconv.CONVERSATION_ID: conversation_id,
             **(attributes or {}),
         }
+        context = parent if parent is not None else otel_context.get_current()
         span, context = self._start(
-            semconv.INVOKE_WORKFLOW, name, parent, more, links=links, start_time=start_time
+            semconv.INVOKE_WORKFLOW, name, context, more, links=links, start_time=start_time
         )
         opened = RunSpan(self, span, context)
         opened.run = Run(root=span)
@@ -122,18 +123,18 @@ class Telemetry:
         attributes: Mapping[str, Any] | None = None,
     ) -> AgentSpan:
         """Begin an agent's turn, on ``input``: the messages that it sees."""
-        more = {
+        more: Attributes = {
             semconv.AGENT_NAME: name,
             semconv.AGENT_ID: agent_id,
             semconv.AGENT_DESCRIPTION: self._described(description),
             semconv.CONVERSATION_ID: conversation_id,
             **(attributes or {}),
         }
-        span, context = self._start(semconv.INVOKE_AGENT, name, parent, more, links=links)
-        opened = AgentSpan(self, span, with_agent(name, context))
+        context = parent if parent is not None else otel_context.get_current()
         if input:
-            opened.set(self.inputs(input, opened.context))
-        return opened
+            more.update(self.inputs(input, context))
+        span, own = self._start(semconv.INVOKE_AGENT, name, context, more, links=links)
+        return AgentSpan(self, span, with_agent(name, own))
 
     def message(
         self,
@@ -247,11 +248,10 @@ class Telemetry:
             semconv.AGENT_NAME: agent or current_agent(context),
             **(attributes or {}),
         }
-        span, own = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
-        opened = ChatSpan(self, span, with_chat(own))
         if input:
-            opened.set(self.inputs(input, context))
-        return opened
+            more.update(self.inputs(input, context))
+        span, own = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
+        return ChatSpan(self, span, with_chat(own))
 
     def outcome(self, root: Span | SpanContext, outcome: str, reason: str = "") -> None:
         """Record whether a run reached its goal.
@@ -291,14 +291,14 @@ class Telemetry:
         self,
         operation: str,
         name: str,
-        parent: Context | None,
+        parent: Context,
         attributes: Mapping[str, Any],
         *,
         kind: SpanKind = SpanKind.INTERNAL,
         links: Sequence[Link] | None = None,
         start_time: int | None = None,
     ) -> tuple[Span, Context]:
-        context = beside_others(parent if parent is not None else otel_context.get_current())
+        context = beside_others(parent)
         span = self._tracer.start_span(
             well_formed(f"{operation} {name}"[:_NAME_LIMIT]),
             context,

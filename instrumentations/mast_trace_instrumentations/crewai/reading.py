@@ -146,8 +146,11 @@ def tokens(usage: Any) -> dict[str, Any]:
 
 
 def _count(usage: Any, *names: str) -> int | None:
-    found = (_get(usage, name) for name in names)
-    return next((value for value in found if isinstance(value, int)), None)
+    for name in names:
+        value = _get(usage, name)
+        if isinstance(value, int):
+            return value
+    return None
 
 
 def is_agent_loop(flow: Any) -> bool:

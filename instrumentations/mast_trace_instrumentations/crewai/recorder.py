@@ -20,8 +20,9 @@ class Recorder:
 
     @staticmethod
     def _open(kind: str, key: Any, span: OpenSpan, *owner_ids: str) -> stack.Frame:
-        frame = stack.Frame(kind, key, span, otel_context.get_current())
-        stack.push(frame, *owner_ids)
+        outside = otel_context.get_current()
+        frame = stack.Frame(kind, key, span, outside, owners=owner_ids)
+        stack.push(frame)
         return frame
 
 

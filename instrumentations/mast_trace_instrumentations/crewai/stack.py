@@ -30,6 +30,7 @@ class Frame:
         span: the open span.
         outside: the context to go back to.
         notes: what the end of the work needs to know of its start.
+        owners: ids under which other threads find it.
         borrowed: whether another thread has it open, and is to end it.
     """
 
@@ -38,6 +39,7 @@ class Frame:
     span: OpenSpan
     outside: Context
     notes: dict[str, Any] = field(default_factory=dict)
+    owners: tuple[str, ...] = ()
     borrowed: bool = False
 
 
@@ -55,16 +57,19 @@ def frames() -> tuple[Frame, ...]:
 
 def top(*kinds: str) -> Frame | None:
     """Return the innermost open frame, of one of these kinds if any are given."""
-    return next((f for f in reversed(frames()) if not kinds or f.kind in kinds), None)
+    for frame in reversed(_frames.get()):
+        if not kinds or frame.kind in kinds:
+            return frame
+    return None
 
 
-def push(frame: Frame, *owner_ids: str) -> None:
+def push(frame: Frame) -> None:
     """Open a frame and make its span current."""
-    _frames.set((*frames(), frame))
+    _frames.set((*_frames.get(), frame))
     otel_context.attach(frame.span.context)
-    with _lock:
-        for owner in owner_ids:
-            _owners[owner] = frame
+    if frame.owners:
+        with _lock:
+            _owners.update(dict.fromkeys(frame.owners, frame))
 
 
 def pop(kind: str, key: Any = None) -> Frame | None:
@@ -99,16 +104,21 @@ def unwind(depth: int) -> list[Frame]:
     # Not detach(token): the token may belong to another task's copy of the context.
     otel_context.attach(above[0].outside)
     with _lock:
-        for owner in [owner for owner, frame in _owners.items() if frame in above]:
-            del _owners[owner]
+        for frame in above:
+            for owner in frame.owners:
+                if _owners.get(owner) is frame:
+                    del _owners[owner]
     return [frame for frame in reversed(above) if not frame.borrowed]
 
 
+def is_cut_off() -> bool:
+    """Whether nothing is open here: in a thread without context, say, which may `adopt`."""
+    here = _frames.get()
+    return not here or (here[-1].borrowed and not here[-1].span.span.is_recording())
+
+
 def adopt(*owner_ids: str | None) -> None:
-    """In a thread without context, continue the frame that one of these ids has open."""
-    here = frames()
-    if here and not (here[-1].borrowed and not here[-1].span.span.is_recording()):
-        return
+    """Continue, in a thread that is cut off, the frame that one of these ids has open."""
     with _lock:
         found = next((_owners[owner] for owner in owner_ids if owner and owner in _owners), None)
     if found is not None:

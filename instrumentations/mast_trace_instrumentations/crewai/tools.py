@@ -63,7 +63,8 @@ class Watch:
 
     def begin(self, call: ToolCall, agent: Any) -> None:
         """Say what is called, and for which agent."""
-        stack.adopt(text(getattr(agent, "id", None)))
+        if stack.is_cut_off():
+            stack.adopt(text(getattr(agent, "id", None)))
         self._depth = len(stack.frames())
         self._requested = _Requested(call)
         self._token = _requested.set(self._requested)
