@@ -104,6 +104,13 @@ def _openinference_ag2(provider: Any) -> None:
     AG2Instrumentor().instrument(tracer_provider=provider)
 
 
+def _openinference_ag2_and_openai(provider: Any) -> None:
+    from openinference.instrumentation.openai import OpenAIInstrumentor
+
+    _openinference_ag2(provider)
+    OpenAIInstrumentor().instrument(tracer_provider=provider)
+
+
 def _openllmetry_langchain(provider: Any) -> None:
     from opentelemetry.instrumentation.langchain import LangchainInstrumentor
 
@@ -187,6 +194,14 @@ PEERS: dict[str, tuple[Peer, ...]] = {
     "autogen": (
         Peer("mast-trace", OTEL, _mast_trace),
         Peer("openinference", ("openinference-instrumentation-ag2==0.1.12",), _openinference_ag2),
+        Peer(
+            "openinference, with OpenAI's",
+            (
+                "openinference-instrumentation-ag2==0.1.12",
+                "openinference-instrumentation-openai==0.1.66",
+            ),
+            _openinference_ag2_and_openai,
+        ),
         Peer("openlit", ("openlit==1.45.0",), _openlit),
         Peer("agentops", ("agentops==0.4.21",), _agentops, first=("autogen",)),
         Peer("own", OTEL, _own, own=True),

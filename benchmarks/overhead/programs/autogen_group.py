@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 STEPS = 8
 """Calls of the model and of tools in a run."""
 FRAMEWORK = "autogen"
-PEERS = ("openinference", "openlit", "agentops")
+PEERS = ("openinference", "openinference, with OpenAI's", "openlit", "agentops")
 
 _PAGE = "Quarterly revenue by region, in thousands of euros, with remarks. " * 12
 

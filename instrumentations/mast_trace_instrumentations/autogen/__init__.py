@@ -238,8 +238,7 @@ class AutogenInstrumentor(Instrumentor):
         """Take from the framework's events what nothing else tells."""
         wrapped(*args, **kwargs)
         with guarded("reading an event of AutoGen"):
-            if not is_quiet():
-                selection.note_event(instance)
+            selection.note_event(instance)
 
 
 def _argument(args: Args, kwargs: Kwargs, position: int, name: str) -> Any:

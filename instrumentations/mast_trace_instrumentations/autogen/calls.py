@@ -45,13 +45,15 @@ def within(
     """
     if context is None:
         return call()
-    with attached(context):
-        try:
-            result = call()
-        except BaseException as error:
-            with guarded("ending a span"):
-                end(None, error)
-            raise
+    token = otel_context.attach(context)
+    try:
+        result = call()
+    except BaseException as error:
+        with guarded("ending a span"):
+            end(None, error)
+        raise
+    finally:
+        otel_context.detach(token)
     if inspect.isawaitable(result):
         return _awaited(context, result, end)
     with guarded("ending a span"):
@@ -64,13 +66,15 @@ async def _awaited(
     call: Awaitable[Any],
     end: Callable[[Any, BaseException | None], Any],
 ) -> Any:
-    with attached(context):
-        try:
-            result = await call
-        except BaseException as error:
-            with guarded("ending a span"):
-                end(None, error)
-            raise
+    token = otel_context.attach(context)
+    try:
+        result = await call
+    except BaseException as error:
+        with guarded("ending a span"):
+            end(None, error)
+        raise
+    finally:
+        otel_context.detach(token)
     with guarded("ending a span"):
         end(result, None)
     return result
@@ -84,4 +88,4 @@ def quietly(call: Callable[[], Any]) -> Any:
 
 def is_quiet() -> bool:
     """Whether talk is not recorded now."""
-    return otel_context.get_value(_QUIET) is True
+    return otel_context.get_current().get(_QUIET) is True

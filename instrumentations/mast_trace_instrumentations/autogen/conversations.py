@@ -72,7 +72,8 @@ class Conversation:
 
 def current_conversation(context: Context | None = None) -> Conversation | None:
     """Return the chat to which ``context`` (default: the current one) belongs."""
-    value = otel_context.get_value(_CONVERSATION, context)
+    context = context if context is not None else otel_context.get_current()
+    value = context.get(_CONVERSATION)
     return value if isinstance(value, Conversation) else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mast_trace_instrumentations.autogen.calls import is_quiet
 from mast_trace_instrumentations.autogen.conversations import current_conversation
 from mast_trace_instrumentations.autogen.messages import name_of
 
@@ -42,17 +43,23 @@ def asked_a_model() -> None:
         conversation.by_model = True
 
 
+_HANDED_OVER = {"AfterWorksTransitionEvent", "OnContextConditionTransitionEvent"}
+_TELLING = {"TerminationEvent", "ErrorEvent", *_HANDED_OVER}
+
+
 def note_event(event: Any) -> None:
     """Take from AutoGen's events what nothing else tells: the end of a chat, hand-offs by rule."""
+    kind = type(event).__name__
+    if kind not in _TELLING or is_quiet():
+        return
     conversation = current_conversation()
     if conversation is None:
         return
-    kind = type(event).__name__
     if kind == "TerminationEvent":
         conversation.reason = str(event.termination_reason)
     elif kind == "ErrorEvent" and isinstance(event.error, BaseException):
         conversation.error = event.error
-    elif kind in {"AfterWorksTransitionEvent", "OnContextConditionTransitionEvent"}:
+    elif kind in _HANDED_OVER:
         target = event.transition_target.display_name()
         if target not in _NOBODY:
             conversation.handoff = (name_of(event.source_agent), target)

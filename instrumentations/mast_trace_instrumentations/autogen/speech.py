@@ -58,7 +58,9 @@ def _read(message: Any, *, first: bool) -> Message:
     """Read what is said; what opens a chat is the task, and the user's."""
     said = read(message)
     role = "user" if first else _ROLES.get(said.role, "assistant")
-    return dataclasses.replace(said, role=role, name=None)
+    return Message(
+        said.content, role=role, tool_calls=said.tool_calls, tool_call_id=said.tool_call_id
+    )
 
 
 def _receivers(recipient: Any, sender: Any, passed_on_in: Any, message: Any) -> list[str]:
