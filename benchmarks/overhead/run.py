@@ -1,10 +1,10 @@
 """What instrumentation costs an agent: added time per step and memory, ours and the peers'.
 
 The program talks to a scripted model in another process. Every instrumentation has an environment
-of its own, for they contradict each other. Each round starts, for each of them, one process with it
-and one without it, in alternating order, so that whatever else the machine does hits both alike;
-the difference is one measurement, and the table shows the median of the rounds with the smallest and
-the largest.
+of its own, for they contradict each other. A round starts a process for each of them and one without
+any, all at once, and then lets them run the program by turns, one run at a time, so that whatever
+else the machine does hits all alike. Their differences to the one without are the measurements of the
+round; the table shows the median of the rounds with the smallest and the largest.
 
 CPU is all threads of the process, exporting included: it holds where a busy machine makes wall time
 useless. Everything is sent over HTTP to a sink that throws it away.
@@ -30,7 +30,7 @@ import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -41,6 +41,9 @@ from peers import FRAMEWORKS, peer  # noqa: E402
 from scripted_llm import ScriptedLLM  # noqa: E402
 
 from instrumentations import REQUIREMENTS  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Sink:
@@ -88,32 +91,91 @@ class Cost:
     sent: list[float] = field(default_factory=list)
 
 
-def measure(
-    python: Path, program: str, name: str, llm: str, sink: Sink, runs: int
-) -> dict[str, Any]:
-    """Run a process to its end; return what it measured, and the bytes that it sent per run."""
-    before = sink.bytes
-    command = [python, HERE / "worker.py", program, name, "--llm", llm, "--sink", sink.url]
-    with tempfile.TemporaryDirectory() as home:  # some leave files there
-        done = subprocess.run(
-            [*command, "--runs", str(runs)],
-            check=False,
-            capture_output=True,
+class Process:
+    """A program under one instrumentation, warmed up and ready to run.
+
+    Args:
+        python: of its environment.
+        name: of the instrumentation; ``none`` for nothing at all.
+        home: its home and working folder, for some leave files there.
+    """
+
+    def __init__(
+        self, python: Path, program: str, name: str, llm: str, sink: Sink, home: Path
+    ) -> None:
+        self._what = f"{program} under {name}"
+        home.mkdir()
+        self._errors = (home / "stderr").open("w+")
+        command = [python, HERE / "worker.py", program, name, "--llm", llm, "--sink", sink.url]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
             text=True,
+            bufsize=1,
             cwd=home,
-            env={**os.environ, "HOME": home},
+            env={**os.environ, "HOME": str(home)},
         )
-    if done.returncode != 0:
-        raise SystemExit(f"{program} under {name} failed:\n{done.stderr}")
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    result["sent"] = (sink.bytes - before) / (runs + 8)
-    return result
+
+    def answer(self) -> str:
+        """Wait for what it has to say.
+
+        Raises:
+            SystemExit: it has ended without a word.
+        """
+        line = self._process.stdout.readline() if self._process.stdout else ""
+        if not line:
+            self._process.wait()
+            self._errors.seek(0)
+            raise SystemExit(f"{self._what} failed:\n{self._errors.read()}")
+        return line
+
+    def run(self) -> None:
+        """Run the program once."""
+        if self._process.stdin:
+            self._process.stdin.write("run\n")
+            self._process.stdin.flush()
+        self.answer()
+
+    def finish(self) -> dict[str, Any]:
+        """Let it send what is left and end; return what it measured."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        result: dict[str, Any] = json.loads(self.answer())
+        self._process.wait()
+        self._errors.close()
+        return result
+
+
+def measure(
+    pythons: Mapping[str, Path], program: str, llm: str, sinks: Mapping[str, Sink], runs: int
+) -> dict[str, dict[str, Any]]:
+    """Let a process of each instrumentation run the program by turns; return what each measured."""
+    with tempfile.TemporaryDirectory() as home:
+        processes = {
+            name: Process(python, program, name, llm, sinks[name], Path(home, str(number)))
+            for number, (name, python) in enumerate(pythons.items())
+        }
+        for process in processes.values():
+            process.answer()
+        before = {name: sink.bytes for name, sink in sinks.items()}
+        order = list(processes.values())
+        for _ in range(runs):
+            for process in order:
+                process.run()
+            order = [*order[1:], order[0]]  # whoever comes after a dear one is not always the same
+        results = {name: process.finish() for name, process in processes.items()}
+    for name, result in results.items():
+        result["sent"] = (sinks[name].bytes - before[name]) / runs
+    return results
 
 
 def compare(program: str, rounds: int, runs: int) -> tuple[dict[str, Cost], float]:
     """Measure one program under everything; also return its own CPU a step, uninstrumented."""
     module = importlib.import_module(f"programs.{program}")
-    costs = {name: Cost() for name in ("mast-trace", *module.PEERS)}
+    names = ("mast-trace", *module.PEERS)
+    costs = {name: Cost() for name in names}
     pythons = {
         name: environment(
             f"overhead/{module.FRAMEWORK}-{name}",
@@ -126,17 +188,18 @@ def compare(program: str, rounds: int, runs: int) -> tuple[dict[str, Cost], floa
                 *("-e", str(ROOT)),
             ],
         )
-        for name in costs
+        for name in names
     }
+    pythons["none"] = pythons["mast-trace"]
+    sinks = {name: Sink() for name in pythons}
     bare: list[float] = []
     with ScriptedLLM(module.script) as llm:
-        sink = Sink()
         for number in range(rounds):
-            for name, cost in costs.items():
-                pair = ["none", name] if number % 2 == 0 else [name, "none"]
-                found = {n: measure(pythons[name], program, n, llm.url, sink, runs) for n in pair}
-                none, result = found["none"], found[name]
-                bare.append(none["cpu"] / module.STEPS * 1e6)
+            found = measure(pythons, program, llm.url, sinks, runs)
+            none = found.pop("none")
+            bare.append(none["cpu"] / module.STEPS * 1e6)
+            for name, result in found.items():
+                cost = costs[name]
                 cost.cpu.append((result["cpu"] - none["cpu"]) / module.STEPS * 1e6)
                 wall = statistics.median(result["wall"]) - statistics.median(none["wall"])
                 cost.wall.append(wall / module.STEPS * 1e6)

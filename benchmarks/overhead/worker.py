@@ -1,4 +1,7 @@
-"""Runs one program under one instrumentation in a process of its own; prints the measurements."""
+"""Runs one program under one instrumentation in a process of its own, a run for each line it reads.
+
+Standard output carries the measurements alone: what frameworks print goes to standard error.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,14 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "examples")]
 
 
 def main() -> None:
-    """Warm up, then measure each run."""
+    """Warm up, then run as often as a line comes; at their end, print what all of it has cost."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("instrumentation")
     parser.add_argument("--llm", required=True)
     parser.add_argument("--sink", required=True)
-    parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--warm-up", type=int, default=8)
     options = parser.parse_args()
 
@@ -44,14 +48,16 @@ def main() -> None:
     gc.freeze()
     wall: list[float] = []
     cpu_before = time.process_time()
-    for _ in range(options.runs):
+    print("ready", file=answers)
+    for _line in sys.stdin:
         began = time.perf_counter()
         run()
         wall.append(time.perf_counter() - began)
+        print("done", file=answers)
     flush()
-    cpu = (time.process_time() - cpu_before) / options.runs
+    cpu = (time.process_time() - cpu_before) / len(wall)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if _IS_MACOS else 1024)
-    print(json.dumps({"wall": wall, "cpu": cpu, "peak": peak}))
+    print(json.dumps({"wall": wall, "cpu": cpu, "peak": peak}), file=answers)
 
 
 if __name__ == "__main__":
