@@ -1,12 +1,16 @@
 """Work that another tool has recorded too, in the same trace: counted once, as ours.
 
 With two instrumentations of one framework on the same provider, each wraps the other's call: a span
-of theirs lies around or inside of one of ours that is about the same turn, call or execution.
+of theirs lies around or inside of one of ours that is about the same turn, call or execution. Tools
+that listen to a framework's callbacks have a tree of their own instead, in which the same work lies
+at the same time.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_left
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace import semconv, vocabulary
@@ -18,6 +22,9 @@ if TYPE_CHECKING:
 
 # What tells two works of one kind apart that lie inside of each other; calls of models never do.
 _NAMED_BY = {semconv.INVOKE_AGENT: "agent", semconv.EXECUTE_TOOL: "tool", semconv.CHAT: ""}
+
+_SHARED = 0.8
+"""How much of the shorter of two spans lies in the longer, if they are about the same work."""
 
 
 def is_ours(span: SpanRecord) -> bool:
@@ -32,6 +39,8 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
     """
     by_id = {span.span_id: span for span in spans if span.span_id}
     ours = {span.span_id for span in spans if is_ours(span)}
+    if len(ours) == len(spans):
+        return list(spans)
     copies: set[str] = set()
     for span in spans:
         for above in _above(span, by_id):
@@ -40,6 +49,7 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
         around = by_id.get(span.parent_span_id)
         if around is not None and span.span_id in ours and _is_run_as_turn(span, around):
             copies.update({around.span_id} - ours)
+    copies |= _beside([span for span in spans if span.span_id not in copies], ours)
     return [_lifted(span, by_id, copies) for span in spans if span.span_id not in copies]
 
 
@@ -53,8 +63,8 @@ def _above(span: SpanRecord, by_id: Mapping[str, SpanRecord]) -> Iterator[SpanRe
 
 
 def _same_work(one: SpanRecord, other: SpanRecord) -> bool:
-    operation = vocabulary.operation(one.attributes)
-    if operation not in _NAMED_BY or vocabulary.operation(other.attributes) != operation:
+    operation = one.operation
+    if operation not in _NAMED_BY or other.operation != operation:
         return False
     field = _NAMED_BY[operation]
     names = {vocabulary.read(span.attributes, field) for span in (one, other)} if field else set()
@@ -64,10 +74,60 @@ def _same_work(one: SpanRecord, other: SpanRecord) -> bool:
 
 def _is_run_as_turn(span: SpanRecord, around: SpanRecord) -> bool:
     """Whether another tool takes a run of ours for a turn of who began it."""
-    return (
-        vocabulary.operation(span.attributes) == semconv.INVOKE_WORKFLOW
-        and vocabulary.operation(around.attributes) == semconv.INVOKE_AGENT
-    )
+    return span.operation == semconv.INVOKE_WORKFLOW and around.operation == semconv.INVOKE_AGENT
+
+
+def _beside(spans: Sequence[SpanRecord], ours: set[str]) -> set[str]:
+    """Return the spans of others that are at the same time about the same work as one of ours."""
+    works: dict[str, list[SpanRecord]] = defaultdict(list)
+    for span in spans:
+        if span.span_id in ours:
+            works[span.operation].append(span)
+    longest = {
+        kind: max(span.end - span.start for span in of_a_kind) for kind, of_a_kind in works.items()
+    }
+    for of_a_kind in works.values():
+        of_a_kind.sort(key=_start)
+    copies: set[str] = set()
+    for span in spans:
+        if span.span_id in ours or span.operation not in _NAMED_BY:
+            continue
+        kinds = (span.operation, semconv.INVOKE_WORKFLOW)
+        for kind in kinds if span.operation == semconv.INVOKE_AGENT else kinds[:1]:
+            of_a_kind = works[kind]
+            position = bisect_left(of_a_kind, span.end, key=_start)
+            earliest = span.start - longest.get(kind, 0)
+            while position and of_a_kind[position - 1].start >= earliest:
+                position -= 1
+                own = of_a_kind[position]
+                if _together(span, own) and _alike(span, own):
+                    copies.add(span.span_id)
+                    break
+    return copies
+
+
+def _start(span: SpanRecord) -> int:
+    return span.start
+
+
+def _together(one: SpanRecord, other: SpanRecord) -> bool:
+    """Whether the shorter lies in the longer, but for what handlers need one after the other."""
+    shared = min(one.end, other.end) - max(one.start, other.start)
+    return shared >= _SHARED * min(one.end - one.start, other.end - other.start)
+
+
+def _alike(theirs: SpanRecord, own: SpanRecord) -> bool:
+    if own.operation == semconv.INVOKE_WORKFLOW:
+        name = vocabulary.read(theirs.attributes, "agent")
+        return name is not None and name == own.attributes.get(semconv.WORKFLOW_NAME)
+    if own.operation == semconv.CHAT:
+        # Two calls of one length in the same moment are one call, as far as anybody can tell.
+        facts = [
+            {vocabulary.read(span.attributes, field) for span in (theirs, own)} - {None}
+            for field in ("input_tokens", "output_tokens")
+        ]
+        return all(len({str(value) for value in values}) <= 1 for values in facts)
+    return _same_work(theirs, own)
 
 
 def _lifted(span: SpanRecord, by_id: Mapping[str, SpanRecord], copies: set[str]) -> SpanRecord:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv, vocabulary
 from mast_trace._copies import without_copies
 from mast_trace._steps import error_of, steps_of, tokens_of
-from mast_trace._texts import aliases_of, answer_of, texts_of
+from mast_trace._texts import aliases_of, texts_of
 from mast_trace.foreign import translate
 from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory
 from mast_trace.vocabulary import text
@@ -15,6 +15,7 @@ from mast_trace.vocabulary import text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from mast_trace._texts import Texts
     from mast_trace.messages import Message
 
 
@@ -30,21 +31,21 @@ def read_trajectory(spans: Iterable[SpanRecord]) -> Trajectory:
     root = _root(ordered)
     attributes = root.attributes if root else {}
     outcome, outcome_reason = _outcome(ordered)
-    chats = [span for span in ordered if vocabulary.operation(span.attributes) == semconv.CHAT]
+    chats = [span for span in ordered if span.operation == semconv.CHAT]
     return Trajectory(
         trace_id=ordered[0].trace_id if ordered else "",
         steps=steps,
         invocations=tuple(
             _invocation(span, agents, texts, aliases)
             for span in ordered
-            if vocabulary.operation(span.attributes) in {semconv.INVOKE_AGENT, semconv.CHAT}
+            if span.operation in {semconv.INVOKE_AGENT, semconv.CHAT}
         ),
-        texts=texts,
+        texts=texts.by_id,
         name=text(attributes, semconv.WORKFLOW_NAME) or (root.name if root else ""),
         framework=_first(ordered, "framework"),
         service=next((span.service for span in ordered if span.service), ""),
         conversation_id=_first(ordered, "conversation"),
-        task=_task(attributes, texts, steps),
+        task=_task(attributes, texts.by_id, steps),
         outcome=outcome,
         outcome_reason=outcome_reason,
         termination_reason=text(attributes, semconv.RUN_TERMINATION_REASON),
@@ -65,9 +66,7 @@ def _root(spans: Sequence[SpanRecord]) -> SpanRecord | None:
     about something else; else, where nobody marks runs, the span without a parent. Of several the
     longest.
     """
-    runs = [
-        span for span in spans if vocabulary.operation(span.attributes) == semconv.INVOKE_WORKFLOW
-    ]
+    runs = [span for span in spans if span.operation == semconv.INVOKE_WORKFLOW]
     tops = [span for span in spans if not span.parent_span_id.strip("0")]
     top_runs = [span for span in runs if not span.parent_span_id.strip("0")]
     return max(top_runs or runs or tops, key=lambda span: span.end - span.start, default=None)
@@ -106,12 +105,12 @@ def _acting_agents(spans: Sequence[SpanRecord]) -> dict[int, str]:
 def _invocation(
     span: SpanRecord,
     agents: Mapping[int, str],
-    texts: Mapping[str, Message],
+    texts: Texts,
     aliases: Mapping[str, str],
 ) -> Invocation:
     attributes = span.attributes
-    is_agent = vocabulary.operation(attributes) == semconv.INVOKE_AGENT
-    output = answer_of(span, texts)
+    is_agent = span.operation == semconv.INVOKE_AGENT
+    output = texts.answer_of(span)
     finish = vocabulary.strings(attributes.get(semconv.FINISH_REASONS))
     return Invocation(
         kind="agent" if is_agent else "model",

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
-from mast_trace._texts import answer_of
 from mast_trace.content import as_text
 from mast_trace.trajectory import Step, StepKind
 from mast_trace.vocabulary import text
@@ -14,6 +13,7 @@ from mast_trace.vocabulary import text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mast_trace._texts import Texts
     from mast_trace.messages import Message
     from mast_trace.trajectory import SpanRecord
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def steps_of(
     spans: Sequence[SpanRecord],
     agents: Mapping[int, str],
-    texts: Mapping[str, Message],
+    texts: Texts,
     aliases: Mapping[str, str],
 ) -> tuple[Step, ...]:
     """Return the numbered steps of a run.
@@ -35,23 +35,23 @@ def steps_of(
     said = {
         text(span.attributes, semconv.MESSAGE_ID)
         for span in spans
-        if vocabulary.operation(span.attributes) == semconv.SEND_MESSAGE
+        if span.operation == semconv.SEND_MESSAGE
     }
     called = _called(spans)
     steps: list[Step] = []
     for span in spans:
-        operation = vocabulary.operation(span.attributes)
+        operation = span.operation
         agent = agents[id(span)]
         if operation == semconv.SEND_MESSAGE:
-            steps.append(_message_step(span, agent))
+            steps.append(_message_step(span, agent, len(steps)))
         elif operation == semconv.EXECUTE_TOOL:
-            steps.append(_tool_step(span, agent))
+            steps.append(_tool_step(span, agent, len(steps)))
         elif operation == semconv.CHAT:
-            output = answer_of(span, texts)
+            output = texts.answer_of(span)
             identity = text(span.attributes, semconv.MESSAGE_ID)
             became = bool(identity) and aliases.get(identity, identity) in said
             if not became and not _only_calls(output, called):
-                steps.append(_model_step(span, agent, output))
+                steps.append(_model_step(span, agent, len(steps), output))
     return _number(steps if said else [_spoken(step) for step in steps])
 
 
@@ -64,7 +64,7 @@ def _spoken(step: Step) -> Step:
 
 def _called(spans: Sequence[SpanRecord]) -> set[str]:
     """Ids of the executed tool calls; and names, where a tool's ids are not the model's."""
-    executed = [s for s in spans if vocabulary.operation(s.attributes) == semconv.EXECUTE_TOOL]
+    executed = [s for s in spans if s.operation == semconv.EXECUTE_TOOL]
     called = {str(vocabulary.read(span.attributes, "tool_call_id") or "") for span in executed}
     if not any(semconv.FRAMEWORK in span.attributes for span in executed):
         called |= {str(vocabulary.read(span.attributes, "tool") or "") for span in executed}
@@ -78,10 +78,10 @@ def _only_calls(output: Message | None, called: set[str]) -> bool:
     return all(call.id in called or call.name in called for call in output.tool_calls)
 
 
-def _message_step(span: SpanRecord, agent: str) -> Step:
+def _message_step(span: SpanRecord, agent: str, index: int) -> Step:
     attributes = span.attributes
     return Step(
-        index=0,
+        index=index,
         kind=StepKind.MESSAGE,
         agent=str(vocabulary.read(attributes, "sender") or agent),
         text=text(attributes, semconv.MESSAGE_CONTENT),
@@ -94,10 +94,10 @@ def _message_step(span: SpanRecord, agent: str) -> Step:
     )
 
 
-def _tool_step(span: SpanRecord, agent: str) -> Step:
+def _tool_step(span: SpanRecord, agent: str, index: int) -> Step:
     attributes = span.attributes
     return Step(
-        index=0,
+        index=index,
         kind=StepKind.TOOL,
         agent=text(attributes, semconv.TOOL_REQUESTED_BY) or agent,
         text=str(vocabulary.read(attributes, "result") or ""),
@@ -109,12 +109,12 @@ def _tool_step(span: SpanRecord, agent: str) -> Step:
     )
 
 
-def _model_step(span: SpanRecord, agent: str, output: Message | None) -> Step:
+def _model_step(span: SpanRecord, agent: str, index: int, output: Message | None) -> Step:
     calls = (
         [{"name": c.name, "arguments": c.arguments} for c in output.tool_calls] if output else []
     )
     return Step(
-        index=0,
+        index=index,
         kind=StepKind.MODEL,
         agent=agent,
         text=output.content if output else "",
@@ -140,8 +140,12 @@ def _common(span: SpanRecord) -> dict[str, Any]:
 
 
 def _number(steps: list[Step]) -> tuple[Step, ...]:
+    """Return the steps in order of time, numbered: most runs are so already."""
     steps.sort(key=lambda step: step.start)
-    return tuple(replace(step, index=index) for index, step in enumerate(steps))
+    return tuple(
+        step if step.index == index else replace(step, index=index)
+        for index, step in enumerate(steps)
+    )
 
 
 def tokens_of(span: SpanRecord, field: str) -> int:

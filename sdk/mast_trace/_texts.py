@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
@@ -14,19 +15,36 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import SpanRecord
 
-_MESSAGE_ATTRIBUTES = (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES)
+
+@dataclass
+class Texts:
+    """The messages that the spans of a run hold.
+
+    Attributes:
+        by_id: every message by its id; the first span that holds it wins.
+        answers: the last answer that is written out on a span, by the span's `id`.
+    """
+
+    by_id: dict[str, Message] = field(default_factory=dict)
+    answers: dict[int, Message] = field(default_factory=dict)
+
+    def answer_of(self, span: SpanRecord) -> Message | None:
+        """Return the answer on a span, or the message that it refers to."""
+        written = self.answers.get(id(span))
+        return written or self.by_id.get(text(span.attributes, semconv.MESSAGE_ID))
 
 
-def texts_of(spans: Sequence[SpanRecord]) -> dict[str, Message]:
-    """Collect every message that a span holds, by id; the first span that holds it wins."""
-    texts: dict[str, Message] = {}
+def texts_of(spans: Sequence[SpanRecord]) -> Texts:
+    """Collect every message that a span holds."""
+    found = Texts()
+    texts = found.by_id
     for span in spans:
         attributes = span.attributes
-        for name in _MESSAGE_ATTRIBUTES:
-            for shape in _shapes(attributes.get(name)):
-                message = _from_genai(shape)
-                if message.id:
-                    texts.setdefault(message.id, message)
+        for shape in _shapes(attributes.get(semconv.INPUT_MESSAGES)):
+            _keep(texts, _from_genai(shape))
+        for shape in _shapes(attributes.get(semconv.OUTPUT_MESSAGES)):
+            answer = found.answers[id(span)] = _from_genai(shape)
+            _keep(texts, answer)
         identity = text(attributes, semconv.MESSAGE_ID)
         if not identity:
             continue
@@ -37,7 +55,12 @@ def texts_of(spans: Sequence[SpanRecord]) -> dict[str, Message]:
             call_id = text(attributes, semconv.TOOL_CALL_ID) or None
             message = Message(content=result, role="tool", id=identity, tool_call_id=call_id)
             texts.setdefault(identity, message)
-    return texts
+    return found
+
+
+def _keep(texts: dict[str, Message], message: Message) -> None:
+    if message.id:
+        texts.setdefault(message.id, message)
 
 
 def aliases_of(spans: Sequence[SpanRecord]) -> dict[str, str]:
@@ -45,7 +68,7 @@ def aliases_of(spans: Sequence[SpanRecord]) -> dict[str, str]:
     messages: dict[str, str] = {}
     said: set[str] = set()
     for span in spans:
-        if vocabulary.operation(span.attributes) == semconv.SEND_MESSAGE:
+        if span.operation == semconv.SEND_MESSAGE:
             identity = text(span.attributes, semconv.MESSAGE_ID)
             messages.setdefault(text(span.attributes, semconv.MESSAGE_CONTENT_HASH), identity)
             said.add(identity)
@@ -56,14 +79,6 @@ def aliases_of(spans: Sequence[SpanRecord]) -> dict[str, str]:
         if identity and became and identity not in said:
             aliases[identity] = became
     return aliases
-
-
-def answer_of(span: SpanRecord, texts: Mapping[str, Message]) -> Message | None:
-    """Return the answer on a span, or the message that it refers to."""
-    shapes = _shapes(span.attributes.get(semconv.OUTPUT_MESSAGES))
-    if shapes:
-        return _from_genai(shapes[-1])
-    return texts.get(text(span.attributes, semconv.MESSAGE_ID))
 
 
 def _said(span: SpanRecord) -> Message:
@@ -119,7 +134,7 @@ def _word(value: Any) -> str | None:
 
 def _shapes(value: Any) -> list[dict[str, Any]]:
     """Read a JSON list of objects; anything else, cut JSON too, reads as empty."""
-    items = vocabulary.loaded(value)
+    items = vocabulary.loaded(value) if value else None
     if not isinstance(items, list | tuple):
         return []
     return [shape for shape in items if isinstance(shape, dict)]

@@ -10,7 +10,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from mast_trace import vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,6 +44,11 @@ class SpanRecord:
     status_message: str = ""
     service: str = ""
     scope: str = ""
+
+    @cached_property
+    def operation(self) -> str:
+        """What the span is of, in our words; empty where it does not say."""
+        return vocabulary.operation(self.attributes)
 
 
 @dataclass(frozen=True)
