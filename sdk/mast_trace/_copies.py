@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_left
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
 
@@ -100,7 +100,7 @@ def _beside(spans: Sequence[SpanRecord], ours: set[str]) -> set[str]:
             while position and of_a_kind[position - 1].start >= earliest:
                 position -= 1
                 own = of_a_kind[position]
-                if _together(span, own) and _alike(span, own):
+                if _same_moment(span, own):
                     copies.add(span.span_id)
                     break
     return copies
@@ -110,24 +110,32 @@ def _start(span: SpanRecord) -> int:
     return span.start
 
 
-def _together(one: SpanRecord, other: SpanRecord) -> bool:
-    """Whether the shorter lies in the longer, but for what handlers need one after the other."""
-    shared = min(one.end, other.end) - max(one.start, other.start)
-    return shared >= _SHARED * min(one.end - one.start, other.end - other.start)
-
-
-def _alike(theirs: SpanRecord, own: SpanRecord) -> bool:
+def _same_moment(theirs: SpanRecord, own: SpanRecord) -> bool:
+    """Whether two spans are about one work, as their times and what they say of it tell."""
+    shared = min(theirs.end, own.end) - max(theirs.start, own.start)
+    if shared < 0:
+        return False
     if own.operation == semconv.INVOKE_WORKFLOW:
         name = vocabulary.read(theirs.attributes, "agent")
-        return name is not None and name == own.attributes.get(semconv.WORKFLOW_NAME)
+        return name is not None and bool(name == own.attributes.get(semconv.WORKFLOW_NAME))
     if own.operation == semconv.CHAT:
         # Two calls of one length in the same moment are one call, as far as anybody can tell.
-        facts = [
-            {vocabulary.read(span.attributes, field) for span in (theirs, own)} - {None}
-            for field in ("input_tokens", "output_tokens")
-        ]
-        return all(len({str(value) for value in values}) <= 1 for values in facts)
-    return _same_work(theirs, own)
+        alike = _agree(_tokens(theirs), _tokens(own))
+    else:
+        field = _NAMED_BY[own.operation]
+        alike = _agree(*(vocabulary.read(span.attributes, field) for span in (theirs, own)))
+    if alike is None:  # one of them does not say: then the shorter lies in the longer, about
+        alike = shared >= _SHARED * min(theirs.end - theirs.start, own.end - own.start)
+    return alike
+
+
+def _agree(one: Any, other: Any) -> bool | None:
+    """Whether two facts are the same; None where one of them is unknown."""
+    return None if one is None or other is None else bool(one == other)
+
+
+def _tokens(span: SpanRecord) -> int | None:
+    return vocabulary.integer(vocabulary.read(span.attributes, "input_tokens"))
 
 
 def _lifted(span: SpanRecord, by_id: Mapping[str, SpanRecord], copies: set[str]) -> SpanRecord:

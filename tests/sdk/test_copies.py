@@ -79,3 +79,60 @@ def test_a_trace_of_theirs_alone_is_read_whole() -> None:
         ("inner", "tool", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
     )
     assert len(run.steps) == 2
+
+
+def beside(*rows: tuple[str, str, int, int, dict[str, Any]]) -> Trajectory:
+    """A run of ours with a call, and what others recorded: id, parent, start, end, attributes."""
+    mine: list[tuple[str, str, int, int, dict[str, Any]]] = [
+        ("root", "", 0, 1000, ours("invoke_workflow", **{semconv.WORKFLOW_NAME: "team"})),
+        ("turn", "root", 10, 900, ours("invoke_agent", **AGENT)),
+        ("call", "turn", 100, 300, ours("chat", **TOKENS)),
+        ("tool", "turn", 400, 500, ours("execute_tool", **TOOL)),
+    ]
+    return Trajectory.from_spans(
+        SpanRecord("t", span, parent, span, start, end, attributes)
+        for span, parent, start, end, attributes in (*mine, *rows)
+    )
+
+
+def test_a_tree_of_theirs_beside_ours() -> None:
+    """Handlers of callbacks have a tree of their own, a little earlier or later than ours."""
+    run = beside(
+        (
+            "graph",
+            "root",
+            2,
+            998,
+            {"gen_ai.operation.name": "invoke_agent", semconv.AGENT_NAME: "team"},
+        ),
+        ("node", "graph", 5, 905, {"openinference.span.kind": "AGENT"}),
+        ("llm", "node", 95, 295, {"openinference.span.kind": "LLM", "llm.token_count.prompt": 7}),
+        ("used", "node", 410, 505, {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+    )
+    assert [i.span_id for i in run.invocations] == ["turn", "call"]
+    assert [step.span_id for step in run.steps if step.kind.value == "tool"] == ["tool"]
+    assert run.input_tokens == 7
+
+
+def test_what_only_they_saw_is_kept() -> None:
+    """At another time, of another size or name: other work, which ours does not know."""
+    run = beside(
+        (
+            "later",
+            "root",
+            600,
+            800,
+            {"openinference.span.kind": "LLM", "llm.token_count.prompt": 7},
+        ),
+        (
+            "other",
+            "root",
+            120,
+            280,
+            {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9},
+        ),
+        ("named", "root", 410, 490, {"openinference.span.kind": "TOOL", "tool.name": "search"}),
+    )
+    assert {"later", "other"} < {i.span_id for i in run.invocations}
+    assert run.input_tokens == 7 + 7 + 9
+    assert {s.span_id for s in run.steps if s.kind.value == "tool"} == {"tool", "named"}

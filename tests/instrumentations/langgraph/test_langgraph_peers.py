@@ -1,0 +1,116 @@
+"""LangGraph recorded by us and by others at the same time: nothing is doubled, nothing orphaned."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ProcessPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from installed import installed
+from langgraph_peers import compare, run_team, seen
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.framework("langgraph")
+
+PACKAGES = {
+    "openinference": "openinference.instrumentation.langchain",
+    "openllmetry": "opentelemetry.instrumentation.langchain",
+}
+
+
+@pytest.mark.parametrize("order", ["ours first", "theirs first"])
+@pytest.mark.parametrize("shared", [True, False], ids=["one provider", "two providers"])
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_run_reads_the_same_with_theirs(name: str, shared: bool, order: str) -> None:
+    """The same steps, turns and tokens as without them; their own spans are there, too."""
+    if not installed(PACKAGES[name]):
+        pytest.skip("not installed here")
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        found = process.submit(compare, name, shared=shared, order=order).result(timeout=120)
+    assert found["with theirs"] == found["alone"]
+    assert found["their spans"]
+    if not shared:
+        # Only the run itself may have begun inside of a span of theirs.
+        assert found["without parent"] in ([], ["invoke_workflow team"])
+
+
+class _LangSmith:
+    """Takes what LangSmith's client sends, and counts the requests."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                owner.requests += 1
+                self.send_response(202)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+
+@pytest.fixture
+def langsmith() -> Iterator[_LangSmith]:
+    """LangSmith's service, as far as its client needs it."""
+    service = _LangSmith()
+    yield service
+    service.server.shutdown()
+    service.server.server_close()
+
+
+def _over_http(service: _LangSmith, _provider: Any) -> Any:
+    from langsmith import Client
+
+    return Client(api_url=service.url, api_key="none", info={"version": "0"})
+
+
+def _over_opentelemetry(service: _LangSmith, provider: Any) -> Any:
+    from langsmith import Client
+
+    return Client(
+        api_url=service.url,
+        api_key="none",
+        info={"version": "0"},
+        tracing_mode="otel",
+        otel_tracer_provider=provider,
+    )
+
+
+@pytest.mark.parametrize("client", [_over_http, _over_opentelemetry])
+def test_a_run_reads_the_same_with_langsmith(
+    recorded, langsmith, client: Callable[[Any, Any], Any]
+) -> None:
+    """LangSmith's tracing, which LangChain has built in, goes on beside ours."""
+    from langsmith import tracing_context
+
+    run_team()
+    plain = seen(recorded)
+    recorded.exporter.clear()
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    smith = client(langsmith, provider)
+    with tracing_context(enabled=True, client=smith, project_name="tests"):
+        run_team()
+    smith.flush()
+    recorded.check_shape()
+    assert seen(recorded) == plain
+    assert langsmith.requests or exporter.get_finished_spans()
