@@ -1,0 +1,77 @@
+"""MetaGPT with the OpenAI client under it recorded by others too: each call counts once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from installed import installed
+
+if not installed("metagpt.team"):
+    pytest.skip("needs MetaGPT; `nox -s framework` has an environment", allow_module_level=True)
+
+from metagpt_programs import script, team
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from mast_trace_instrumentations.openai import OpenAIInstrumentor
+
+pytestmark = pytest.mark.framework("metagpt")
+
+
+def instrumentor(name: str) -> Any:
+    """Another tool's instrumentation of the client."""
+    if name == "openinference":
+        pytest.importorskip("openinference.instrumentation.openai", reason="not installed here")
+        from openinference.instrumentation.openai import OpenAIInstrumentor as Client
+    else:
+        pytest.importorskip("opentelemetry.instrumentation.openai", reason="not installed here")
+        from opentelemetry.instrumentation.openai import OpenAIInstrumentor as Client
+    return Client()
+
+
+async def run_team() -> None:
+    made = team()
+    made.run_project("an adder")
+    await made.run(n_round=4)
+
+
+def seen(recorded: Any) -> tuple[Any, ...]:
+    """What a reader makes of the run: steps, turns, calls, tokens, end."""
+    run = recorded.trajectory()
+    kinds = [invocation.kind for invocation in run.invocations]
+    return (
+        sorted((step.kind.value, step.agent, step.text) for step in run.steps),
+        kinds.count("agent"),
+        kinds.count("model"),
+        run.input_tokens,
+        run.termination_reason,
+    )
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one provider", "two providers"])
+@pytest.mark.parametrize("name", ["openinference", "openllmetry"])
+async def test_a_run_reads_the_same_with_theirs(recorded, server, name: str, shared: bool) -> None:
+    """The same steps, turns and tokens as without them; their own spans are there, too."""
+    server.follow(script)
+    theirs, ours = instrumentor(name), OpenAIInstrumentor()
+    await run_team()
+    plain = seen(recorded)
+    recorded.exporter.clear()
+    provider, exporter = recorded.provider, recorded.exporter
+    if not shared:
+        exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+    ours.instrument(tracer_provider=recorded.provider)
+    theirs.instrument(tracer_provider=provider)
+    try:
+        await run_team()
+    finally:
+        theirs.uninstrument()
+        ours.uninstrument()
+    assert seen(recorded) == plain
+    own = [s for s in exporter.get_finished_spans() if "mast.framework" not in s.attributes]
+    assert len(own) == 2
+    if not shared:
+        recorded.check_shape()
