@@ -20,7 +20,11 @@ _A_WORD = 24
 _REMEMBERED = 20_000
 """Length up to which what was found in a text is kept: several rules ask for it."""
 _STOPS = ("\n", ". ", "! ", "? ")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w]|\.\d|,\d{3})")
+_NUMBER = re.compile(
+    # The first character comes first: what is in front of it is looked at only where there is one.
+    r"[-+\d](?<![\w.][-+\d])(?:(?<=\d)|(?<=[-+])\d)"
+    r"(?:\d{0,2}(?:,\d{3})+|\d*)(?:\.\d+)?(?![\w]|\.\d|,\d{3})"
+)
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_'-]{2,}")
 _FAILED = re.compile(
@@ -92,12 +96,24 @@ def numbers(text: str) -> tuple[re.Match[str], ...]:
 
 def values(texts: Iterable[str]) -> set[float]:
     """Return the numbers that occur in any of the texts."""
-    return {number(literal) for text in texts for literal in {match[0] for match in numbers(text)}}
+    found: set[float] = set()
+    for text in texts:
+        found |= _values(text) if len(text) <= _REMEMBERED else _read_values(text)
+    return found
 
 
 @lru_cache(maxsize=256)
 def _numbers(text: str) -> tuple[re.Match[str], ...]:
     return tuple(_NUMBER.finditer(text))
+
+
+@lru_cache(maxsize=256)
+def _values(text: str) -> frozenset[float]:
+    return _read_values(text)
+
+
+def _read_values(text: str) -> frozenset[float]:
+    return frozenset({number(literal) for literal in {match[0] for match in numbers(text)}})
 
 
 def code_blocks(text: str) -> list[str]:
@@ -112,7 +128,11 @@ def words(text: str) -> set[str]:
 
 def says_failed(text: str) -> re.Match[str] | None:
     """Find what marks an execution's output as failed: an exit code, a traceback, an error line."""
-    start = text[:20_000]
+    return _says_failed(text[:_REMEMBERED])
+
+
+@lru_cache(maxsize=256)
+def _says_failed(start: str) -> re.Match[str] | None:
     lower = start.lower()
     # Five searches for a word cost a tenth of one for the pattern, and most texts have none.
     if not any(sign in lower for sign in _FAILURE_SIGNS):

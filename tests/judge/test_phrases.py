@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import re
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ import mast_trace_judge.rules
 from mast_trace_judge.datasets.mast import read_mast_v0
 from mast_trace_judge.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.phrases import Phrases
-from mast_trace_judge.texts import alike, similarity
+from mast_trace_judge.texts import alike, numbers, similarity
 
 MODULES = [
     importlib.import_module(found.name)
@@ -90,3 +91,13 @@ def test_texts_without_spaces_are_compared_all_the_same():
     """One changed character in a text of a script without spaces."""
     text = "他們在會議中討論了本季度的銷售數據並決定下個月再次開會審查結果以確保沒有遺漏" * 3
     assert alike(text, text[:50] + "新" + text[51:], 0.9)
+
+
+PLAIN = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w]|\.\d|,\d{3})")
+"""What a number is, in the order in which it is read."""
+
+
+@given(st.text("0123456789,.-+ a_\n٣", max_size=14))
+def test_numbers_are_found_quickly_and_all_of_them(text):
+    """The pattern that is looked for begins with the first character instead of what is before."""
+    assert [match.span() for match in numbers(text)] == [m.span() for m in PLAIN.finditer(text)]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 USERS = frozenset({"", "user", "human", "user_proxy", "userproxy", "customer", "__start__"})
 """Names under which a person, or the program in a person's place, takes part."""
 
+_REMEMBERED = 20_000
+"""Length up to which arguments are kept in their canonical form: several rules compare them."""
 _ENDS_RUN = frozenset(
     [
         "answer",
@@ -111,9 +113,10 @@ def result_key(step: Step) -> str:
     return step.text.strip() or (step.error or "")
 
 
-def name_words(name: str) -> set[str]:
+@lru_cache(maxsize=1024)
+def name_words(name: str) -> frozenset[str]:
     """Split a tool's name into its words: ``getWeather_now`` into get, weather and now."""
-    return {word.lower() for word in _NAME_WORD.findall(name)}
+    return frozenset([word.lower() for word in _NAME_WORD.findall(name)])
 
 
 def ends_run(step: Step) -> bool:
@@ -194,6 +197,15 @@ def ordinary(trajectory: Trajectory) -> list[Step]:
 
 
 def _canonical(arguments: str) -> str:
+    return _sorted(arguments) if len(arguments) <= _REMEMBERED else _read_sorted(arguments)
+
+
+@lru_cache(maxsize=256)
+def _sorted(arguments: str) -> str:
+    return _read_sorted(arguments)
+
+
+def _read_sorted(arguments: str) -> str:
     try:
         value: Any = json.loads(arguments)
     except ValueError:

@@ -46,10 +46,6 @@ class Inbox:
         text = " ".join(step.text[:1000].lower().split())
         return bool(text) and text in self.text
 
-    def holds(self, step: Step) -> bool:
-        """Whether it was shown what was said or returned in a step, as it is or quoted."""
-        return (bool(step.message_id) and step.message_id in self.ids) or self.quotes(step)
-
     def expects(self, sent: Iterable[Step]) -> bool:
         """Whether any message that was sent to it arrived."""
         if self._arrives is None:

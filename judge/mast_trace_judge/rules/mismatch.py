@@ -109,12 +109,15 @@ def _misstated(step: Step, results: list[_Result], known: set[float]) -> ModeFin
         return None
     stated = numbers(step.text)
     said = {number(match[0]) for match in stated}
-    new = [match for match in stated if _is_new(match[0], known)]
-    refers = {found.end() for found in _REFERS.finditer(step.text)}
-    for result, figures in single:
+    unsaid = [
+        (result, figures)
+        for result, figures in single
+        if not any(_near(value, number(figures[0][0])) for value in said)
+    ]
+    new = [match for match in stated if _is_new(match[0], known)] if unsaid else []
+    refers = {found.end() for found in _REFERS.finditer(step.text)} if new else set()
+    for result, figures in unsaid if new else ():
         figure = figures[0][0]
-        if not new or any(_near(value, number(figure)) for value in said):
-            continue
         slips = [match for match in new if _slip(match[0], figure)]
         reported = [match for match in new if match.start() in refers]
         value = len(figure) >= 2 and len(result.text) <= _A_VALUE

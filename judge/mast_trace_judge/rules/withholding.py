@@ -57,7 +57,10 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
         if any(last_said.get(fact, -1) >= step.index for fact in facts):
             continue
         others = [inbox for name, inbox in readers.items() if name != step.agent]
-        seen = any(inbox.holds(result) for inbox in others for result in found)
+        ids = {result.message_id for result in found if result.message_id}
+        seen = any(ids & inbox.ids for inbox in others) or any(
+            inbox.quotes(result) for inbox in others for result in found
+        )
         if seen:
             continue
         exact = bool(others) and all(s.message_id for s in found)
