@@ -64,6 +64,18 @@ class RecordedSpans:
         (only,) = self.trajectories()
         return only
 
+    def seen(self) -> tuple[Any, ...]:
+        """What a reader makes of the one run: steps, turns, calls of models, tokens, end."""
+        run = self.trajectory()
+        kinds = [invocation.kind for invocation in run.invocations]
+        return (
+            sorted((step.kind.value, step.agent, step.text) for step in run.steps),
+            kinds.count("agent"),
+            kinds.count("model"),
+            run.input_tokens,
+            run.termination_reason,
+        )
+
     def said(self) -> list[tuple[str, tuple[str, ...], str]]:
         """Sender, recipients and text of every message, in order."""
         return [

@@ -89,19 +89,6 @@ def client(spans: RecordedSpans) -> Iterator[None]:
     instrumentor.uninstrument()
 
 
-def seen(spans: RecordedSpans) -> tuple[Any, ...]:
-    """What a reader makes of the run: steps, turns, calls, tokens, end."""
-    run = spans.trajectory()
-    kinds = [invocation.kind for invocation in run.invocations]
-    return (
-        sorted((step.kind.value, step.agent, step.text) for step in run.steps),
-        kinds.count("agent"),
-        kinds.count("model"),
-        run.input_tokens,
-        run.termination_reason,
-    )
-
-
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("shared", [True, False], ids=["one provider", "two providers"])
 @pytest.mark.parametrize(("with_theirs", "alone", "script"), PEERS, ids=NAMES)
@@ -111,11 +98,11 @@ def test_a_run_reads_the_same_with_theirs(
     """The same steps, turns and tokens as without them; their own spans are there, too."""
     with ScriptedLLM(script) as server:
         alone(server.url)
-        plain = seen(spans)
+        plain = spans.seen()
         spans.exporter.clear()
         provider, exporter = (spans.provider, spans.exporter) if shared else elsewhere
         with_theirs(server.url, provider)
-    assert seen(spans) == plain
+    assert spans.seen() == plain
     own = [s for s in exporter.get_finished_spans() if "mast.framework" not in s.attributes]
     assert own
     if not shared:

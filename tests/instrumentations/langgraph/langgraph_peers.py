@@ -43,19 +43,6 @@ def theirs(name: str) -> list[Any]:
     return [LangchainInstrumentor(), Client()]
 
 
-def seen(recorded: RecordedSpans) -> tuple[Any, ...]:
-    """What a reader makes of the run: steps, turns, calls, tokens, end."""
-    run = recorded.trajectory()
-    kinds = [invocation.kind for invocation in run.invocations]
-    return (
-        sorted((step.kind.value, step.agent, step.text) for step in run.steps),
-        kinds.count("agent"),
-        kinds.count("model"),
-        run.input_tokens,
-        run.termination_reason,
-    )
-
-
 @contextmanager
 def both(recorded: RecordedSpans, name: str, provider: Any, order: str) -> Iterator[None]:
     """Record by both, instrumented in this order; what came last goes first."""
@@ -74,7 +61,7 @@ def compare(name: str, *, shared: bool, order: str) -> dict[str, Any]:
     """Return how the run reads without them and with them, and what is left of each trace."""
     recorded = RecordedSpans.of(LangGraphInstrumentor())
     run_team()
-    alone = seen(recorded)
+    alone = recorded.seen()
     recorded.exporter.clear()
     provider, exporter = recorded.provider, recorded.exporter
     if not shared:
@@ -85,7 +72,7 @@ def compare(name: str, *, shared: bool, order: str) -> dict[str, Any]:
     known = {span.context.span_id for span in recorded.all}
     return {
         "alone": alone,
-        "with theirs": seen(recorded),
+        "with theirs": recorded.seen(),
         "their spans": sum(
             "mast.framework" not in span.attributes for span in exporter.get_finished_spans()
         ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from installed import installed
-from langgraph_peers import compare, run_team, seen
+from langgraph_peers import compare, run_team
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -103,7 +103,7 @@ def test_a_run_reads_the_same_with_langsmith(
     from langsmith import tracing_context
 
     run_team()
-    plain = seen(recorded)
+    plain = recorded.seen()
     recorded.exporter.clear()
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -112,5 +112,5 @@ def test_a_run_reads_the_same_with_langsmith(
         run_team()
     smith.flush()
     recorded.check_shape()
-    assert seen(recorded) == plain
+    assert recorded.seen() == plain
     assert langsmith.requests or exporter.get_finished_spans()

@@ -37,19 +37,6 @@ async def run_team() -> None:
     await made.run(n_round=4)
 
 
-def seen(recorded: Any) -> tuple[Any, ...]:
-    """What a reader makes of the run: steps, turns, calls, tokens, end."""
-    run = recorded.trajectory()
-    kinds = [invocation.kind for invocation in run.invocations]
-    return (
-        sorted((step.kind.value, step.agent, step.text) for step in run.steps),
-        kinds.count("agent"),
-        kinds.count("model"),
-        run.input_tokens,
-        run.termination_reason,
-    )
-
-
 @pytest.mark.parametrize("shared", [True, False], ids=["one provider", "two providers"])
 @pytest.mark.parametrize("name", ["openinference", "openllmetry"])
 async def test_a_run_reads_the_same_with_theirs(recorded, server, name: str, shared: bool) -> None:
@@ -57,7 +44,7 @@ async def test_a_run_reads_the_same_with_theirs(recorded, server, name: str, sha
     server.follow(script)
     theirs, ours = instrumentor(name), OpenAIInstrumentor()
     await run_team()
-    plain = seen(recorded)
+    plain = recorded.seen()
     recorded.exporter.clear()
     provider, exporter = recorded.provider, recorded.exporter
     if not shared:
@@ -70,7 +57,7 @@ async def test_a_run_reads_the_same_with_theirs(recorded, server, name: str, sha
     finally:
         theirs.uninstrument()
         ours.uninstrument()
-    assert seen(recorded) == plain
+    assert recorded.seen() == plain
     own = [s for s in exporter.get_finished_spans() if "mast.framework" not in s.attributes]
     assert len(own) == 2
     if not shared:
