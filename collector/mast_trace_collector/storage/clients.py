@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace_collector.storage.embedded import holder, write_engine_config
+from mast_trace_collector.storage.embedded import holder, tune_allocator, write_engine_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,6 +97,7 @@ class Clients:
             if self._config is None:
                 Path(self._address.path).mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._config = write_engine_config(self._memory_limit)
+                tune_allocator()
         try:
             return clickhouse_connect.get_client(
                 interface="chdb",

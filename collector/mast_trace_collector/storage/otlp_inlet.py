@@ -15,7 +15,7 @@ from mast_trace_collector.storage.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from mast_trace_collector.storage.store import Store
 
@@ -44,14 +44,16 @@ class Inlet:
         """
         if not self._able:
             return False
-        data = b"".join(
-            _delimited(request + _project(project))
-            for request, project in zip(requests, projects, strict=True)
-        )
+        embedded = bool(self._store.embedded_path)
+        parts = _delimited_parts(requests, projects)
         try:
-            settings = _settings(embedded=bool(self._store.embedded_path))
+            # Joined, tens of megabytes would be copied once more; but what goes over the network
+            # may have to be sent again.
             self._store.raw_insert(
-                _TABLE, data, "Protobuf", settings={**settings, **deduplication(token)}
+                _TABLE,
+                parts if embedded else b"".join(parts),
+                "Protobuf",
+                settings={**_settings(embedded=embedded), **deduplication(token)},
             )
         except StorageError as error:
             code = error_code(error)
@@ -85,17 +87,28 @@ def _settings(*, embedded: bool) -> dict[str, str | int]:
     }
 
 
+def _delimited_parts(
+    requests: Sequence[bytes], projects: Sequence[str | None]
+) -> Generator[bytes, None, None]:
+    """Yield each request with its length before it and its project behind."""
+    for request, project in zip(requests, projects, strict=True):
+        tag = _project(project)
+        yield _length(len(request) + len(tag))
+        yield request
+        yield tag
+
+
 def _project(project: str | None) -> bytes:
     """The field that tells the project; always there, so that a sender's own never is the last."""
     value = b"\0" if project is None else project.encode("utf-8", "replace")
-    return _PROJECT_TAG + _delimited(value)
+    return _PROJECT_TAG + _length(len(value)) + value
 
 
-def _delimited(data: bytes) -> bytes:
+def _length(size: int) -> bytes:
+    """Return a length as Protobuf writes it."""
     prefix = bytearray()
-    size = len(data)
     while size > 0x7F:
         prefix.append(size & 0x7F | 0x80)
         size >>= 7
     prefix.append(size)
-    return bytes(prefix) + data
+    return bytes(prefix)

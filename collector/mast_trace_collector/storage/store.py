@@ -9,7 +9,7 @@ from mast_trace_collector.storage.clients import Clients
 from mast_trace_collector.storage.embedded import DEFAULT_MEMORY_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
 
@@ -146,9 +146,14 @@ class Store:
         return len(columns[0])
 
     def raw_insert(
-        self, table: str, data: bytes, fmt: str, *, settings: Mapping[str, Any] | None = None
+        self,
+        table: str,
+        data: bytes | Generator[bytes, None, None],
+        fmt: str,
+        *,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Insert ``data``, which ClickHouse parses as ``fmt``."""
+        """Insert ``data``, which ClickHouse parses as ``fmt``; in parts for the embedded engine only."""
         with self._clients.borrow() as client:
             client.raw_insert(
                 f"{self.database}.{table}",

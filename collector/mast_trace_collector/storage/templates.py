@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
@@ -97,6 +98,12 @@ def _distributed(options: SchemaOptions, argument: str) -> str:
     )
 
 
+def _part(options: SchemaOptions, name: str) -> str:
+    """What several versions say alike, from ``schema/<name>.part``."""
+    file = resources.files("mast_trace_collector.storage") / "schema" / f"{name}.part"
+    return fill(file.read_text("utf-8"), options)
+
+
 _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "database": lambda options, _: options.database,
     "on_cluster": _on_cluster,
@@ -105,6 +112,7 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "table_settings": _table_settings,
     "ttl": _ttl,
     "distributed": _distributed,
+    "part": _part,
     "operation": lambda _, __: expressions.operation(),
     "field": lambda _, name: expressions.field(name),
     "strings": lambda _, name: expressions.strings(name),

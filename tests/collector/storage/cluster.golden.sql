@@ -320,26 +320,26 @@ INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (3, 'm
 CREATE TABLE IF NOT EXISTS traces.mast_otlp_inlet ON CLUSTER main
 (
     resource_spans Array(Tuple(
-        resource Tuple(attributes Array(Tuple(key String, value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String))))))),
-        scope_spans Array(Tuple(
-            scope Tuple(name String, version String),
-            spans Array(Tuple(
-                trace_id String,
-                span_id String,
-                trace_state String,
-                parent_span_id String,
-                name String,
-                kind Int32,
-                start_time_unix_nano UInt64,
-                end_time_unix_nano UInt64,
-                attributes Array(Tuple(key String, value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))),
-                events Array(Tuple(time_unix_nano UInt64, name String, attributes Array(Tuple(key String, value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
-                links Array(Tuple(trace_id String, span_id String, trace_state String,
-                    attributes Array(Tuple(key String, value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
-                status Tuple(message String, code Int32)
-            ))
+    resource Tuple(attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String))))))),
+    scope_spans Array(Tuple(
+        scope Tuple(name String, version String),
+        spans Array(Tuple(
+            trace_id String,
+            span_id String,
+            trace_state String,
+            parent_span_id String,
+            name String,
+            kind Int32,
+            start_time_unix_nano UInt64,
+            end_time_unix_nano UInt64,
+            attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))),
+            events Array(Tuple(time_unix_nano UInt64, name String, attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
+            links Array(Tuple(trace_id String, span_id String, trace_state String,
+                attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
+            status Tuple(message String, code Int32)
         ))
-    )),
+    ))
+)),
     mast_project Array(String)
 )
 ENGINE = Null;
@@ -347,7 +347,7 @@ ENGINE = Null;
 CREATE MATERIALIZED VIEW IF NOT EXISTS traces.mast_otlp_inlet_mv ON CLUSTER main
 TO traces.otel_traces AS
 WITH
-    mapFromArrays((resource_span.resource.attributes).key, arrayMap(v -> multiIf(v.value = 'string_value', v.string_value, v.value = 'int_value', toString(v.int_value), v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bool_value', if(v.bool_value, 'true', 'false'), v.value = 'double_value', multiIf(isNaN(v.double_value), 'json: unsupported value: NaN', isInfinite(v.double_value), concat('json: unsupported value: ', if(v.double_value > 0, '+', '-'), 'Inf'), replaceRegexpOne(toString(v.double_value), 'e(\\d)', 'e+\\1')), v.value = 'bytes_value', base64Encode(v.bytes_value), ''), (resource_span.resource.attributes).value)) AS sent,
+    mapFromArrays((resource_span.resource.attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (resource_span.resource.attributes).value)) AS sent,
     toInt64(least(span.start_time_unix_nano, 9223372036854775807)) AS started,
     toInt64(least(span.end_time_unix_nano, 9223372036854775807)) AS ended
 SELECT
@@ -357,8 +357,8 @@ SELECT
     if(replaceAll(span.parent_span_id, '\0', '') = '', '', lower(hex(span.parent_span_id))) AS ParentSpanId,
     span.trace_state AS TraceState,
     span.name AS SpanName,
-    if(span.kind BETWEEN 0 AND 5, ['Unspecified', 'Internal', 'Server', 'Client', 'Producer',
-        'Consumer'][span.kind + 1], '') AS SpanKind,
+    transform(span.kind, [0, 1, 2, 3, 4, 5], ['Unspecified', 'Internal', 'Server', 'Client',
+        'Producer', 'Consumer'], '') AS SpanKind,
     arrayFirst(attribute -> attribute.key = 'service.name',
         resource_span.resource.attributes).value.string_value AS ServiceName,
     multiIf(
@@ -369,20 +369,19 @@ SELECT
         mapUpdate(sent, map('mast.project', project))) AS ResourceAttributes,
     scope_span.scope.name AS ScopeName,
     scope_span.scope.version AS ScopeVersion,
-    mapFromArrays((span.attributes).key, arrayMap(v -> multiIf(v.value = 'string_value', v.string_value, v.value = 'int_value', toString(v.int_value), v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bool_value', if(v.bool_value, 'true', 'false'), v.value = 'double_value', multiIf(isNaN(v.double_value), 'json: unsupported value: NaN', isInfinite(v.double_value), concat('json: unsupported value: ', if(v.double_value > 0, '+', '-'), 'Inf'), replaceRegexpOne(toString(v.double_value), 'e(\\d)', 'e+\\1')), v.value = 'bytes_value', base64Encode(v.bytes_value), ''), (span.attributes).value)) AS SpanAttributes,
+    mapFromArrays((span.attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (span.attributes).value)) AS SpanAttributes,
     toUInt64(greatest(ended - started, 0)) AS Duration,
-    if(span.status.code BETWEEN 0 AND 2, ['Unset', 'Ok', 'Error'][span.status.code + 1], '')
-        AS StatusCode,
+    transform(span.status.code, [0, 1, 2], ['Unset', 'Ok', 'Error'], '') AS StatusCode,
     span.status.message AS StatusMessage,
     arrayMap(time -> fromUnixTimestamp64Nano(toInt64(least(time, 9223372036854775807))), span.events.time_unix_nano)
         AS `Events.Timestamp`,
     span.events.name AS `Events.Name`,
-    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> multiIf(v.value = 'string_value', v.string_value, v.value = 'int_value', toString(v.int_value), v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bool_value', if(v.bool_value, 'true', 'false'), v.value = 'double_value', multiIf(isNaN(v.double_value), 'json: unsupported value: NaN', isInfinite(v.double_value), concat('json: unsupported value: ', if(v.double_value > 0, '+', '-'), 'Inf'), replaceRegexpOne(toString(v.double_value), 'e(\\d)', 'e+\\1')), v.value = 'bytes_value', base64Encode(v.bytes_value), ''), (attributes).value)), span.events.attributes)
+    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (attributes).value)), span.events.attributes)
         AS `Events.Attributes`,
     arrayMap(id -> if(replaceAll(id, '\0', '') = '', '', lower(hex(id))), span.links.trace_id) AS `Links.TraceId`,
     arrayMap(id -> if(replaceAll(id, '\0', '') = '', '', lower(hex(id))), span.links.span_id) AS `Links.SpanId`,
     span.links.trace_state AS `Links.TraceState`,
-    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> multiIf(v.value = 'string_value', v.string_value, v.value = 'int_value', toString(v.int_value), v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bool_value', if(v.bool_value, 'true', 'false'), v.value = 'double_value', multiIf(isNaN(v.double_value), 'json: unsupported value: NaN', isInfinite(v.double_value), concat('json: unsupported value: ', if(v.double_value > 0, '+', '-'), 'Inf'), replaceRegexpOne(toString(v.double_value), 'e(\\d)', 'e+\\1')), v.value = 'bytes_value', base64Encode(v.bytes_value), ''), (attributes).value)), span.links.attributes)
+    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (attributes).value)), span.links.attributes)
         AS `Links.Attributes`
 FROM
 (
@@ -401,7 +400,8 @@ WHERE throwIf(
     arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (resource_span.resource.attributes).value)
     OR arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (span.attributes).value)
     OR arrayExists(attributes -> arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (attributes).value), span.events.attributes)
-    OR arrayExists(attributes -> arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (attributes).value), span.links.attributes)) = 0;
+    OR arrayExists(attributes -> arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (attributes).value), span.links.attributes)) = 0
+SETTINGS short_circuit_function_evaluation = 'disable';
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (4, 'mast_otlp_inlet', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
@@ -456,4 +456,100 @@ ORDER BY Timestamp DESC
 LIMIT 1 BY Project, TraceId, SpanId, Name, ServiceName;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (5, 'otel_logs', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+ALTER TABLE traces.mast_otlp_inlet ON CLUSTER main
+    MODIFY COLUMN resource_spans Array(Tuple(
+    resource Tuple(attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String))))))),
+    scope_spans Array(Tuple(
+        scope Tuple(name String, version String),
+        spans Array(Tuple(
+            trace_id String,
+            span_id String,
+            trace_state String,
+            parent_span_id String,
+            name String,
+            kind Int32,
+            start_time_unix_nano UInt64,
+            end_time_unix_nano UInt64,
+            attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))),
+            events Array(Tuple(time_unix_nano UInt64, name String, attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
+            links Array(Tuple(trace_id String, span_id String, trace_state String,
+                attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
+            status Tuple(message String, code Int32)
+        ))
+    ))
+));
+
+ALTER TABLE traces.mast_otlp_inlet_mv ON CLUSTER main MODIFY QUERY
+WITH
+    mapFromArrays((resource_span.resource.attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (resource_span.resource.attributes).value)) AS sent,
+    toInt64(least(span.start_time_unix_nano, 9223372036854775807)) AS started,
+    toInt64(least(span.end_time_unix_nano, 9223372036854775807)) AS ended
+SELECT
+    fromUnixTimestamp64Nano(started) AS Timestamp,
+    if(replaceAll(span.trace_id, '\0', '') = '', '', lower(hex(span.trace_id))) AS TraceId,
+    if(replaceAll(span.span_id, '\0', '') = '', '', lower(hex(span.span_id))) AS SpanId,
+    if(replaceAll(span.parent_span_id, '\0', '') = '', '', lower(hex(span.parent_span_id))) AS ParentSpanId,
+    span.trace_state AS TraceState,
+    span.name AS SpanName,
+    transform(span.kind, [0, 1, 2, 3, 4, 5], ['Unspecified', 'Internal', 'Server', 'Client',
+        'Producer', 'Consumer'], '') AS SpanKind,
+    arrayFirst(attribute -> attribute.key = 'service.name',
+        resource_span.resource.attributes).value.string_value AS ServiceName,
+    multiIf(
+        if(project = '\0', sent['mast.project'], project) = '',
+        mapFilter((name, value) -> name != 'mast.project', sent),
+        project = '\0',
+        sent,
+        mapUpdate(sent, map('mast.project', project))) AS ResourceAttributes,
+    scope_span.scope.name AS ScopeName,
+    scope_span.scope.version AS ScopeVersion,
+    mapFromArrays((span.attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (span.attributes).value)) AS SpanAttributes,
+    toUInt64(greatest(ended - started, 0)) AS Duration,
+    transform(span.status.code, [0, 1, 2], ['Unset', 'Ok', 'Error'], '') AS StatusCode,
+    span.status.message AS StatusMessage,
+    arrayMap(time -> fromUnixTimestamp64Nano(toInt64(least(time, 9223372036854775807))), span.events.time_unix_nano)
+        AS `Events.Timestamp`,
+    span.events.name AS `Events.Name`,
+    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (attributes).value)), span.events.attributes)
+        AS `Events.Attributes`,
+    arrayMap(id -> if(replaceAll(id, '\0', '') = '', '', lower(hex(id))), span.links.trace_id) AS `Links.TraceId`,
+    arrayMap(id -> if(replaceAll(id, '\0', '') = '', '', lower(hex(id))), span.links.span_id) AS `Links.SpanId`,
+    span.links.trace_state AS `Links.TraceState`,
+    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (attributes).value)), span.links.attributes)
+        AS `Links.Attributes`
+FROM
+(
+    SELECT project, resource_span, scope_span, arrayJoin(scope_span.spans) AS span
+    FROM
+    (
+        SELECT project, resource_span, arrayJoin(resource_span.scope_spans) AS scope_span
+        FROM
+        (
+            SELECT mast_project[-1] AS project, arrayJoin(resource_spans) AS resource_span
+            FROM traces.mast_otlp_inlet
+        )
+    )
+)
+WHERE throwIf(
+    arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (resource_span.resource.attributes).value)
+    OR arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (span.attributes).value)
+    OR arrayExists(attributes -> arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (attributes).value), span.events.attributes)
+    OR arrayExists(attributes -> arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (attributes).value), span.links.attributes)) = 0
+SETTINGS short_circuit_function_evaluation = 'disable';
+
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    MODIFY COLUMN SpanAttributes CODEC(ZSTD(2));
+
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    MODIFY SETTING min_bytes_for_wide_part = 134217728;
+
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    DROP COLUMN IF EXISTS MessageId, DROP COLUMN IF EXISTS ContentHash;
+
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS MessageId String ALIAS SpanAttributes['mast.message.id'],
+    ADD COLUMN IF NOT EXISTS ContentHash String ALIAS SpanAttributes['mast.message.content_hash'];
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (7, 'otel_traces_costs', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
