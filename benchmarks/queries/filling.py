@@ -56,7 +56,8 @@ INSERT INTO mast_verdicts (Project, TraceId, Fingerprint, JudgeVersion, JudgedAt
     Modes.Code, Modes.Probability, Modes.Evidence, Modes.Reason, Modes.Steps, Modes.SpanIds,
     Modes.Quotes, Abstained, DecisiveStep, DecisiveAgent, DecisiveProbability, DecisiveRule,
     DecisiveReason, Candidates.Step, Candidates.SpanId, Candidates.Agent, Candidates.Probability,
-    Candidates.Rule)
+    Candidates.Rule, RunSeen, RunSpans, RunErrors, RunInputTokens, RunOutputTokens, RunAgents,
+    RunModels, RunOutcome, RunOutcomeReason, RunTermination)
 WITH
     arrayFilter((code, i) -> cityHash64(TraceId, i) % 9 = 0,
         ['1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.3', '2.6', '3.1', '3.2', '3.3'], range(11))
@@ -72,7 +73,9 @@ SELECT
     if(empty(codes), NULL, toUInt32(cityHash64(TraceId) % 40)),
     if(empty(codes), '', Agents[1]), 0.6, 'rule', 'a reason',
     [toUInt32(1), 2, 3], ['a', 'b', 'c'], ['analyst', 'writer', 'critic'],
-    [toFloat32(0.5), 0.2, 0.1], ['rule', 'rule', 'rule']
+    [toFloat32(0.5), 0.2, 0.1], ['rule', 'rule', 'rule'],
+    LastSeen, Spans, Errors, InputTokens, OutputTokens, Agents, Models, Outcome, OutcomeReason,
+    TerminationReason
 FROM mast_runs
 WHERE Start >= {since:DateTime64(9)} AND Start < {until:DateTime64(9)}
 """

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace.taxonomy import FAILURE_MODES, SPECIFICATION_CODES
-from mast_trace_dashboards._sql import END
+from mast_trace.taxonomy import SPECIFICATION_CODES
+from mast_trace_dashboards._sql import CODES, END, MODE_HITS, OPEN_RUNS, mode_mask, newest
 from mast_trace_dashboards.query import Column, Param, Query
 
 _UNTIL = {"until": Param("DateTime64(3)", END, "the moment that is looked at")}
@@ -20,17 +20,28 @@ _GATES = {
     "min_hits": Param("UInt32", 5, "hits that a window must have"),
     "min_ratio": Param("Float64", 2.0, "times the baseline that the rate must reach"),
 }
-_CODES = "[" + ", ".join(f"'{code}'" for code in FAILURE_MODES) + "]"
-_SPECIFICATION = "[" + ", ".join(f"'{code}'" for code in SPECIFICATION_CODES) + "]"
+_SPECIFICATION = mode_mask(SPECIFICATION_CODES)
+_JUDGED = newest(
+    """RunEnd > {until:DateTime64(3)} - toIntervalHour(174)
+    AND RunEnd <= {until:DateTime64(3)} AND RunStart > {until:DateTime64(3)} - toIntervalDay(30)""",
+    "ServiceName",
+    "Framework",
+    "RunEnd",
+    "ModeBits",
+    "Outcome",
+    "Status",
+)
 
+# Runs are counted by how long ago they ended, down to the edges of windows and baselines, and by what
+# they show; after that there are few rows, whatever the number of runs.
 _SPIKE = """
 SELECT {labels}, round(max(WindowEvidence), 3) AS Evidence
 FROM (
   SELECT {groups}, Minutes,
-    countIf(RunEnd > {{until:DateTime64(3)}} - toIntervalMinute(Minutes)) AS N,
-    countIf(Hit AND RunEnd > {{until:DateTime64(3)}} - toIntervalMinute(Minutes)) AS K,
-    countIf(RunEnd <= {{until:DateTime64(3)}} - toIntervalMinute(Minutes + 60)) AS BaseN,
-    countIf(Hit AND RunEnd <= {{until:DateTime64(3)}} - toIntervalMinute(Minutes + 60)) AS BaseK,
+    sumIf(Judged, Age < Minutes) AS N,
+    sumIf(Hits, Age < Minutes) AS K,
+    sumIf(Judged, Age >= Minutes + 60) AS BaseN,
+    sumIf(Hits, Age >= Minutes + 60) AS BaseK,
     (BaseK + 1) / (BaseN + 10) AS P0,
     K / greatest(N, 1) AS P,
     arrayMap(j -> lgamma(N + 1) - lgamma(j + 1) - lgamma(N - j + 1)
@@ -39,13 +50,21 @@ FROM (
       least(300, -(arrayMax(Terms) + log(arraySum(term -> exp(term - arrayMax(Terms)), Terms)))
         / log(10)), 0) AS WindowEvidence
   FROM (
-    SELECT ServiceName, Framework, RunEnd, {hit}
-    FROM mast_latest_verdicts {join}
-    WHERE Status = 'ok' AND {where}
-      AND RunEnd > {{until:DateTime64(3)}} - toIntervalHour(174)
-      AND RunEnd <= {{until:DateTime64(3)}}
-      AND RunStart > {{until:DateTime64(3)}} - toIntervalDay(30)
+    SELECT ServiceName, Framework, Age, sum(Runs) AS Judged, {hits}
+    FROM (
+      SELECT ServiceName, Framework, {found} AS Found, count() AS Runs,
+        intDiv(roundDown(
+          toUnixTimestamp64Nano(toDateTime64({{until:DateTime64(3)}}, 9)) - toUnixTimestamp64Nano(RunEnd),
+          arraySort(arrayMap(edge -> toInt64(edge) * 60000000000, arrayConcat([0],
+            {{windows:Array(UInt32)}}, arrayMap(minutes -> minutes + 60, {{windows:Array(UInt32)}}))))
+        ), 60000000000) AS Age
+      FROM ({judged})
+      WHERE Status = 'ok' AND {where}
+      GROUP BY ServiceName, Framework, Found, Age
+    )
+    GROUP BY ServiceName, Framework, Age
   )
+  {by_mode}
   ARRAY JOIN {{windows:Array(UInt32)}} AS Minutes
   GROUP BY {groups}, Minutes
 )
@@ -55,12 +74,13 @@ ORDER BY {groups}"""
 _EVIDENCE = "minus the logarithm of the probability of so many hits at the rate of the last week"
 
 
-def _spike(name: str, meaning: str, hit: str, *, by_mode: bool = False, where: str = "1") -> Query:
-    """Return the query of a spike of the rate of ``hit`` per judged run.
+def _spike(name: str, meaning: str, hit: str, *, where: str = "1") -> Query:
+    """Return the query of a spike of the rate of ``hit`` per judged run, or of each mode's if empty.
 
     The exact binomial tail against the smoothed rate of the week before, best of three windows,
     with gates; in 68 simulated weeks of a steady rate it paged for nothing once (`benchmarks/alerts`).
     """
+    by_mode = not hit
     groups = "ServiceName, Framework" + (", Code" if by_mode else "")
     labels = "CAST(ServiceName, 'String') AS service, CAST(Framework, 'String') AS framework"
     columns = {"service": Column("String"), "framework": Column("String")}
@@ -73,8 +93,12 @@ def _spike(name: str, meaning: str, hit: str, *, by_mode: bool = False, where: s
         template=_SPIKE.format(
             labels=labels,
             groups=groups,
-            hit=f"{hit} AS Hit" + (", Code" if by_mode else ""),
-            join=f"ARRAY JOIN {_CODES} AS Code" if by_mode else "",
+            found=hit or "ModeBits",
+            hits=f"sumForEach(arrayMap(hit -> hit * Runs, {MODE_HITS.replace('ModeBits', 'Found')})) AS AllHits"
+            if by_mode
+            else "sum(Found * Runs) AS Hits",
+            by_mode=f"ARRAY JOIN {CODES} AS Code, AllHits AS Hits" if by_mode else "",
+            judged=_JUDGED,
             where=where,
         ),
         params={**_UNTIL, **_GATES},
@@ -85,13 +109,12 @@ def _spike(name: str, meaning: str, hit: str, *, by_mode: bool = False, where: s
 SPECIFICATION_SPIKE: Final = _spike(
     "specification_spike",
     "How surprising the recent rate of specification violations is, by service and framework.",
-    f"hasAny(`Modes.Code`, {_SPECIFICATION})",
+    f"bitAnd(ModeBits, {_SPECIFICATION}) != 0",
 )
 MODE_SPIKE: Final = _spike(
     "mode_spike",
     "The same for each failure mode.",
-    "has(`Modes.Code`, Code)",
-    by_mode=True,
+    "",
 )
 FAILURE_SPIKE: Final = _spike(
     "failure_spike",
@@ -103,14 +126,10 @@ FAILURE_SPIKE: Final = _spike(
 JUDGE_BEHIND: Final = Query(
     name="judge_behind",
     meaning="Seconds for which the oldest finished run of the last day has waited for its verdict.",
-    template="""
-SELECT toFloat64(maxIf(greatest(dateDiff('second', r.LastSeen, {until:DateTime64(3)}), 0),
-    r.RootSeen = 1 AND v.Fingerprint != r.Fingerprint)) AS Seconds
-FROM (
-  SELECT Project, TraceId, Fingerprint, RootSeen, LastSeen FROM mast_runs
-  WHERE Start > {until:DateTime64(3)} - toIntervalDay(1) AND Start <= {until:DateTime64(3)}
-) AS r
-LEFT JOIN mast_latest_verdicts AS v ON v.Project = r.Project AND v.TraceId = r.TraceId""",
+    template=f"""
+SELECT toFloat64(maxIf(greatest(dateDiff('second', LastSeen, {{until:DateTime64(3)}}), 0),
+    RootSeen = 1 AND State IN ('waiting', 'changed'))) AS Seconds
+FROM ({OPEN_RUNS.replace("{since:DateTime64(3)}", "({until:DateTime64(3)} - toIntervalDay(1))")})""",
     params=_UNTIL,
     columns={"Seconds": Column("Float64")},
 )
@@ -147,7 +166,13 @@ SELECT CAST(ServiceName, 'String') AS service,
   if(countIf(Start > {until:DateTime64(3)} - toIntervalHour(2)) > 0, 0.,
     toFloat64(countIf(Start > {until:DateTime64(3)} - toIntervalHour(26)
       AND Start <= {until:DateTime64(3)} - toIntervalHour(24)))) AS Missing
-FROM mast_runs
+FROM (
+  SELECT max(ServiceName) AS ServiceName, min(Start) AS Start
+  FROM mast_run_states
+  WHERE RunKey GLOBAL IN (SELECT RunKey FROM mast_run_states
+      WHERE Start > {until:DateTime64(3)} - toIntervalHour(26) AND Start <= {until:DateTime64(3)})
+  GROUP BY RunKey
+)
 WHERE Start > {until:DateTime64(3)} - toIntervalHour(26) AND Start <= {until:DateTime64(3)}
 GROUP BY ServiceName
 ORDER BY service""",

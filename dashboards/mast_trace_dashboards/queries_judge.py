@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards._sql import JUDGED_RUNS, OWNERS, RANGE, VERDICTS
+from mast_trace_dashboards._sql import OWNERS, RANGE, VERDICTS, WAITING
 from mast_trace_dashboards.query import Column, Query
 
 JUDGE_LAG: Final = Query(
     name="judge_lag",
     meaning="How far behind the judge is: one row.",
     template=f"""
+WITH (SELECT (count(), max(greatest(dateDiff('second', End, now64(9)), 0))) FROM ({WAITING})) AS late
 SELECT
-    assumeNotNull((SELECT countIf(State IN ('waiting', 'changed')) FROM ({JUDGED_RUNS})))
-      AS Waiting,
-    assumeNotNull((SELECT maxIf(greatest(dateDiff('second', End, now64(9)), 0),
-      State IN ('waiting', 'changed')) FROM ({JUDGED_RUNS}))) AS OldestWaitSeconds,
+    assumeNotNull(late.1) AS Waiting,
+    assumeNotNull(late.2) AS OldestWaitSeconds,
     countIf(Status = 'ok') AS Judged,
     countIf(Status = 'unscored') AS Unscored,
     if(count() = 0, NULL, quantile(0.5)(Lag)) AS MedianLagSeconds,

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace.taxonomy import Category
+from mast_trace.taxonomy import FAILURE_MODES, Category
+from mast_trace_dashboards._sql import mode_mask, newest
 from mast_trace_dashboards.query import Column, Query
 
-_CATEGORIES = {category: category.name.lower() for category in Category}
+_CATEGORIES = {
+    category.name.lower(): mode_mask(c for c in FAILURE_MODES if c.startswith(f"{category.value}."))
+    for category in Category
+}
 
 JUDGED_TOTALS: Final = Query(
     name="judged_totals",
     meaning="Judged runs by service and framework, and how many show a mode of each category.",
     template=f"""
 SELECT toString(ServiceName) AS Service, toString(Framework) AS Framework, count() AS Judged,
-  {", ".join(f"countIf(arrayExists(c -> startsWith(c, '{c.value}.'), `Modes.Code`)) AS {n}" for c, n in _CATEGORIES.items())}
-FROM mast_latest_verdicts
+  {", ".join(f"countIf(bitAnd(ModeBits, {c}) != 0) AS {n}" for n, c in _CATEGORIES.items())}
+FROM ({newest("1", "ServiceName", "Framework", "ModeBits", "Status")})
 WHERE Status = 'ok'
 GROUP BY ServiceName, Framework
 ORDER BY Service, Framework""",
@@ -24,7 +28,7 @@ ORDER BY Service, Framework""",
         "Service": Column("String"),
         "Framework": Column("String"),
         "Judged": Column("UInt64"),
-        **{name: Column("UInt64", "runs with a mode of it") for name in _CATEGORIES.values()},
+        **{name: Column("UInt64", "runs with a mode of it") for name in _CATEGORIES},
     },
 )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards._sql import BUCKET, JUDGED_RUNS, OWNERS, RANGE, VERDICTS
+from mast_trace_dashboards._sql import BUCKET, CODES, JUDGED, OWNERS, RANGE, VERDICTS
 from mast_trace_dashboards.query import Column, Param, Query
 
-_CODES = "[" + ", ".join(f"'{code}'" for code in FAILURE_MODES) + "]"
 _FINDINGS = {
     "evidence": Param("Array(String)", [], "exact, heuristic, model; none means all"),
     "at_least": Param("Float64", 0.0, "findings of at least this probability"),
@@ -21,7 +20,7 @@ _SHOWN = f"""SELECT RunStart, arrayFilter((code, kind, probability) ->
   WHERE Status = 'ok'"""
 # One pass over the verdicts counts all modes, those that no run shows as well.
 _COUNTED = f"""count() AS Judged,
-    arrayResize(sumForEach(arrayMap(code -> toUInt64(has(Shown, code)), {_CODES})),
+    arrayResize(sumForEach(arrayMap(code -> toUInt64(has(Shown, code)), {CODES})),
       {len(FAILURE_MODES)}) AS Counts"""
 
 MODE_COUNTS: Final = Query(
@@ -30,7 +29,7 @@ MODE_COUNTS: Final = Query(
     template=f"""
 SELECT Code, Runs, Judged, if(Judged = 0, NULL, Runs / Judged) AS Share
 FROM (SELECT {_COUNTED} FROM ({_SHOWN}))
-ARRAY JOIN {_CODES} AS Code, Counts AS Runs
+ARRAY JOIN {CODES} AS Code, Counts AS Runs
 ORDER BY Code""",
     params={**RANGE, **OWNERS, **_FINDINGS},
     columns={
@@ -52,7 +51,7 @@ FROM (
   FROM ({_SHOWN})
   GROUP BY Time
 )
-ARRAY JOIN {_CODES} AS Code, Counts AS Runs
+ARRAY JOIN {CODES} AS Code, Counts AS Runs
 ORDER BY Time, Code""",
     params={**RANGE, **OWNERS, **_FINDINGS, **BUCKET},
     columns={
@@ -73,9 +72,9 @@ SELECT
     count() AS Failures, Decided / Failures AS Share,
     if(Decided = 0, NULL, avgIf(DecisiveProbability, Agent = DecisiveAgent)) AS MeanProbability,
     arraySort(groupUniqArrayArrayIf(Modes, Agent = DecisiveAgent)) AS Modes
-FROM ({JUDGED_RUNS})
+FROM ({JUDGED})
 ARRAY JOIN Agents AS Agent
-WHERE Outcome = 'failure' AND State IN ('judged', 'changed')
+WHERE Outcome = 'failure'
 GROUP BY Agent, ServiceName, Framework
 HAVING Decided > 0
 ORDER BY Decided DESC, Agent, ServiceName, Framework

@@ -6,11 +6,10 @@ from typing import Final
 
 from mast_trace_dashboards._sql import (
     BUCKET,
+    COUNTED,
     JUDGED_RUN,
-    JUDGED_RUNS,
     OWNERS,
     RANGE,
-    RUNS,
     judged_runs,
 )
 from mast_trace_dashboards.query import Column, Param, Query
@@ -23,7 +22,9 @@ _RUN_COLUMNS: Final = {
     "Framework": Column("String"),
     "Start": Column("DateTime64(9)"),
     "End": Column("DateTime64(9)"),
-    "StartNs": Column("Int64", "the start in nanoseconds since the epoch: the cursor"),
+    "StartNs": Column(
+        "Int64", "the start in nanoseconds since the epoch, of whole microseconds: the cursor"
+    ),
     "DurationMs": Column("Int64"),
     "Spans": Column("UInt64"),
     "Errors": Column("UInt64", "spans that failed"),
@@ -64,7 +65,7 @@ _FROM = f"""(SELECT if({_UNFILTERED} AND count() = {{limit:UInt32}} + 200,
     FROM (
       SELECT min(Start) AS Begun FROM mast_run_states
       WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-        AND toUnixTimestamp64Nano(Start) <= {{before:Int64}}
+        AND intDiv(toUnixTimestamp64Nano(Start), 1000) * 1000 <= {{before:Int64}}
       GROUP BY Project, TraceId
       ORDER BY Begun DESC
       LIMIT {{limit:UInt32}} + 200
@@ -150,11 +151,15 @@ FILTER_VALUES: Final = Query(
     name="filter_values",
     meaning="The values that runs can be filtered by, most frequent first.",
     template=f"""
-SELECT Filter, Value, count() AS Runs FROM (
-  SELECT arrayJoin(arrayConcat(
+SELECT Filter, Value, sum(Times) AS Runs FROM (
+  SELECT Times, arrayJoin(arrayConcat(
       [('project', Project), ('service', ServiceName), ('framework', Framework)],
       arrayMap(agent -> ('agent', agent), Agents))) AS Pair, Pair.1 AS Filter, Pair.2 AS Value
-  FROM ({RUNS})
+  FROM (
+    SELECT Project, ServiceName, Framework, Agents, count() AS Times
+    FROM ({COUNTED})
+    GROUP BY Project, ServiceName, Framework, Agents
+  )
 )
 WHERE Value != ''
 GROUP BY Filter, Value
@@ -177,7 +182,7 @@ SELECT
     count() AS Runs, countIf(Outcome = 'success') AS Successes,
     countIf(Outcome = 'failure') AS Failures, countIf(State IN ('judged', 'changed')) AS Judged,
     if(Successes + Failures = 0, NULL, Failures / (Successes + Failures)) AS FailureShare
-FROM ({JUDGED_RUNS})
+FROM ({COUNTED})
 GROUP BY Time
 ORDER BY Time""",
     params={**RANGE, **OWNERS, **BUCKET},

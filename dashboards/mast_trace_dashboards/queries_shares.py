@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Final
 
-from mast_trace.taxonomy import SPECIFICATION_CODES
-from mast_trace_dashboards._sql import BUCKET, OWNERS, RANGE, RUNS, VERDICTS
+from mast_trace.taxonomy import FAILURE_MODES, SPECIFICATION_CODES
+from mast_trace_dashboards._sql import (
+    BUCKET,
+    CODES,
+    COUNTED_RUNS,
+    JUDGED,
+    MODE_HITS,
+    OWNERS,
+    RANGE,
+    VERDICTS,
+    mode_mask,
+)
 from mast_trace_dashboards.query import Column, Param, Query
 
-_SPECIFICATION = "[" + ", ".join(f"'{code}'" for code in SPECIFICATION_CODES) + "]"
+_VIOLATES = f"bitAnd(ModeBits, {mode_mask(SPECIFICATION_CODES)}) != 0"
+_PAIRS = list(combinations(FAILURE_MODES, 2))
+_PAIR_BITS = [mode_mask(pair) for pair in _PAIRS]
 _LIMIT = {"limit": Param("UInt32", 200, "most rows to return")}
 _SHARE_COLUMNS: Final = {
     "Code": Column("String", "of the failure mode"),
@@ -18,25 +31,26 @@ _SHARE_COLUMNS: Final = {
 }
 
 
-def _by(name: str, column: str, group: str, source: str) -> Query:
-    """Return the query of modes against ``group``, a column that ``source`` gives as an array."""
+def _by(name: str, column: str, group: str, groups: str) -> Query:
+    """Return the query of modes against a column of verdicts: ``groups``, an array of values."""
     return Query(
         name=name,
         meaning=f"Failure modes against {column.lower()}s, with the number of judged runs.",
         template=f"""
-SELECT {column}, Code, countIf(has(Codes, Code)) AS Runs, count() AS Judged, Runs / Judged AS Share
+SELECT {column}, Code, Runs, Judged, Runs / Judged AS Share
 FROM (
-  SELECT {group} AS Groups, v.`Modes.Code` AS Codes
-  FROM ({VERDICTS}) AS v {source}
-  WHERE v.Status = 'ok'
+  SELECT {column}, sum(Times) AS Judged,
+    sumForEach(arrayMap(hit -> hit * Times, {MODE_HITS})) AS Counts
+  FROM (
+    SELECT {group} AS {column}, ModeBits, count() AS Times
+    FROM ({groups})
+    GROUP BY {column}, ModeBits
+  )
+  WHERE {column} != ''
+  GROUP BY {column}
 )
-ARRAY JOIN Groups AS {column}
-ARRAY JOIN (
-  SELECT groupUniqArray(c) FROM (SELECT arrayJoin(`Modes.Code`) AS c FROM ({VERDICTS}))
-) AS Code
-WHERE {column} != ''
-GROUP BY {column}, Code
-HAVING Runs > 0
+ARRAY JOIN {CODES} AS Code, Counts AS Runs
+WHERE Runs > 0
 ORDER BY Judged DESC, {column}, Code
 LIMIT {{limit:UInt32}}""",
         params={**RANGE, **OWNERS, **_LIMIT},
@@ -44,32 +58,25 @@ LIMIT {{limit:UInt32}}""",
     )
 
 
-_RUN_OF = f"INNER JOIN ({RUNS}) AS r ON r.Project = v.Project AND r.TraceId = v.TraceId"
-
-MODES_BY_FRAMEWORK: Final = _by("modes_by_framework", "Framework", "[toString(v.Framework)]", "")
-MODES_BY_SERVICE: Final = _by("modes_by_service", "Service", "[toString(v.ServiceName)]", "")
-MODES_BY_AGENT: Final = _by("modes_by_agent", "Agent", "r.Agents", _RUN_OF)
-MODES_BY_MODEL: Final = _by("modes_by_model", "Model", "r.Models", _RUN_OF)
+_OK = f"SELECT * FROM ({VERDICTS}) WHERE Status = 'ok'"
+MODES_BY_FRAMEWORK: Final = _by("modes_by_framework", "Framework", "toString(Framework)", _OK)
+MODES_BY_SERVICE: Final = _by("modes_by_service", "Service", "toString(ServiceName)", _OK)
+MODES_BY_AGENT: Final = _by("modes_by_agent", "Agent", "arrayJoin(Agents)", JUDGED)
+MODES_BY_MODEL: Final = _by("modes_by_model", "Model", "arrayJoin(Models)", JUDGED)
 
 MODE_PAIRS: Final = Query(
     name="mode_pairs",
     meaning="Which failure modes occur together, and how much more often than by chance.",
     template=f"""
-SELECT One, Other, Runs, Runs * Judged / (Singles[One] * Singles[Other]) AS Lift
+SELECT Codes.1 AS One, Codes.2 AS Other, Runs,
+    Runs * Judged / (Singles[indexOf({CODES}, One)] * Singles[indexOf({CODES}, Other)]) AS Lift
 FROM (
-  SELECT Pair.1 AS One, Pair.2 AS Other, count() AS Runs
-  FROM ({VERDICTS})
-  ARRAY JOIN arrayFlatten(arrayMap(one -> arrayMap(other -> (one, other),
-      arrayFilter(other -> other > one, `Modes.Code`)), `Modes.Code`)) AS Pair
-  WHERE Status = 'ok'
-  GROUP BY One, Other
-) AS pairs
-CROSS JOIN (
-  SELECT count() AS Judged,
-    sumMap(mapFromArrays(`Modes.Code`, arrayMap(c -> toUInt64(1), `Modes.Code`))) AS Singles
-  FROM ({VERDICTS})
-  WHERE Status = 'ok'
-) AS totals
+  SELECT sum(Times) AS Judged, sumForEach(arrayMap(hit -> hit * Times, {MODE_HITS})) AS Singles,
+    sumForEach(arrayMap(pair -> (bitAnd(ModeBits, pair) = pair) * Times, {_PAIR_BITS})) AS Both
+  FROM (SELECT ModeBits, count() AS Times FROM ({VERDICTS}) WHERE Status = 'ok' GROUP BY ModeBits)
+)
+ARRAY JOIN {_PAIRS} AS Codes, arrayResize(Both, {len(_PAIRS)}) AS Runs
+WHERE Runs > 0
 ORDER BY Runs DESC, One, Other
 LIMIT {{limit:UInt32}}""",
     params={**RANGE, **OWNERS, **_LIMIT},
@@ -86,7 +93,7 @@ SPECIFICATION_OVER_TIME: Final = Query(
     meaning="Share of the judged runs with a specification violation (modes 1.1 to 1.5).",
     template=f"""
 SELECT toStartOfInterval(toDateTime(RunStart), toIntervalSecond({{bucket:UInt32}})) AS Time,
-    countIf(hasAny(`Modes.Code`, {_SPECIFICATION})) AS Runs, count() AS Judged,
+    countIf({_VIOLATES}) AS Runs, count() AS Judged,
     Runs / Judged AS Share
 FROM ({VERDICTS})
 WHERE Status = 'ok'
@@ -106,13 +113,13 @@ SUMMARY: Final = Query(
     meaning="How things stand: one row.",
     template=f"""
 SELECT
-    assumeNotNull((SELECT count() FROM ({RUNS}))) AS Runs,
+    assumeNotNull((SELECT count() FROM ({COUNTED_RUNS}))) AS Runs,
     count() AS Judged,
     if(Runs = 0, NULL, least(1, Judged / Runs)) AS JudgedShare,
     countIf(Outcome = 'failure') AS Failures,
     if(countIf(Outcome IN ('failure', 'success')) = 0, NULL,
       Failures / countIf(Outcome IN ('failure', 'success'))) AS FailureShare,
-    countIf(hasAny(`Modes.Code`, {_SPECIFICATION})) AS Violations,
+    countIf({_VIOLATES}) AS Violations,
     if(Judged = 0, NULL, Violations / Judged) AS ViolationShare
 FROM ({VERDICTS})
 WHERE Status = 'ok'""",

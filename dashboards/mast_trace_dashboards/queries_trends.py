@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
-from mast_trace_dashboards._sql import BUCKET, OWNERS, RANGE, VERDICTS
+from mast_trace_dashboards._sql import BUCKET, CODES, MODE_HITS, OWNERS, RANGE, VERDICTS
 from mast_trace_dashboards.query import Column, Param, Query
 
-_CODES = "[" + ", ".join(f"'{code}'" for code in FAILURE_MODES) + "]"
 _NAMES = {category.value: category.name.lower().replace("_", "-") for category in Category}
 _CATEGORIES = ", ".join(f"('{code}', '{name}')" for code, name in _NAMES.items())
 _SINCE = "{since:DateTime64(3)}"
@@ -55,12 +54,12 @@ FROM (
     arrayResize(sumForEachIf(Shown, RunStart >= {_SINCE}), {len(FAILURE_MODES)}) AS Counts,
     arrayResize(sumForEachIf(Shown, RunStart < {_SINCE}), {len(FAILURE_MODES)}) AS CountsBefore
   FROM (
-    SELECT RunStart, arrayMap(code -> toUInt64(has(`Modes.Code`, code)), {_CODES}) AS Shown
+    SELECT RunStart, {MODE_HITS} AS Shown
     FROM ({VERDICTS.replace(_SINCE, _BEFORE)})
     WHERE Status = 'ok'
   )
 )
-ARRAY JOIN {_CODES} AS Code, Counts AS Runs, CountsBefore AS RunsBefore
+ARRAY JOIN {CODES} AS Code, Counts AS Runs, CountsBefore AS RunsBefore
 ORDER BY Rise DESC NULLS LAST, Share DESC, Code""",
     params={**RANGE, **OWNERS},
     columns={

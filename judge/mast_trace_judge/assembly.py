@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.fused_layers import fuse_layers
 from mast_trace_judge.llm.budget import Usage
-from mast_trace_judge.verdict import Verdict
+from mast_trace_judge.verdict import RunFacts, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +135,23 @@ def _identity(run: FinishedRun, version: str) -> dict[str, Any]:
         "name": run.name,
         "run_start": run.start,
         "run_end": run.end,
+        "run": _facts(run),
     }
+
+
+def _facts(run: FinishedRun) -> RunFacts:
+    return RunFacts(
+        seen=run.last_seen,
+        spans=run.spans,
+        errors=run.errors,
+        input_tokens=run.input_tokens,
+        output_tokens=run.output_tokens,
+        agents=run.agents,
+        models=run.models,
+        outcome=run.outcome,
+        outcome_reason=run.outcome_reason,
+        termination_reason=run.termination_reason,
+    )
 
 
 def _now() -> datetime:

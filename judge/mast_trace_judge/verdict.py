@@ -70,6 +70,26 @@ class DecisiveError(_Record):
     span_id: str = ""
 
 
+class RunFacts(_Record):
+    """What a run was when it was judged, as ``mast_runs`` had it; stored beside the verdict.
+
+    Attributes:
+        seen: when its newest span had arrived; a later arrival means that the run may have changed.
+        outcome: what was said of its end; empty when nobody had said.
+    """
+
+    seen: datetime
+    spans: int = 0
+    errors: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    agents: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    outcome: str = ""
+    outcome_reason: str = ""
+    termination_reason: str = ""
+
+
 class Verdict(_Record):
     """The judge's findings on one run.
 
@@ -83,6 +103,7 @@ class Verdict(_Record):
         decisive: None where the run succeeded or the judge abstains.
         abstained: the best candidate is below the threshold; ``candidates`` still list it.
         candidates: the three likeliest steps, likeliest first.
+        run: what the run was; no part of what is handed out, None in old verdicts.
     """
 
     trace_id: str
@@ -110,6 +131,7 @@ class Verdict(_Record):
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    run: RunFacts | None = Field(None, exclude=True, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as plain JSON types."""

@@ -6,7 +6,14 @@ import hashlib
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
+from mast_trace_judge.verdict import (
+    Candidate,
+    DecisiveError,
+    Evidence,
+    ModeFinding,
+    RunFacts,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,11 +136,32 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
         input_tokens=row["InputTokens"],
         output_tokens=row["OutputTokens"],
         cost_usd=row["CostUsd"],
+        run=_facts(row),
     )
 
 
 _MODE_COLUMNS = ("Code", "Probability", "Evidence", "Reason", "Steps", "SpanIds", "Quotes")
 _CANDIDATE_COLUMNS = ("Step", "SpanId", "Agent", "Probability", "Rule")
+_UNKNOWN = RunFacts(seen=datetime.fromtimestamp(0, timezone.utc))
+"""Stored where a verdict does not say what the run was, as those of earlier versions did not."""
+
+
+def _facts(row: Mapping[str, Any]) -> RunFacts | None:
+    seen = _utc(row["RunSeen"])
+    if seen == _UNKNOWN.seen:
+        return None
+    return RunFacts(
+        seen=seen,
+        spans=row["RunSpans"],
+        errors=row["RunErrors"],
+        input_tokens=row["RunInputTokens"],
+        output_tokens=row["RunOutputTokens"],
+        agents=tuple(row["RunAgents"]),
+        models=tuple(row["RunModels"]),
+        outcome=row["RunOutcome"],
+        outcome_reason=row["RunOutcomeReason"],
+        termination_reason=row["RunTermination"],
+    )
 
 
 def _decisive(row: Mapping[str, Any]) -> DecisiveError | None:
@@ -153,6 +181,7 @@ def _decisive(row: Mapping[str, Any]) -> DecisiveError | None:
 def _row(verdict: Verdict) -> dict[str, Any]:
     decisive = verdict.decisive
     modes, candidates = verdict.modes, verdict.candidates
+    run = verdict.run or _UNKNOWN
     return {
         "Project": verdict.project,
         "TraceId": verdict.trace_id,
@@ -195,6 +224,16 @@ def _row(verdict: Verdict) -> dict[str, Any]:
         "InputTokens": verdict.input_tokens,
         "OutputTokens": verdict.output_tokens,
         "CostUsd": verdict.cost_usd,
+        "RunSeen": run.seen,
+        "RunSpans": run.spans,
+        "RunErrors": run.errors,
+        "RunInputTokens": run.input_tokens,
+        "RunOutputTokens": run.output_tokens,
+        "RunAgents": list(run.agents),
+        "RunModels": list(run.models),
+        "RunOutcome": run.outcome,
+        "RunOutcomeReason": run.outcome_reason,
+        "RunTermination": run.termination_reason,
     }
 
 

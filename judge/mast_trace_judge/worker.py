@@ -33,6 +33,8 @@ _GRACE = 5.0
 _HELD_OFF = 5.0
 _REST = 4.0
 _FORGOTTEN = 3600.0
+_LOOK_AT_ALL = 300.0
+_LATE = 900.0
 _MOST_TOLD = 1000
 
 Key = tuple[str, str, str]
@@ -85,6 +87,7 @@ class Worker:
         self._saving: set[asyncio.Task[None]] = set()
         self._failures: dict[Key, tuple[int, float]] = {}
         self._looked_for = 0.0
+        self._look_at_all = 0.0
         self._told: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
@@ -165,7 +168,11 @@ class Worker:
         return taken
 
     async def _due(self, *, all_at_once: bool) -> list[FinishedRun]:
-        """Find runs that are finished, and neither being judged nor held off after a failure."""
+        """Find runs that are finished, and neither being judged nor held off after a failure.
+
+        While others wait, as after a start, or have failed, all runs are looked through; then only
+        those to which something came of late, and every few minutes all again.
+        """
         room = self._config.worker_batch
         if self._judge.uses_model and not all_at_once:
             room = self._config.worker_concurrency - len(self._in_flight)
@@ -179,6 +186,8 @@ class Worker:
         }
         held_off = {key for key, (_, until) in self._failures.items() if until > now}
         busy = held_off | set(self._in_flight)
+        limit = room + len(busy)
+        at_all = all_at_once or bool(self._failures) or now >= self._look_at_all
         started = time.monotonic()
         runs = await asyncio.to_thread(
             finished_runs,
@@ -187,10 +196,15 @@ class Worker:
             quiet=self._config.run_quiet_seconds,
             idle=self._config.run_idle_seconds,
             shard=self._config.shard,
-            limit=room + len(busy),
+            limit=limit,
             lookback_days=self._config.worker_lookback_days,
+            recent=None if at_all else self._config.run_idle_seconds + _LATE,
         )
         self._looked_for = time.monotonic() - started
+        if at_all and len(runs) < limit:
+            # The next ones finish among those to which something comes. That nothing is lost, however
+            # late a row is to be seen, the next look at all runs sees to.
+            self._look_at_all = now + _LOOK_AT_ALL
         return [run for run in runs if _key(run) not in busy][:room]
 
     async def _take_up(self, runs: Sequence[FinishedRun]) -> None:

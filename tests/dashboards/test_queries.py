@@ -323,3 +323,24 @@ def test_a_filter_that_finds_nothing_leaves_the_next_one_alone(store: Store) -> 
     for filters in ({"modes": ["1.1"]}, {"frameworks": ["none"]}, {"outcomes": ["unknown"]}):
         assert runs.run(store, **filters) == []
         assert {row["TraceId"] for row in runs.run(store, modes=["1.3"])} == expected
+
+
+def test_bits_stand_for_the_modes_in_their_order(store: Store) -> None:
+    """The schema names the codes once more: a migration is never changed."""
+    for place, code in enumerate(FAILURE_MODES):
+        [row] = store.query(
+            "SELECT bitTest(defaulted, {place:UInt8}) AS is_set, bitCount(defaulted) AS bits FROM ("
+            "SELECT "
+            + _bits(store)
+            + " AS defaulted FROM (SELECT [{code:String}] AS `Modes.Code`))",
+            {"place": place, "code": code},
+        )
+        assert row == {"is_set": 1, "bits": 1}
+
+
+def _bits(store: Store) -> str:
+    [row] = store.query(
+        "SELECT default_expression AS sql FROM system.columns "
+        "WHERE database = currentDatabase() AND table = 'mast_findings' AND name = 'ModeBits'"
+    )
+    return str(row["sql"])

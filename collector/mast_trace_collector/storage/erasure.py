@@ -39,7 +39,7 @@ _SPANS = "otel_traces"
 _LOOKUP = "otel_traces_trace_id_ts"
 _STATES = "mast_run_states"
 # The states come last: what belongs to a run is told by them.
-_SAID = ("mast_verdicts", "mast_judge_calls", "mast_human_labels", "otel_logs")
+_SAID = ("mast_verdicts", "mast_findings", "mast_judge_calls", "mast_human_labels", "otel_logs")
 _TABLES = (_LOOKUP, *_SAID, _SPANS, _STATES)
 _SETTINGS = {"mutations_sync": 2, "allow_nondeterministic_mutations": 1}
 _CHUNK = 1000
@@ -127,6 +127,7 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
         # Its rows say when a trace began; with a project given, whose it is says its state.
         _LOOKUP: early[_LOOKUP] if project is None else f"{early[_LOOKUP]} AND {_NOBODY_ELSES}",
         "mast_verdicts": f"{_OURS} AND ({early['mast_verdicts']} OR {ended})",
+        "mast_findings": f"{_OURS} AND ({early['mast_findings']} OR {ended})",
         # A run may be judged, or labelled, long after it ended.
         "mast_judge_calls": f"{_OURS} AND ({early['mast_judge_calls']} OR {ended})",
         "mast_human_labels": f"{_OURS} AND (toDateTime(LabelledAt) < {{time:DateTime}} OR {ended})",

@@ -20,6 +20,7 @@ TIMES: Mapping[str, str] = {
     "otel_traces_trace_id_ts": "toDateTime(Start)",
     "mast_run_states": "Day",
     "mast_verdicts": "toDateTime(RunEnd)",
+    "mast_findings": "toDateTime(RunEnd)",
     "mast_judge_calls": "toDateTime(StartedAt)",
     "otel_logs": "TimestampTime",
 }

@@ -51,52 +51,63 @@ class RunSummary:
 FinishedRun = RunSummary
 """A run to which nothing is expected to come; if something does, it is finished anew."""
 
+_SKEW = 900.0
+_SHORT_SKEW = 60.0
+"""Seconds by which the clocks of a cluster's nodes may differ, or a row be late on a replica. A look
+at the runs of late makes less of it; the next look at all of them makes it good."""
 _CANDIDATES = """
     SELECT Project, TraceId, Seen, Judged
     FROM
     (
-        SELECT Project, TraceId, max(Root) AS Root, max(LastSeen) AS Seen
-        FROM mast_run_states
-        WHERE Day >= today() - {lookback_days:UInt32}
-          AND cityHash64(TraceId) % {shards:UInt32} = {shard:UInt32}
-        GROUP BY Project, TraceId
+        SELECT RunKey, any(s.Project) AS Project, any(s.TraceId) AS TraceId, max(s.Root) AS Root,
+            max(s.LastSeen) AS Seen
+        FROM mast_run_states AS s
+        WHERE s.Day >= today() - {lookback_days:UInt32} AND {of_runs}
+          AND cityHash64(s.TraceId) % {shards:UInt32} = {shard:UInt32}
+        GROUP BY RunKey
     ) AS runs
     LEFT JOIN
     (
-        SELECT Project, TraceId, max(JudgedAt) AS Judged
+        SELECT RunKey, max(JudgedAt) AS Judged,
+            if(max(RunSeen) = 0, Judged - toIntervalMillisecond(1), max(RunSeen)) AS Known
         FROM mast_verdicts
-        WHERE JudgeVersion = {judge_version:String}
-        GROUP BY Project, TraceId
-    ) AS verdicts USING (Project, TraceId)
+        WHERE JudgeVersion = {judge_version:String} AND {of_runs}
+        GROUP BY RunKey
+    ) AS verdicts USING (RunKey)
     WHERE Seen <= now64(3) - toIntervalMillisecond(
-        multiIf(Root = 2, {quiet_ms:UInt64}, Root = 1, {nested_quiet_ms:UInt64}, {idle_ms:UInt64}))
+            multiIf(Root = 2, {quiet_ms:UInt64}, Root = 1, {nested_quiet_ms:UInt64}, {idle_ms:UInt64}))
+      AND (Judged = 0 OR Seen > Known OR Seen >= now64(3) - toIntervalMillisecond({skew_ms:UInt64}))
 """
+_ALL = "1"
+# What came to a run, whenever, is looked at; but only of runs to which something came of late.
+_OF_LATE = """RunKey GLOBAL IN
+            (
+                SELECT RunKey FROM mast_run_states
+                WHERE Day >= toDate(now64(3) - toIntervalMillisecond({recent_ms:UInt64}))
+                  AND LastSeen >= now64(3) - toIntervalMillisecond({recent_ms:UInt64})
+            )"""
 
-# Fingerprints are computed only for runs that the first two branches name: a run without a verdict
-# needs none to be chosen, and one with a verdict only if something may have come since. That is so
-# when it was seen after the verdict, or a short while ago: a span may come while the judge thinks.
-_FINISHED = f"""
-WITH candidates AS ({_CANDIDATES})
-SELECT * FROM mast_runs
-WHERE (Project, TraceId) IN
+# Fingerprints are computed only for runs that may be due: one without a verdict needs none to be chosen,
+# and one with a verdict only if something came since the judge read it, or a short while ago: clocks
+# differ. That they are due is told once, as one value.
+_FINISHED = """
+WITH
 (
-    SELECT Project, TraceId FROM
-    (
-        SELECT Project, TraceId FROM candidates WHERE Judged = 0
-        ORDER BY Seen LIMIT {{limit:UInt64}}
-        UNION ALL
-        SELECT Project, TraceId FROM candidates
-        WHERE Judged != 0 AND (Seen >= Judged OR Seen >= now64(3) - toIntervalMinute(15))
-    )
-)
+    SELECT arrayConcat(
+        groupArrayIf((toString(Project), TraceId), Judged != 0),
+        arraySlice(groupArrayIf((toString(Project), TraceId), Judged = 0), 1, {limit:UInt64}))
+    FROM ({candidates} ORDER BY Seen)
+) AS due
+SELECT * FROM mast_runs
+WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
 AND (Project, TraceId, Fingerprint) NOT IN
 (
     SELECT Project, TraceId, Fingerprint FROM mast_verdicts
-    WHERE JudgeVersion = {{judge_version:String}}
+    WHERE JudgeVersion = {judge_version:String} AND (Project, TraceId) IN (SELECT arrayJoin(due))
 )
 ORDER BY LastSeen
-LIMIT {{limit:UInt64}}
-"""  # noqa: S608  # made of constants
+LIMIT {limit:UInt64}
+"""
 
 _NESTED_QUIET = 30.0
 """A run inside an application's trace: its end shows only by the lack of further spans."""
@@ -111,6 +122,7 @@ def finished_runs(
     shard: tuple[int, int] = (0, 1),
     limit: int = 100,
     lookback_days: int = 7,
+    recent: float | None = None,
 ) -> list[FinishedRun]:
     """Return runs that are finished and not judged with their present content, oldest first.
 
@@ -122,13 +134,18 @@ def finished_runs(
         shard: (i, n): only every n-th run, by the hash of its id.
         limit: at most so many.
         lookback_days: runs to which nothing has come for so long are left alone.
+        recent: only runs to which something came in so many seconds, which takes a fraction of the
+            time however many there are; all of them if None.
     """
     index, shards = shard
     if not 0 <= index < shards:
         raise ValueError(f"shard {index}/{shards}: the first number counts from 0")
+    of_runs = _ALL if recent is None else _OF_LATE
     rows = store.query(
-        _FINISHED,
+        _FINISHED.replace("{candidates}", _CANDIDATES.replace("{of_runs}", of_runs)),
         {
+            "recent_ms": round((recent or 0.0) * 1000),
+            "skew_ms": round((_SKEW if recent is None else _SHORT_SKEW) * 1000),
             "judge_version": judge_version,
             "quiet_ms": round(quiet * 1000),
             "nested_quiet_ms": round(max(quiet, min(idle, _NESTED_QUIET)) * 1000),

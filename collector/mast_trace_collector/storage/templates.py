@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _POLICY = re.compile(r"[\w.-]+")
+_FINDING = (
+    "Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,\n"
+    "    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,\n"
+    "    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,\n"
+    "    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,\n"
+    "    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination"
+)
+"""The columns of a verdict that ``mast_findings`` keeps."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,7 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "table_settings": _table_settings,
     "ttl": _ttl,
     "distributed": _distributed,
+    "finding_columns": lambda _, __: _FINDING,
     "part": _part,
     "operation": lambda _, __: expressions.operation(),
     "field": lambda _, name: expressions.field(name),

@@ -457,6 +457,122 @@ LIMIT 1 BY Project, TraceId, SpanId, Name, ServiceName;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (5, 'otel_logs', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.mast_run_states_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS RunKey UInt64 MATERIALIZED halfMD5(Project, TraceId) CODEC(NONE);
+
+ALTER TABLE traces.mast_run_states ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS RunKey UInt64 MATERIALIZED halfMD5(Project, TraceId);
+
+ALTER TABLE traces.mast_run_states_local ON CLUSTER main MATERIALIZE COLUMN RunKey;
+
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS RunKey UInt64 MATERIALIZED halfMD5(Project, TraceId) CODEC(NONE),
+    ADD COLUMN IF NOT EXISTS RunSeen DateTime64(3) DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS RunSpans UInt64,
+    ADD COLUMN IF NOT EXISTS RunErrors UInt64,
+    ADD COLUMN IF NOT EXISTS RunInputTokens UInt64,
+    ADD COLUMN IF NOT EXISTS RunOutputTokens UInt64,
+    ADD COLUMN IF NOT EXISTS RunAgents Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS RunModels Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS RunOutcome LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS RunOutcomeReason String,
+    ADD COLUMN IF NOT EXISTS RunTermination LowCardinality(String);
+
+ALTER TABLE traces.mast_verdicts ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS RunKey UInt64 MATERIALIZED halfMD5(Project, TraceId),
+    ADD COLUMN IF NOT EXISTS RunSeen DateTime64(3) DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS RunSpans UInt64,
+    ADD COLUMN IF NOT EXISTS RunErrors UInt64,
+    ADD COLUMN IF NOT EXISTS RunInputTokens UInt64,
+    ADD COLUMN IF NOT EXISTS RunOutputTokens UInt64,
+    ADD COLUMN IF NOT EXISTS RunAgents Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS RunModels Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS RunOutcome LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS RunOutcomeReason String,
+    ADD COLUMN IF NOT EXISTS RunTermination LowCardinality(String);
+
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main MATERIALIZE COLUMN RunKey;
+
+CREATE TABLE IF NOT EXISTS traces.mast_findings_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    RunKey UInt64 DEFAULT halfMD5(Project, TraceId) CODEC(NONE),
+    RunStart DateTime64(9) CODEC(LZ4),
+    RunEnd DateTime64(9) CODEC(LZ4),
+    RunSeen DateTime64(3) CODEC(LZ4),
+    JudgedAt DateTime64(3) CODEC(LZ4),
+    Fingerprint String CODEC(ZSTD(1)),
+    JudgeVersion LowCardinality(String),
+    Status Enum8('ok' = 1, 'unscored' = 2),
+    StatusReason String CODEC(ZSTD(1)),
+    Method LowCardinality(String),
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    Name LowCardinality(String),
+    Steps UInt32,
+    Outcome LowCardinality(String),
+    Modes Nested
+    (
+        Code LowCardinality(String),
+        Probability Float32,
+        Evidence LowCardinality(String)
+    ),
+    ModeBits UInt16 DEFAULT arraySum(code -> bitShiftLeft(toUInt16(1),
+        indexOf(['1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.2', '2.3', '2.4', '2.5', '2.6', '3.1', '3.2', '3.3'],
+            code) - 1),
+        arrayDistinct(arrayFilter(code -> code IN ('1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.2', '2.3', '2.4',
+            '2.5', '2.6', '3.1', '3.2', '3.3'), arrayMap(code -> toString(code), Modes.Code)))),
+    DecisiveStep Nullable(UInt32),
+    DecisiveAgent LowCardinality(String),
+    DecisiveProbability Float32,
+    DecisiveRule LowCardinality(String),
+    DecisiveReason String CODEC(ZSTD(1)),
+    CostUsd Float64,
+    RunSpans UInt64,
+    RunErrors UInt64,
+    RunInputTokens UInt64,
+    RunOutputTokens UInt64,
+    RunAgents Array(LowCardinality(String)),
+    RunModels Array(LowCardinality(String)),
+    RunOutcome LowCardinality(String),
+    RunOutcomeReason String CODEC(ZSTD(1)),
+    RunTermination LowCardinality(String)
+)
+ENGINE = ReplicatedReplacingMergeTree(JudgedAt)
+PARTITION BY toDate(RunStart)
+ORDER BY RunKey
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 8192, min_age_to_force_merge_seconds = 3600,
+    min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_findings ON CLUSTER main AS traces.mast_findings_local
+ENGINE = Distributed('main', 'traces', 'mast_findings_local', cityHash64(TraceId));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS traces.mast_findings_mv ON CLUSTER main
+TO traces.mast_findings_local AS
+SELECT Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination
+FROM traces.mast_verdicts_local;
+
+INSERT INTO traces.mast_findings (Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination)
+SELECT Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination
+FROM traces.mast_verdicts
+SETTINGS max_partitions_per_insert_block = 0, distributed_foreground_insert = 1;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (6, 'mast_findings', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
 ALTER TABLE traces.mast_otlp_inlet ON CLUSTER main
     MODIFY COLUMN resource_spans Array(Tuple(
     resource Tuple(attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String))))))),
@@ -542,7 +658,7 @@ ALTER TABLE traces.otel_traces_local ON CLUSTER main
     MODIFY COLUMN SpanAttributes CODEC(ZSTD(2));
 
 ALTER TABLE traces.otel_traces_local ON CLUSTER main
-    MODIFY SETTING min_bytes_for_wide_part = 134217728;
+    MODIFY SETTING min_bytes_for_wide_part = 134217728, min_parts_to_merge_at_once = 10;
 
 ALTER TABLE traces.otel_traces_local ON CLUSTER main
     DROP COLUMN IF EXISTS MessageId, DROP COLUMN IF EXISTS ContentHash;

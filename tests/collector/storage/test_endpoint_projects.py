@@ -38,6 +38,7 @@ EVERY_TABLE = (
     "mast_runs",
     "mast_verdicts",
     "mast_latest_verdicts",
+    "mast_findings",
     "mast_human_labels",
     "mast_judge_calls",
     "otel_logs",

@@ -26,6 +26,8 @@ from mast_trace_judge.evaluation_events import _event
 from mast_trace_judge.verdict import Verdict
 
 TABLES = {
+    "mast_findings",
+    "mast_findings_mv",
     "mast_human_labels",
     "mast_judge_calls",
     "mast_latest_verdicts",
@@ -287,6 +289,7 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "otel_traces_trace_id_ts",
         "mast_run_states",
         "mast_verdicts",
+        "mast_findings",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (
@@ -301,7 +304,9 @@ def test_a_cluster_is_in_every_definition():
             assert "ON CLUSTER main" in statement
         if statement.startswith("INSERT"):
             # Through the Distributed table: every node knows which versions there are.
-            assert "INTO traces.mast_schema_migrations (" in statement
+            assert re.match(
+                r"INSERT INTO traces\.(mast_schema_migrations|mast_findings) \(", statement
+            )
         for engine in re.findall(r"ENGINE = (\w*MergeTree)", statement):
             assert engine.startswith("Replicated")
 

@@ -1,7 +1,8 @@
 """Runs: one row each, finished or not, judged or not, opened again."""
 
 import time
-from datetime import datetime, timezone
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from otlp_requests import START, TRACE, agent_span, request, span
@@ -63,7 +64,7 @@ def finished(store, **options):
     return finished_runs(store, **{**defaults, **options})
 
 
-def judge(store, run, version="j1"):
+def judge(store, run, version="j1", seen=None):
     store.insert(
         "mast_verdicts",
         [
@@ -76,6 +77,7 @@ def judge(store, run, version="j1"):
                 "Status": "ok",
                 "RunStart": run.start,
                 "RunEnd": run.end,
+                "RunSeen": seen or datetime.fromtimestamp(0, timezone.utc),
             }
         ],
     )
@@ -261,6 +263,34 @@ class TestFinished:
         assert sum(len(part) for part in parts) == 40
         assert set.union(*parts) == ids
         assert all(parts)
+
+    def test_a_look_at_the_runs_of_late_finds_what_came_of_late(self, store, write):
+        """Also of runs that had been judged, and of those of which most came before."""
+        write(RUN)
+        store.command(
+            "INSERT INTO mast_run_states SELECT * REPLACE ('e' AS TraceId, LastSeen - 7200 AS LastSeen)"
+            " FROM mast_run_states"
+        )
+        assert [run.trace_id for run in finished(store, recent=3600)] == [TRACE]
+        assert {run.trace_id for run in finished(store)} == {TRACE, "e"}
+        for run in finished(store):
+            judge(store, run)
+        assert finished(store, recent=3600) == []
+        record_outcome(store, "e", "failure")
+        (again,) = finished(store, recent=3600)
+        assert (again.trace_id, again.spans, again.has_root) == ("e", 4, True)
+
+    def test_what_a_verdict_says_to_have_seen_needs_no_fingerprint(self, store, write):
+        """Nor is a run lost that grew while the judge was thinking, however long ago."""
+        write(RUN)
+        (run,) = finished(store)
+        store.command(
+            "ALTER TABLE mast_run_states UPDATE LastSeen = LastSeen - 7200 WHERE 1",
+            settings={"mutations_sync": 2},
+        )
+        for seen, left in ((run.last_seen - timedelta(hours=3), 1), (run.last_seen, 0)):
+            judge(store, replace(run, fingerprint="before"), seen=seen)
+            assert len(finished(store)) == left
 
     def test_a_shard_beyond_the_last_is_refused(self, store):
         with pytest.raises(ValueError, match="counts from 0"):

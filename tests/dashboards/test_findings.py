@@ -1,0 +1,91 @@
+"""Of a run to which nothing came since, its verdict says what it was; the numbers stay the same."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from test_queries import RUNS, VERDICTS, spans, trace_id, verdict
+
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.queries import QUERIES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+OF_VERDICTS = (
+    "filter_values",
+    "outcomes_over_time",
+    "decisive_agents",
+    "modes_by_agent",
+    "modes_by_model",
+    "judge_lag",
+    "summary",
+)
+
+
+def told(store: Store) -> dict[str, list[dict[str, Any]]]:
+    """What queries say that read what a run was off its verdict, where that says it."""
+    asked = {
+        name: QUERIES[name].run(store, bucket=86400)
+        if name.endswith("time")
+        else QUERIES[name].run(store)
+        for name in OF_VERDICTS
+    }
+    asked["judge_lag"] = [
+        {k: v for k, v in asked["judge_lag"][0].items() if "Lag" not in k and "Wait" not in k}
+    ]
+    return asked
+
+
+def test_verdicts_that_say_what_the_run_was_change_no_number(tmp_path: Path) -> None:
+    """Old verdicts, new ones, and both of the same runs give the same answers."""
+    said: list[Any] = []
+    with Store.open(f"chdb://{tmp_path}") as opened:
+        migrate(opened)
+        for number in RUNS:
+            opened.insert("otel_traces", spans(number))
+        rows = [verdict(opened, number) for number in VERDICTS]
+        runs = {row["TraceId"]: row for row in opened.query("SELECT * FROM mast_runs")}
+        opened.insert("mast_verdicts", rows)
+        said.append(told(opened))
+        opened.insert(
+            "mast_verdicts",
+            [
+                {
+                    **row,
+                    **facts(runs[row["TraceId"]]),
+                    "JudgeVersion": "again",
+                    "JudgedAt": row["JudgedAt"] + timedelta(hours=1),
+                }
+                for row in rows
+            ],
+        )
+        assert opened.query("SELECT count() AS n FROM mast_findings") == [{"n": 6}]
+        said.append(told(opened))
+        opened.command("OPTIMIZE TABLE mast_findings FINAL")
+        assert opened.query("SELECT count() AS n FROM mast_findings") == [{"n": 3}]
+        said.append(told(opened))
+        assert said[0] == said[1] == said[2]
+        # A later outcome counts at once, before the judge has seen it.
+        opened.command(
+            "INSERT INTO mast_run_states (TraceId, Said) SELECT {run:String}, "
+            "concat('1', leftPad('9', 19, '0'), 'failure', '\\n', '')",
+            {"run": trace_id(3)},
+        )
+        [row] = QUERIES["outcomes_over_time"].run(opened, bucket=86400)
+        assert (row["Runs"], row["Failures"], row["Judged"]) == (4, 3, 3)
+        assert QUERIES["judge_lag"].run(opened)[0]["Waiting"] == 2
+
+
+def facts(run: dict[str, Any]) -> dict[str, Any]:
+    """What the judge stores of a run beside its verdict."""
+    return {
+        "RunSeen": run["LastSeen"],
+        "RunSpans": run["Spans"],
+        "RunErrors": run["Errors"],
+        "RunAgents": run["Agents"],
+        "RunModels": run["Models"],
+        "RunOutcome": run["Outcome"],
+    }
