@@ -102,7 +102,12 @@ class CollectorConfig(Settings):
         "what waits can still be stored.",
     )
     batch_max_bytes: PositiveInt = Field(
-        32 * MIB, description="Size at which a spool segment is closed; one segment is one insert."
+        20 * MIB, description="Size at which a spool segment is closed; one segment is one insert."
+    )
+    insert_threads: PositiveInt = Field(
+        2,
+        description="Segments of spans that are inserted at a time. Each takes some 200 MiB while "
+        "the embedded engine works on it.",
     )
     batch_max_age_seconds: PositiveFloat = Field(
         0.5, description="Longest time that spans wait for others before they are inserted."

@@ -1,4 +1,4 @@
-"""From the spool to the database: one thread, one insert per segment, until it is stored."""
+"""From the spool to the database: a few threads, one insert per segment, until it is stored."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import random
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mast_trace.exceptions import StorageError
@@ -43,8 +44,23 @@ class Writer(Protocol):
         """
 
 
+@dataclass
+class _Lane:
+    """What one thread is about.
+
+    Attributes:
+        number: the first lane looks after the dead letters, too.
+        segment: that it has taken and not stored yet.
+        failures: of its tries, one after the other.
+    """
+
+    number: int
+    segment: Segment | None = None
+    failures: int = 0
+
+
 class Pipeline:
-    """Stores segments, oldest first.
+    """Stores segments, the oldest are taken first.
 
     A segment is one insert whose token is the segment's name, so storing it again after a crash
     adds nothing. While the database is away a segment is tried again with growing pauses; one
@@ -56,6 +72,7 @@ class Pipeline:
         dead_letters: takes the requests that can never be stored.
         config: pauses.
         metrics: counters.
+        lanes: segments that are stored at a time; while one waits for the disk, another computes.
     """
 
     def __init__(
@@ -65,6 +82,8 @@ class Pipeline:
         dead_letters: DeadLetters,
         config: CollectorConfig,
         metrics: CollectorMetrics,
+        *,
+        lanes: int = 1,
     ) -> None:
         self._spool = spool
         self._writer = writer
@@ -75,15 +94,19 @@ class Pipeline:
         self._draining = False
         self._abandoned = False
         self._letters_seen = 0.0
-        self._segment: Segment | None = None
-        self._failures = 0
-        self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
+        self._threads = [
+            threading.Thread(
+                target=self._run, args=(_Lane(number),), name=f"pipeline-{number}", daemon=True
+            )
+            for number in range(lanes)
+        ]
         self.trouble = ""
         """What the database said when it last did not take a segment; empty once it does."""
 
     def start(self) -> None:
         """Begin to store."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self, timeout: float, *, drain: bool = True) -> None:
         """End, within a time; what is not stored stays in the spool.
@@ -97,20 +120,25 @@ class Pipeline:
         """
         self._draining = drain
         self._stopping.set()
-        if not self._thread.is_alive():
-            return
         if drain:
-            self._thread.join(timeout)
+            self._join(timeout)
             self._draining = False
-        self._thread.join(timeout)
-        if self._thread.is_alive():
+        self._join(timeout)
+        if any(thread.is_alive() for thread in self._threads):
             logger.error("the database has not answered an insert for %g s", timeout)
             self._abandoned = True
 
-    def _run(self) -> None:
+    def _join(self, timeout: float) -> None:
+        """Wait for all threads, at most so long for all of them together."""
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _run(self, lane: _Lane) -> None:
         while not self._stopping.is_set() or self._draining:
             try:
-                finished = self._step()
+                finished = self._step(lane)
             except Exception as error:
                 # Nothing may end this thread: what is acknowledged must still be stored.
                 logger.exception("storing is interrupted")
@@ -119,24 +147,25 @@ class Pipeline:
             if finished:
                 return
 
-    def _step(self) -> bool:
+    def _step(self, lane: _Lane) -> bool:
         """Try to store one segment; says whether there is nothing more to do."""
         # Asked before the spool is: a segment may be closed, and the end announced, in between.
         stopping = self._stopping.is_set()
-        segment = self._segment = self._segment or self._next()
+        segment = lane.segment = lane.segment or self._next()
         if segment is None:
             if stopping:
                 return True
-        elif self._store(segment):
-            self._failures, self._segment, self.trouble = 0, None, ""
+        elif self._store(segment, lane.failures + 1):
+            lane.failures, lane.segment, self.trouble = 0, None, ""
         else:
-            self._failures += 1
-            if self._failures % _PATIENCE == 0:
+            lane.failures += 1
+            if lane.failures % _PATIENCE == 0:
                 self._spool.give_back(segment)
-                self._segment = None
-            if self._stopping.wait(self._pause(self._failures)):
+                lane.segment = None
+            if self._stopping.wait(self._pause(lane.failures)):
                 return True
-        self._retry_letters()
+        if lane.number == 0:
+            self._retry_letters()
         return False
 
     def _next(self) -> Segment | None:
@@ -148,7 +177,7 @@ class Pipeline:
         # Several collectors must not come back to a recovering database at the same moment.
         return pause * random.uniform(0.5, 1.0)  # noqa: S311
 
-    def _store(self, segment: Segment) -> bool:
+    def _store(self, segment: Segment, attempt: int) -> bool:
         """Store a segment and forget it; says whether that worked."""
         try:
             records = dict(enumerate(segment.read()))
@@ -164,7 +193,7 @@ class Pipeline:
                 extra={
                     "segment": segment.name,
                     "spans": segment.items,
-                    "attempt": self._failures + 1,
+                    "attempt": attempt,
                 },
             )
             return False

@@ -38,7 +38,15 @@ class Way:
     def of_spans(cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics) -> Way:
         """Return the way of spans."""
         spool = Spool(config.spool_dir, _limits(config, config.spool_max_bytes))
-        return cls._made(TRACES, spool, config.dead_letter_dir, writer, config, metrics)
+        return cls._made(
+            TRACES,
+            spool,
+            config.dead_letter_dir,
+            writer,
+            config,
+            metrics,
+            lanes=config.insert_threads,
+        )
 
     @classmethod
     def of_logs(cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics) -> Way:
@@ -57,6 +65,7 @@ class Way:
         writer: Writer,
         config: CollectorConfig,
         metrics: CollectorMetrics,
+        lanes: int = 1,
     ) -> Way:
         letters = DeadLetters(dead)
         watch = metrics.watch
@@ -64,9 +73,8 @@ class Way:
         watch("waiting_spans", "Items that wait for the database.", lambda: spool.waiting_items)
         watch("waiting_age_seconds", "Age of the oldest item that waits.", spool.oldest_age)
         watch("dead_letters", "Requests set aside now.", lambda: len(letters))
-        return cls(
-            signal, spool, Pipeline(spool, writer, letters, config, metrics), letters, metrics
-        )
+        pipeline = Pipeline(spool, writer, letters, config, metrics, lanes=lanes)
+        return cls(signal, spool, pipeline, letters, metrics)
 
     def open(self) -> None:
         """Take up the spool.

@@ -60,8 +60,8 @@ class Spool:
     """A durable queue of requests in segments on disk.
 
     Requests are appended from any thread; one thread of the spool writes all that have gathered
-    and syncs once for all of them. One consumer takes closed segments, oldest first, and commits
-    each when its rows are stored.
+    and syncs once for all of them. Consumers take closed segments, oldest first, and commit each
+    when its rows are stored.
 
     Args:
         directory: holds the segments; one process at a time may use it.
@@ -88,6 +88,9 @@ class Spool:
         self._items = 0
         self._due: float | None = None
         self._running = False
+
+        # The removing lock guards the marks.
+        self._removing = threading.Lock()
 
         # The write lock guards the open segment.
         self._writing = threading.Lock()
@@ -272,7 +275,15 @@ class Spool:
                         return None
                     self._ready.wait(min(deadline, due or deadline) - now)
                     continue
-            self.seal()
+            self._seal_if_due()
+
+    def _seal_if_due(self) -> None:
+        """Close the open segment, unless another consumer just has."""
+        with self._writing:
+            with self._lock:
+                due = self._due
+            if due is not None and due <= time.monotonic():
+                self._close_segment()
 
     def seal(self) -> None:
         """Close the open segment, whatever its age."""
@@ -296,7 +307,8 @@ class Spool:
 
     def _remove(self, segment: Segment) -> None:
         if segment.digests:
-            self._marks.write(segment.name, segment.digests)
+            with self._removing:
+                self._marks.write(segment.name, segment.digests)
         segment.path.unlink(missing_ok=True)
 
     @property
@@ -335,7 +347,7 @@ class Spool:
                 return
             self._running = False
             self._arrived.notify()
-            self._ready.notify()
+            self._ready.notify_all()
         self._thread.join()
         self.seal()
 

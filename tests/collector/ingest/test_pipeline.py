@@ -171,6 +171,23 @@ class TestStoring:
         line.pipeline.start()
         wait_for(lambda: line.stored() == ["a"])
 
+    def test_lanes_store_at_the_same_time(self, line: Line) -> None:
+        both = threading.Barrier(2)
+
+        def meet(_: Sequence[bytes]) -> None:
+            both.wait(timeout=20)
+
+        line.writer.trouble = meet
+        line.pipeline = Pipeline(
+            line.spool, line.writer, line.letters, line.config, line.metrics, lanes=2
+        )
+        for name in ("a", "b"):
+            line.send(name)
+            line.spool.seal()
+        line.pipeline.start()
+        wait_for(lambda: line.stored() == ["a", "b"])
+        wait_for(lambda: line.spool.waiting_items == 0)
+
     def test_stopping_stores_what_waits(self, line: Line) -> None:
         line.pipeline.start()
         line.send("a", "b")
@@ -205,7 +222,7 @@ class TestStoring:
         stopping.start()
         go_on.set()
         stopping.join(20)
-        assert not line.pipeline._thread.is_alive()
+        assert not any(thread.is_alive() for thread in line.pipeline._threads)
         assert line.stored() == ["a"]
         assert line.spool.waiting_items == 1
 
