@@ -140,8 +140,11 @@ def _tokens(span: SpanRecord) -> int | None:
 
 def _lifted(span: SpanRecord, by_id: Mapping[str, SpanRecord], copies: set[str]) -> SpanRecord:
     parent = span.parent_span_id
+    passed: set[str] = set()
     while parent in copies:
-        parent = by_id[parent].parent_span_id
+        passed.add(parent)
+        above = by_id[parent].parent_span_id
+        parent = "" if above in passed else above  # copies that lie in each other: nothing above
     return (
         span if parent == span.parent_span_id else dataclasses.replace(span, parent_span_id=parent)
     )

@@ -73,6 +73,16 @@ def test_another_agent_or_tool_inside_of_ours_is_no_copy() -> None:
     assert [i.agent for i in run.invocations] == ["helper"]
 
 
+def test_copies_that_lie_in_each_other_end() -> None:
+    """A sender may name any parent; the search for one that is kept does not go round."""
+    run = trace(
+        ("tool", "theirs", ours("execute_tool", **TOOL)),
+        ("theirs", "other", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+        ("other", "theirs", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+    )
+    assert [(step.span_id, step.parent_span_id) for step in run.steps] == [("tool", "")]
+
+
 def test_a_trace_of_theirs_alone_is_read_whole() -> None:
     run = trace(
         ("tool", "", {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
