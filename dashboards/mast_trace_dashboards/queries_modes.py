@@ -68,13 +68,19 @@ DECISIVE_AGENTS: Final = Query(
     meaning="Which agents decide failures, most often first.",
     template=f"""
 SELECT
-    Agent, ServiceName, Framework, countIf(Agent = DecisiveAgent) AS Decided,
-    count() AS Failures, Decided / Failures AS Share,
-    if(Decided = 0, NULL, avgIf(DecisiveProbability, Agent = DecisiveAgent)) AS MeanProbability,
-    arraySort(groupUniqArrayArrayIf(Modes, Agent = DecisiveAgent)) AS Modes
-FROM ({JUDGED})
+    Agent, ServiceName, Framework, sumIf(Runs, Agent = DecisiveAgent) AS Decided,
+    sum(Runs) AS Failures, Decided / Failures AS Share,
+    if(Decided = 0, NULL, sumIf(Probabilities, Agent = DecisiveAgent) / Decided) AS MeanProbability,
+    arrayFilter((code, i) -> bitTest(groupBitOrIf(ModeBits, Agent = DecisiveAgent), i),
+      {CODES}, range({len(FAILURE_MODES)})) AS Modes
+FROM (
+  SELECT Agents, ServiceName, Framework, DecisiveAgent, ModeBits, count() AS Runs,
+    sum(toFloat64(DecisiveProbability)) AS Probabilities
+  FROM ({JUDGED})
+  WHERE Outcome = 'failure'
+  GROUP BY Agents, ServiceName, Framework, DecisiveAgent, ModeBits
+)
 ARRAY JOIN Agents AS Agent
-WHERE Outcome = 'failure'
 GROUP BY Agent, ServiceName, Framework
 HAVING Decided > 0
 ORDER BY Decided DESC, Agent, ServiceName, Framework
