@@ -136,10 +136,12 @@ WITH
     greatest(toUnixTimestamp64Nano(Timestamp), 0) AS started,
     started + toInt64(least(Duration, toUInt64(9223372036854775807 - started))) AS ended,
     cityHash64(SpanId) AS id,
+    -- A sum, because the order of attributes means nothing and may differ in a repetition.
     arraySum((name, value) -> cityHash64(name, value),
         mapKeys(SpanAttributes), mapValues(SpanAttributes)) AS attributes,
     cityHash64(started, ended, ParentSpanId, SpanName, StatusCode, StatusMessage, attributes) AS content,
     Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AS has_tokens,
+    SpanAttributes['mast.framework'] != '' OR startsWith(ScopeName, 'mast_trace') AS is_ours,
     SpanAttributes['mast.run.outcome'] AS outcome
 SELECT
     Project,
@@ -161,7 +163,7 @@ SELECT
     groupUniqArray(bitOr(bitAnd(id, 0xFFFFFFFF00000000), bitShiftRight(content, 32))) AS Spans,
     groupUniqArrayIf(id, StatusCode = 'Error') AS Errors,
     groupUniqArrayIf(bitOr(bitAnd(id, 0xFFFF000000000000), bitOr(
-        bitShiftLeft(toUInt64(least(InputTokens, 0xFFFFFF)), 24),
+        bitShiftLeft(toUInt64(least(InputTokens, 0x7FFFFF) + if(is_ours, 0x800000, 0)), 24),
         toUInt64(least(OutputTokens, 0xFFFFFF)))), has_tokens) AS Tokens,
     maxIf(concat('0', leftPad(toString(ended), 19, '0'), outcome, '\n',
         SpanAttributes['mast.run.outcome_reason']), outcome IN ('success', 'failure')) AS Said
@@ -171,8 +173,12 @@ GROUP BY Project, TraceId;
 
 CREATE VIEW IF NOT EXISTS traces.mast_runs ON CLUSTER main AS
 WITH
+    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers.
     arrayCompact(arraySort(groupArrayArray(s.Spans))) AS spans,
-    arrayCompact(arraySort(groupArrayArray(s.Tokens))) AS tokens,
+    arrayCompact(arraySort(groupArrayArray(s.Tokens))) AS calls,
+    -- Where another tool has recorded the same calls beside us, ours count.
+    arrayFilter(call -> bitTest(call, 47), calls) AS our_calls,
+    if(empty(our_calls), calls, our_calls) AS tokens,
     max(s.Said) AS said,
     position(said, '\n') AS line_break
 SELECT
@@ -188,7 +194,7 @@ SELECT
     toUInt8(max(s.Root) > 0) AS RootSeen,
     toUInt64(length(arrayCompact(span -> bitShiftRight(span, 32), spans))) AS Spans,
     toUInt64(arrayUniq(groupArrayArray(s.Errors))) AS Errors,
-    arraySum(call -> bitAnd(bitShiftRight(call, 24), 0xFFFFFF), tokens) AS InputTokens,
+    arraySum(call -> bitAnd(bitShiftRight(call, 24), 0x7FFFFF), tokens) AS InputTokens,
     arraySum(call -> bitAnd(call, 0xFFFFFF), tokens) AS OutputTokens,
     arraySort(groupUniqArrayArray(s.Agents)) AS Agents,
     arraySort(groupUniqArrayArray(s.Models)) AS Models,
@@ -573,87 +579,6 @@ SETTINGS max_partitions_per_insert_block = 0, distributed_foreground_insert = 1;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (6, 'mast_findings', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
-ALTER TABLE traces.mast_otlp_inlet ON CLUSTER main
-    MODIFY COLUMN resource_spans Array(Tuple(
-    resource Tuple(attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String))))))),
-    scope_spans Array(Tuple(
-        scope Tuple(name String, version String),
-        spans Array(Tuple(
-            trace_id String,
-            span_id String,
-            trace_state String,
-            parent_span_id String,
-            name String,
-            kind Int32,
-            start_time_unix_nano UInt64,
-            end_time_unix_nano UInt64,
-            attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))),
-            events Array(Tuple(time_unix_nano UInt64, name String, attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
-            links Array(Tuple(trace_id String, span_id String, trace_state String,
-                attributes Array(Tuple(key LowCardinality(String), value Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value String, int_value String, double_value String, bytes_value String, kvlist_value String, array_value Tuple(values Array(Tuple(value Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, 'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7), string_value String, bool_value Bool, int_value Int64, double_value Float64, bytes_value String, kvlist_value String, array_value String)))))))),
-            status Tuple(message String, code Int32)
-        ))
-    ))
-));
-
-ALTER TABLE traces.mast_otlp_inlet_mv ON CLUSTER main MODIFY QUERY
-WITH
-    mapFromArrays((resource_span.resource.attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (resource_span.resource.attributes).value)) AS sent,
-    toInt64(least(span.start_time_unix_nano, 9223372036854775807)) AS started,
-    toInt64(least(span.end_time_unix_nano, 9223372036854775807)) AS ended
-SELECT
-    fromUnixTimestamp64Nano(started) AS Timestamp,
-    if(replaceAll(span.trace_id, '\0', '') = '', '', lower(hex(span.trace_id))) AS TraceId,
-    if(replaceAll(span.span_id, '\0', '') = '', '', lower(hex(span.span_id))) AS SpanId,
-    if(replaceAll(span.parent_span_id, '\0', '') = '', '', lower(hex(span.parent_span_id))) AS ParentSpanId,
-    span.trace_state AS TraceState,
-    span.name AS SpanName,
-    transform(span.kind, [0, 1, 2, 3, 4, 5], ['Unspecified', 'Internal', 'Server', 'Client',
-        'Producer', 'Consumer'], '') AS SpanKind,
-    arrayFirst(attribute -> attribute.key = 'service.name',
-        resource_span.resource.attributes).value.string_value AS ServiceName,
-    multiIf(
-        if(project = '\0', sent['mast.project'], project) = '',
-        mapFilter((name, value) -> name != 'mast.project', sent),
-        project = '\0',
-        sent,
-        mapUpdate(sent, map('mast.project', project))) AS ResourceAttributes,
-    scope_span.scope.name AS ScopeName,
-    scope_span.scope.version AS ScopeVersion,
-    mapFromArrays((span.attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (span.attributes).value)) AS SpanAttributes,
-    toUInt64(greatest(ended - started, 0)) AS Duration,
-    transform(span.status.code, [0, 1, 2], ['Unset', 'Ok', 'Error'], '') AS StatusCode,
-    span.status.message AS StatusMessage,
-    arrayMap(time -> fromUnixTimestamp64Nano(toInt64(least(time, 9223372036854775807))), span.events.time_unix_nano)
-        AS `Events.Timestamp`,
-    span.events.name AS `Events.Name`,
-    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (attributes).value)), span.events.attributes)
-        AS `Events.Attributes`,
-    arrayMap(id -> if(replaceAll(id, '\0', '') = '', '', lower(hex(id))), span.links.trace_id) AS `Links.TraceId`,
-    arrayMap(id -> if(replaceAll(id, '\0', '') = '', '', lower(hex(id))), span.links.span_id) AS `Links.SpanId`,
-    span.links.trace_state AS `Links.TraceState`,
-    arrayMap(attributes -> mapFromArrays((attributes).key, arrayMap(v -> concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, v.value = 'double_value', transform(replaceRegexpOne(v.double_value, 'e(\\d)', 'e+\\1'), ['nan', 'inf', '-inf'], ['json: unsupported value: NaN', 'json: unsupported value: +Inf', 'json: unsupported value: -Inf']), v.value = 'bool_value', v.bool_value, v.value = 'array_value', concat('[', arrayStringConcat(arrayMap(i -> multiIf(i.value = 'string_value', toJSONString(i.string_value), i.value = 'int_value', toString(i.int_value), i.value = 'bool_value', if(i.bool_value, 'true', 'false'), i.value = 'double_value', toString(i.double_value + 0), 'null'), v.array_value.values), ','), ']'), v.value = 'bytes_value', base64Encode(v.bytes_value), '')), (attributes).value)), span.links.attributes)
-        AS `Links.Attributes`
-FROM
-(
-    SELECT project, resource_span, scope_span, arrayJoin(scope_span.spans) AS span
-    FROM
-    (
-        SELECT project, resource_span, arrayJoin(resource_span.scope_spans) AS scope_span
-        FROM
-        (
-            SELECT mast_project[-1] AS project, arrayJoin(resource_spans) AS resource_span
-            FROM traces.mast_otlp_inlet
-        )
-    )
-)
-WHERE throwIf(
-    arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (resource_span.resource.attributes).value)
-    OR arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (span.attributes).value)
-    OR arrayExists(attributes -> arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (attributes).value), span.events.attributes)
-    OR arrayExists(attributes -> arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> i.value IN ('array_value', 'kvlist_value', 'bytes_value') OR match(i.string_value, '[\\x0b\\x0e\\x0f\\x1a-\\x1f]') OR (i.value = 'double_value' AND i.double_value != 0 AND NOT (abs(i.double_value) BETWEEN 1e-4 AND 1e15)), v.array_value.values), (attributes).value), span.links.attributes)) = 0
-SETTINGS short_circuit_function_evaluation = 'disable';
-
 ALTER TABLE traces.otel_traces_local ON CLUSTER main
     MODIFY COLUMN SpanAttributes CODEC(ZSTD(2));
 
@@ -668,4 +593,81 @@ ALTER TABLE traces.otel_traces_local ON CLUSTER main
     ADD COLUMN IF NOT EXISTS ContentHash String ALIAS SpanAttributes['mast.message.content_hash'];
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (7, 'otel_traces_costs', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+ALTER TABLE traces.mast_run_states_mv ON CLUSTER main MODIFY QUERY
+WITH
+    multiIf(ParentSpanId = '', 2, Operation = 'invoke_workflow', 1, 0) AS root,
+    greatest(toUnixTimestamp64Nano(Timestamp), 0) AS started,
+    started + toInt64(least(Duration, toUInt64(9223372036854775807 - started))) AS ended,
+    cityHash64(SpanId) AS id,
+    -- A sum, because the order of attributes means nothing and may differ in a repetition.
+    arraySum((name, value) -> cityHash64(name, value),
+        mapKeys(SpanAttributes), mapValues(SpanAttributes)) AS attributes,
+    cityHash64(started, ended, ParentSpanId, SpanName, StatusCode, StatusMessage, attributes) AS content,
+    Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AS has_tokens,
+    SpanAttributes['mast.framework'] != '' OR startsWith(ScopeName, 'mast_trace') AS is_ours,
+    SpanAttributes['mast.run.outcome'] AS outcome
+SELECT
+    Project,
+    TraceId,
+    today() AS Day,
+    min(Timestamp) AS Start,
+    max(fromUnixTimestamp64Nano(ended)) AS End,
+    now64(3) AS LastSeen,
+    max(root) AS Root,
+    min(concat(toString(2 - root), leftPad(toString(started), 19, '0'),
+        if(SpanAttributes['gen_ai.workflow.name'] != '',
+            SpanAttributes['gen_ai.workflow.name'], toString(SpanName)))) AS Named,
+    max(toString(ServiceName)) AS ServiceName,
+    max(toString(Framework)) AS Framework,
+    max(ConversationId) AS ConversationId,
+    max(SpanAttributes['mast.run.termination_reason']) AS TerminationReason,
+    groupUniqArrayIf(toString(AgentName), AgentName != '') AS Agents,
+    groupUniqArrayIf(toString(Model), Model != '') AS Models,
+    groupUniqArray(bitOr(bitAnd(id, 0xFFFFFFFF00000000), bitShiftRight(content, 32))) AS Spans,
+    groupUniqArrayIf(id, StatusCode = 'Error') AS Errors,
+    groupUniqArrayIf(bitOr(bitAnd(id, 0xFFFF000000000000), bitOr(
+        bitShiftLeft(toUInt64(least(InputTokens, 0x7FFFFF) + if(is_ours, 0x800000, 0)), 24),
+        toUInt64(least(OutputTokens, 0xFFFFFF)))), has_tokens) AS Tokens,
+    maxIf(concat('0', leftPad(toString(ended), 19, '0'), outcome, '\n',
+        SpanAttributes['mast.run.outcome_reason']), outcome IN ('success', 'failure')) AS Said
+FROM traces.otel_traces_local
+WHERE TraceId != ''
+GROUP BY Project, TraceId;
+
+CREATE OR REPLACE VIEW traces.mast_runs ON CLUSTER main AS
+WITH
+    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers.
+    arrayCompact(arraySort(groupArrayArray(s.Spans))) AS spans,
+    arrayCompact(arraySort(groupArrayArray(s.Tokens))) AS calls,
+    -- Where another tool has recorded the same calls beside us, ours count.
+    arrayFilter(call -> bitTest(call, 47), calls) AS our_calls,
+    if(empty(our_calls), calls, our_calls) AS tokens,
+    max(s.Said) AS said,
+    position(said, '\n') AS line_break
+SELECT
+    s.Project AS Project,
+    s.TraceId AS TraceId,
+    substring(min(s.Named), 21) AS Name,
+    max(s.ServiceName) AS ServiceName,
+    max(s.Framework) AS Framework,
+    max(s.ConversationId) AS ConversationId,
+    min(s.Start) AS Start,
+    max(s.End) AS End,
+    max(s.LastSeen) AS LastSeen,
+    toUInt8(max(s.Root) > 0) AS RootSeen,
+    toUInt64(length(arrayCompact(span -> bitShiftRight(span, 32), spans))) AS Spans,
+    toUInt64(arrayUniq(groupArrayArray(s.Errors))) AS Errors,
+    arraySum(call -> bitAnd(bitShiftRight(call, 24), 0x7FFFFF), tokens) AS InputTokens,
+    arraySum(call -> bitAnd(call, 0xFFFFFF), tokens) AS OutputTokens,
+    arraySort(groupUniqArrayArray(s.Agents)) AS Agents,
+    arraySort(groupUniqArrayArray(s.Models)) AS Models,
+    if(line_break = 0, '', substring(said, 21, line_break - 21)) AS Outcome,
+    if(line_break = 0, '', substring(said, line_break + 1)) AS OutcomeReason,
+    max(s.TerminationReason) AS TerminationReason,
+    lower(hex(cityHash64(spans, Outcome, OutcomeReason))) AS Fingerprint
+FROM traces.mast_run_states AS s
+GROUP BY s.Project, s.TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (8, 'own_tokens', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 

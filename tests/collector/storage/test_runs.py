@@ -101,6 +101,21 @@ class TestSummary:
         run = run_summary(store, TRACE)
         assert (run.input_tokens, run.output_tokens) == (100, 7)
 
+    def test_tokens_of_a_call_that_another_tool_recorded_too_count_once(self, store, write):
+        """Theirs may come before ours, and both more than once; alone they count."""
+        usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 7}
+        theirs = request(agent_span(8, "chat", parent=2, attributes=usage))
+        ours = request(
+            agent_span(9, "chat", parent=2, attributes={**usage, "mast.framework": "crewai"})
+        )
+        write(theirs)
+        assert run_summary(store, TRACE).input_tokens == 100
+        write(ours)
+        write(theirs)
+        write(ours)
+        run = run_summary(store, TRACE)
+        assert (run.input_tokens, run.output_tokens) == (100, 7)
+
     def test_the_end_is_the_latest_end_not_the_latest_start(self, store, write):
         write(RUN)
         (row,) = store.query("SELECT toUnixTimestamp64Nano(End) AS at FROM mast_runs")
