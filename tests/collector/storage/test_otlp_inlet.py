@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otlp_requests import START, TRACE, agent_span, request, span
 
-from mast_trace_collector.storage import PoisonError, SpanWriter, Store, migrate
-from mast_trace_collector.storage.migrations import migrations
+from mast_trace_collector.storage import PoisonError, SpanWriter
 from mast_trace_collector.storage.otlp_inlet import Inlet
 from mast_trace_collector.storage.transform import SPAN_COLUMNS
 
@@ -115,24 +114,6 @@ def test_odd_spans_are_the_same(store):
     by_clickhouse, by_python = by_both(store, [request(*spans, odd, negative), b"", request()])
     assert by_clickhouse == by_python
     assert len(by_python[0]) == 7
-
-
-def test_an_inlet_of_an_earlier_version_is_brought_up(folder):
-    """It read numbers as numbers; the view that goes with it would not take texts."""
-    with Store.open(f"chdb://{folder}") as store:
-        migrate(store)
-        now = store.describe("SELECT * FROM mast_otlp_inlet")
-        earlier = now[0][1].replace("int_value String", "int_value Int64")
-        store.command(f"ALTER TABLE mast_otlp_inlet MODIFY COLUMN resource_spans {earlier}")
-        assert not parsed_by_clickhouse(store, request(span(attributes=VALUES)))
-        version = next(each for each in migrations() if each.name == "otel_traces_costs")
-        store.command(
-            f"ALTER TABLE mast_schema_migrations DELETE WHERE Version = {version.version}",
-            settings={"mutations_sync": 2},
-        )
-        assert migrate(store) == [version.version]
-        assert store.describe("SELECT * FROM mast_otlp_inlet") == now
-        assert parsed_by_clickhouse(store, request(span(attributes=VALUES)))
 
 
 plain_values = st.one_of(
