@@ -583,7 +583,7 @@ ALTER TABLE traces.otel_traces_local ON CLUSTER main
     MODIFY COLUMN SpanAttributes CODEC(ZSTD(2));
 
 ALTER TABLE traces.otel_traces_local ON CLUSTER main
-    MODIFY SETTING min_bytes_for_wide_part = 134217728, min_parts_to_merge_at_once = 10;
+    MODIFY SETTING min_bytes_for_wide_part = 67108864, min_parts_to_merge_at_once = 10;
 
 ALTER TABLE traces.otel_traces_local ON CLUSTER main
     DROP COLUMN IF EXISTS MessageId, DROP COLUMN IF EXISTS ContentHash;

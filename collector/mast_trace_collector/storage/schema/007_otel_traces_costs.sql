@@ -9,7 +9,7 @@ ALTER TABLE {database}.otel_traces{local} {on_cluster}
     MODIFY COLUMN SpanAttributes CODEC(ZSTD(2));
 
 ALTER TABLE {database}.otel_traces{local} {on_cluster}
-    MODIFY SETTING min_bytes_for_wide_part = 134217728, min_parts_to_merge_at_once = 10;
+    MODIFY SETTING min_bytes_for_wide_part = 67108864, min_parts_to_merge_at_once = 10;
 
 ALTER TABLE {database}.otel_traces{local} {on_cluster}
     DROP COLUMN IF EXISTS MessageId, DROP COLUMN IF EXISTS ContentHash;
