@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards._sql import OWNERS, RANGE, VERDICTS
+from mast_trace_dashboards._sql import OWNERS, RANGE, STARTED, VERDICTS
 from mast_trace_dashboards.query import Column, Param, Query
 
 _DECIDED = f"""SELECT * FROM ({VERDICTS})
@@ -103,9 +103,13 @@ NEWEST_DECISIVE: Final = Query(
 SELECT RunEnd AS Time, TraceId, Name, Framework, DecisiveAgent AS Agent,
     assumeNotNull(DecisiveStep) AS Step, DecisiveProbability AS Probability,
     DecisiveReason AS Reason, `Modes.Code` AS Modes
-FROM ({_DECIDED})
+FROM mast_findings
+WHERE {STARTED} AND (RunKey, JudgedAt) GLOBAL IN (
+    SELECT RunKey, JudgedAt FROM ({_DECIDED})
+    ORDER BY RunEnd DESC, TraceId
+    LIMIT {{limit:UInt32}})
 ORDER BY Time DESC, TraceId
-LIMIT {{limit:UInt32}}""",
+LIMIT 1 BY RunKey""",
     params={**RANGE, **OWNERS, **_LIMIT},
     columns={
         "Time": Column("DateTime64(9)", "end of the run"),
