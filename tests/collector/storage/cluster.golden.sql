@@ -499,6 +499,12 @@ ALTER TABLE traces.mast_verdicts ON CLUSTER main
 
 ALTER TABLE traces.mast_verdicts_local ON CLUSTER main MATERIALIZE COLUMN RunKey;
 
+CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
 CREATE TABLE IF NOT EXISTS traces.mast_findings_local ON CLUSTER main
 (
     Project LowCardinality(String),

@@ -41,6 +41,13 @@ ALTER TABLE {database}.mast_verdicts {on_cluster}
 
 ALTER TABLE {database}.mast_verdicts{local} {on_cluster} MATERIALIZE COLUMN RunKey;
 
+-- A view keeps the columns that its table had when it was made.
+CREATE OR REPLACE VIEW {database}.mast_latest_verdicts {on_cluster} AS
+SELECT *
+FROM {database}.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
 -- A run that is judged again has two rows until ClickHouse merges them, for ever if it began on another
 -- day then: who reads looks for keys that come twice. FINAL would do it too, but merges all parts
 -- while it reads. The last settings make one part of each day that is over.
