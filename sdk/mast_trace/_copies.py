@@ -113,7 +113,8 @@ def _start(span: SpanRecord) -> int:
 def _same_moment(theirs: SpanRecord, own: SpanRecord) -> bool:
     """Whether two spans are about one work, as their times and what they say of it tell."""
     shared = min(theirs.end, own.end) - max(theirs.start, own.start)
-    if shared < 0:
+    shorter = min(theirs.end - theirs.start, own.end - own.start)
+    if shared < min(1, shorter):  # spans that only touch are one after the other
         return False
     if own.operation == semconv.INVOKE_WORKFLOW:
         name = vocabulary.read(theirs.attributes, "agent")
@@ -125,7 +126,7 @@ def _same_moment(theirs: SpanRecord, own: SpanRecord) -> bool:
         field = _NAMED_BY[own.operation]
         alike = _agree(*(vocabulary.read(span.attributes, field) for span in (theirs, own)))
     if alike is None:  # one of them does not say: then the shorter lies in the longer, about
-        alike = shared >= _SHARED * min(theirs.end - theirs.start, own.end - own.start)
+        alike = shared >= _SHARED * shorter
     return alike
 
 

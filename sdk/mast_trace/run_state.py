@@ -49,7 +49,8 @@ class Run:
     _held: dict[tuple[str, str], str] = field(default_factory=dict)
     _first: dict[str, str] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    # Reentrant: the garbage collector may end another span of the run while it is held.
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def once(self, mark: Hashable) -> bool:
         """Return True the first time that ``mark`` is seen in this run."""
@@ -75,11 +76,12 @@ class Run:
         Returns:
             For each, the id under which its text is known in this run, and whether it was new.
         """
+        # Keys are made before the lock is taken: they may run the user's own `__str__`.
+        keys = [(message, message.key, message.calls) for message in messages]
         answers: list[tuple[str, bool]] = []
         held, first = self._held, self._first
         with self._lock:
-            for message in messages:
-                key, calls = message.key, message.calls
+            for message, key, calls in keys:
                 known = held.get((key, calls))
                 if known is None:
                     known = held.get((key, UNNAMED_CALL)) if calls else first.get(key)

@@ -146,3 +146,13 @@ def test_what_only_they_saw_is_kept() -> None:
     assert {"later", "other"} < {i.span_id for i in run.invocations}
     assert run.input_tokens == 7 + 7 + 9
     assert {s.span_id for s in run.steps if s.kind.value == "tool"} == {"tool", "named"}
+
+
+def test_what_comes_right_after_ours_is_no_copy() -> None:
+    """Where a clock is coarse, one work ends in the same moment in which the next begins."""
+    run = beside(
+        ("next", "root", 300, 380, {"openinference.span.kind": "LLM"}),
+        ("then", "root", 500, 600, {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),
+    )
+    assert "next" in {i.span_id for i in run.invocations}
+    assert "then" in {s.span_id for s in run.steps}
