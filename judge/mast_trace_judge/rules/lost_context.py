@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.rules._evidence import (
@@ -19,7 +20,7 @@ from mast_trace_judge.texts import quote, words
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
@@ -41,7 +42,7 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
     was shown prove that the result was there and is gone; that it is back after the second call
     changes nothing, and a result that is quoted in another message is not gone.
     """
-    sequences: list[list[Invocation]] | None = None
+    losses: Mapping[tuple[str, str], list[_Loss]] | None = None
     made: dict[tuple[str, str, str], Step] = {}
     for step in trajectory.steps:
         if not is_tool(step) or not step.arguments:
@@ -50,9 +51,10 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
         made[call_key(step)] = step
         if earlier is None or not earlier.message_id:
             continue
-        if sequences is None:
-            sequences = _sequences(trajectory)
-        last = _last_without(sequences, trajectory, earlier, step)
+        if losses is None:
+            losses = _losses(trajectory)
+        gone = losses.get((step.agent, earlier.message_id), ())
+        last = _last_without(gone, trajectory, earlier.message_id, step.start)
         if last is not None and not _quotes(trajectory, last, earlier.text):
             return [
                 finding(
@@ -122,25 +124,52 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
     return lost
 
 
+@dataclass
+class _Loss:
+    """A message that dropped out of what an agent was shown.
+
+    Attributes:
+        gone: the first turn, or call of its model, without it.
+        back: when the same conversation showed it again, in nanoseconds; None if it never did.
+    """
+
+    gone: Invocation
+    back: int | None = None
+
+
+def _losses(trajectory: Trajectory) -> Mapping[tuple[str, str], list[_Loss]]:
+    """Return each loss, by agent and message id."""
+    losses: dict[tuple[str, str], list[_Loss]] = defaultdict(list)
+    for turns in _sequences(trajectory):
+        shown: set[str] = set()
+        lost: dict[str, _Loss] = {}
+        for turn in turns:
+            if not turn.input_ids:
+                continue
+            now = set(turn.input_ids)
+            for identity in now & lost.keys():
+                lost.pop(identity).back = turn.start
+            for identity in shown - now:
+                lost[identity] = _Loss(turn)
+                losses[turn.agent, identity].append(lost[identity])
+            shown = now
+    return losses
+
+
 def _last_without(
-    sequences: Iterable[Sequence[Invocation]], trajectory: Trajectory, result: Step, again: Step
+    losses: Iterable[_Loss], trajectory: Trajectory, identity: str, time: int
 ) -> Invocation | None:
-    """Return what the agent was shown last before it called again, if the result had gone by then."""
-    identity = result.message_id
-    for turns in sequences:
-        if turns[0].agent != again.agent:
+    """Return what an agent was shown last until ``time``, if a message had gone by then."""
+    for loss in losses:
+        gone = loss.gone
+        if gone.start > time or (loss.back is not None and loss.back <= time):
             continue
-        before = [turn for turn in turns if turn.input_ids and turn.start <= again.start]
-        had = [place for place, turn in enumerate(before) if identity in turn.input_ids]
-        if not had or had[-1] == len(before) - 1:
-            continue
-        gone = before[had[-1] + 1]
         later = [
             call
             for call in trajectory.invocations
             if (call.kind, call.agent) == (gone.kind, gone.agent)
             and call.input_ids
-            and gone.start <= call.start <= again.start
+            and gone.start <= call.start <= time
         ]
         if not any(identity in call.input_ids for call in later):
             return later[-1]

@@ -1,5 +1,7 @@
 """Modes 1.4, 2.2, 2.4 and 2.5: what is lost, assumed, withheld or ignored."""
 
+from dataclasses import replace
+
 import pytest
 from judge.builders import RunBuilder
 
@@ -46,6 +48,31 @@ def test_a_result_that_another_message_quotes_is_not_lost():
     run = _looked_up().says("agent", f"So far: {ROOM}.").shown("agent", 0, 2)
     run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM)
     assert asked_again(run.build()) == []
+
+
+class _Searched(tuple[str, ...]):  # noqa: SLOT001  # it counts
+    """Ids that count how often they are searched."""
+
+    searches = 0
+
+    def __contains__(self, identity: object) -> bool:
+        _Searched.searches += 1
+        return super().__contains__(identity)
+
+
+def test_polling_is_not_searched_again_for_every_call(monkeypatch):
+    """An agent that asks for the same state a thousand times, and is shown all that it was told."""
+    monkeypatch.setattr(_Searched, "searches", 0)
+    run = RunBuilder("Wait for the build.").asks().shown("agent", 0)
+    for number in range(40):
+        run.calls("agent", "build_state", {}, f"{number} % done").shown("agent", *range(number + 2))
+    built = run.build()
+    calls = [
+        replace(invocation, input_ids=_Searched(invocation.input_ids))
+        for invocation in built.invocations
+    ]
+    assert asked_again(replace(built, invocations=tuple(calls))) == []
+    assert _Searched.searches == 0
 
 
 def test_a_lost_message_that_nobody_misses_is_no_finding():
