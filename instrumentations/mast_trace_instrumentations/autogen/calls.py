@@ -45,15 +45,13 @@ def within(
     """
     if context is None:
         return call()
-    token = otel_context.attach(context)
     try:
-        result = call()
+        with attached(context):
+            result = call()
     except BaseException as error:
         with guarded("ending a span"):
             end(None, error)
         raise
-    finally:
-        otel_context.detach(token)
     if inspect.isawaitable(result):
         return _awaited(context, result, end)
     with guarded("ending a span"):
@@ -66,15 +64,13 @@ async def _awaited(
     call: Awaitable[Any],
     end: Callable[[Any, BaseException | None], Any],
 ) -> Any:
-    token = otel_context.attach(context)
     try:
-        result = await call
+        with attached(context):
+            result = await call
     except BaseException as error:
         with guarded("ending a span"):
             end(None, error)
         raise
-    finally:
-        otel_context.detach(token)
     with guarded("ending a span"):
         end(result, None)
     return result

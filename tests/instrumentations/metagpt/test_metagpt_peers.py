@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from installed import installed
 
@@ -11,6 +9,7 @@ if not installed("metagpt.team"):
     pytest.skip("needs MetaGPT; `nox -s framework` has an environment", allow_module_level=True)
 
 from metagpt_programs import script, team
+from openai_peers import NAMES, instrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -20,17 +19,6 @@ from mast_trace_instrumentations.openai import OpenAIInstrumentor
 pytestmark = pytest.mark.framework("metagpt")
 
 
-def instrumentor(name: str) -> Any:
-    """Another tool's instrumentation of the client."""
-    if name == "openinference":
-        pytest.importorskip("openinference.instrumentation.openai", reason="not installed here")
-        from openinference.instrumentation.openai import OpenAIInstrumentor as Client
-    else:
-        pytest.importorskip("opentelemetry.instrumentation.openai", reason="not installed here")
-        from opentelemetry.instrumentation.openai import OpenAIInstrumentor as Client
-    return Client()
-
-
 async def run_team() -> None:
     made = team()
     made.run_project("an adder")
@@ -38,7 +26,7 @@ async def run_team() -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one provider", "two providers"])
-@pytest.mark.parametrize("name", ["openinference", "openllmetry"])
+@pytest.mark.parametrize("name", NAMES)
 async def test_a_run_reads_the_same_with_theirs(recorded, server, name: str, shared: bool) -> None:
     """The same steps, turns and tokens as without them; their own spans are there, too."""
     server.follow(script)

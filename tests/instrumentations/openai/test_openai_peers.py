@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
+from openai_peers import NAMES, instrumentor
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -17,17 +18,6 @@ if TYPE_CHECKING:
     from recorded_spans import RecordedSpans
 
 pytestmark = pytest.mark.framework("openai")
-
-
-def instrumentor(name: str) -> Any:
-    """Another tool's instrumentation of the client."""
-    if name == "openinference":
-        pytest.importorskip("openinference.instrumentation.openai", reason="not installed here")
-        from openinference.instrumentation.openai import OpenAIInstrumentor
-    else:
-        pytest.importorskip("opentelemetry.instrumentation.openai", reason="not installed here")
-        from opentelemetry.instrumentation.openai import OpenAIInstrumentor
-    return OpenAIInstrumentor()
 
 
 @contextmanager
@@ -60,7 +50,7 @@ def ask(options: dict[str, Any], *, stream: bool) -> int:
     return int(usage.prompt_tokens)
 
 
-@pytest.fixture(params=["openinference", "openllmetry"])
+@pytest.fixture(params=NAMES)
 def theirs(request) -> Any:
     return instrumentor(request.param)
 
