@@ -58,7 +58,7 @@ def tune_allocator() -> None:
     By default it gives blocks of 64 MiB back at once, and the next insert has the kernel clear as
     many new pages, 4 KiB at a time. What the user has set stays.
     """
-    os.environ.setdefault("JE_MALLOC_CONF", "oversize_threshold:0,thp:always")
+    os.environ.setdefault("JE_MALLOC_CONF", "oversize_threshold:0")
 
 
 def holder(path: str) -> str | None:
