@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _OURS = "mast-trace"
-_SPANS = {_OURS: 200_000, "mlflow": 2_048, "arize-phoenix": 512}
-_REQUEST_SPANS = 64
-"""Spans in a request to a peer: with 512, some time out."""
+_OUR_SPANS = 200_192
 
 
 def free_port() -> int:
@@ -58,10 +56,12 @@ def of_group(group: int) -> list[int]:
     return found
 
 
-def measure_peer(peer: Peer, shape: Shape, spans: int, folder: Path) -> Mapping[str, float]:
+def measure_peer(peer: Peer, shape: Shape, folder: Path) -> Mapping[str, float]:
     """Start a peer, send spans, wait until its database has them all."""
+    spans = peer.spans
     port = free_port()
-    programs = environment(f"ingest/{peer.name}", peer.requirements).parent
+    tool = peer.name.partition(",")[0]
+    programs = environment(f"ingest/{tool}", peer.requirements).parent
     command = peer.command(folder, port)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -76,9 +76,8 @@ def measure_peer(peer: Peer, shape: Shape, spans: int, folder: Path) -> Mapping[
             cpu = sum(map(cpu_seconds, of_group(process.pid)))
             began = time.perf_counter()
             address = f"http://127.0.0.1:{port}"
-            sent = send(
-                address, shape, spans // shape.spans, 4, 0, headers={**HEADERS, **peer.headers}
-            )
+            headers = {**HEADERS, **peer.headers}
+            sent = send(address, shape, spans // shape.spans, peer.connections, 0, headers)
             while peer.count(folder) < spans:
                 if time.perf_counter() - began > 300:
                     raise TimeoutError(f"{peer.name} has {peer.count(folder)} of {spans} spans")
@@ -115,19 +114,21 @@ def main() -> None:
     )
     parser.add_argument("--shape", choices=["agent", "small"], default="agent")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=[p.name for p in PEERS], help="of the peers")
     options = parser.parse_args()
     build = agent_shape if options.shape == "agent" else small_shape
     print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    found: dict[str, list[Mapping[str, float]]] = {_OURS: [], **{p.name: [] for p in PEERS}}
+    peers = [peer for peer in PEERS if peer.name in (options.only or [peer.name])]
+    found: dict[str, list[Mapping[str, float]]] = {_OURS: [], **{p.name: [] for p in peers}}
     for number in range(options.rounds):
         with tempfile.TemporaryDirectory(prefix="mast-trace-bench-") as folder:
-            found[_OURS].append(measure_ours(build(), _SPANS[_OURS], Path(folder)))
-        for peer in PEERS:
+            found[_OURS].append(measure_ours(build(), _OUR_SPANS, Path(folder)))
+        for peer in peers:
             with tempfile.TemporaryDirectory(prefix="mast-trace-bench-") as folder:
-                shape = build(_REQUEST_SPANS)
-                found[peer.name].append(measure_peer(peer, shape, _SPANS[peer.name], Path(folder)))
+                shape = build(peer.request_spans)
+                found[peer.name].append(measure_peer(peer, shape, Path(folder)))
         print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
-    acknowledges = {_OURS: "on disk", **{peer.name: peer.acknowledges for peer in PEERS}}
+    acknowledges = {_OURS: "on disk", **{peer.name: peer.acknowledges for peer in peers}}
     middle = {
         name: {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
         for name, rounds in found.items()
@@ -138,8 +139,9 @@ def main() -> None:
     )
     for name, row in middle.items():
         ratio = middle[_OURS]["rate"] / row["rate"]
+        times = f"{ratio:,.0f}x" if ratio > 10 else f"{ratio:.1f}x"
         print(
-            f"| {name} | {row['rate']:,.0f} | {ratio:,.0f}x | {row['cpu']:,.0f} "
+            f"| {name} | {row['rate']:,.0f} | {times} | {row['cpu']:,.0f} "
             f"| {row['ack']:,.0f} | {row['rss']:,.0f} | {acknowledges[name]} |"
         )
 

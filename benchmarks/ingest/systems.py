@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
+import sys
 import time
 import urllib.request
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from environments import environment
+from rotel_process import QUERY_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
+
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -23,10 +30,13 @@ class Peer:
         requirements: what its environment holds.
         command: how it is started in a folder of its own, on a port.
         environment: variables that it is started with, of the same.
-        ready: the path that answers once it takes spans.
+        ready: the path that answers once it takes spans; empty if only its port tells.
         headers: that its receiver asks for.
         count: the spans in its database; the folder is given.
         acknowledges: what an acknowledgement means.
+        spans: as many as it needs some seconds for.
+        request_spans: in a request; with 512, some peers time out.
+        connections: that send to it.
     """
 
     name: str
@@ -34,6 +44,9 @@ class Peer:
     command: Callable[[Path, int], list[str]]
     count: Callable[[Path], int]
     acknowledges: str
+    spans: int
+    request_spans: int = 64
+    connections: int = 4
     ready: str = "/"
     environment: Callable[[Path, int], Mapping[str, str]] = lambda _folder, _port: {}
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -47,10 +60,16 @@ class Peer:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}{self.ready}", timeout=5):
-                    return
+                if self.ready:
+                    urllib.request.urlopen(
+                        f"http://127.0.0.1:{port}{self.ready}", timeout=5
+                    ).close()
+                else:
+                    socket.create_connection(("127.0.0.1", port), timeout=5).close()
             except OSError:
                 time.sleep(0.2)
+            else:
+                return
         raise TimeoutError(f"{self.name} did not start in {seconds:.0f} s")
 
 
@@ -67,6 +86,33 @@ def _rows(database: Path, table: str) -> int:
         return 0  # locked by the writer, or not created yet: asked again
 
 
+def _rows_in_clickhouse(folder: Path) -> int:
+    with urllib.request.urlopen((folder / QUERY_FILE).read_text()) as answer:
+        return int(answer.read())
+
+
+def _rotel(tables: str, name: str) -> Peer:
+    requirements = ("rotel==0.0.1a15",)
+
+    def command(folder: Path, port: int) -> list[str]:
+        python = environment("ingest/rotel", requirements)
+        program = next(python.parents[1].rglob("rotel-agent"))
+        process = (sys.executable, str(HERE / "rotel_process.py"))
+        return [*process, str(folder), str(port), str(program), tables]
+
+    return Peer(
+        name=name,
+        requirements=requirements,
+        command=command,
+        ready="",
+        count=_rows_in_clickhouse,
+        acknowledges="in memory",
+        spans=200_192,
+        request_spans=512,
+        connections=8,
+    )
+
+
 PEERS = (
     Peer(
         name="mlflow",
@@ -80,6 +126,7 @@ PEERS = (
         headers={"x-mlflow-experiment-id": "0"},
         count=lambda folder: _rows(folder / "mlflow.db", "spans"),
         acknowledges="stored",
+        spans=2_048,
     ),
     Peer(
         name="arize-phoenix",
@@ -95,7 +142,10 @@ PEERS = (
         ready="/healthz",
         count=lambda folder: _rows(folder / "phoenix.db", "spans"),
         acknowledges="in memory",
+        spans=512,
     ),
+    _rotel("ours", "rotel, our tables"),
+    _rotel("exporter", "rotel, its own tables"),
 )
 
 
