@@ -7,8 +7,10 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.queries import QUERIES
 
@@ -323,6 +325,28 @@ def test_a_filter_that_finds_nothing_leaves_the_next_one_alone(store: Store) -> 
     for filters in ({"modes": ["1.1"]}, {"frameworks": ["none"]}, {"outcomes": ["unknown"]}):
         assert runs.run(store, **filters) == []
         assert {row["TraceId"] for row in runs.run(store, modes=["1.3"])} == expected
+
+
+def test_nor_does_it_for_readers_of_the_clickhouse_address(store: Store) -> None:
+    """As Grafana reads."""
+    app = ClickHouseHTTP(store, password=None)
+    client = TestClient(app, client=("127.0.0.1", 1))
+
+    def found(**filters: str) -> list[str]:
+        values = {
+            name: f"{value:%F %T}" if isinstance(value, datetime) else str(value)
+            for name, value in QUERIES["runs"].values(**filters).items()
+        }
+        fields = {f"param_{name}": value for name, value in values.items()}
+        text = f"SELECT TraceId FROM ({QUERIES['runs'].sql})"
+        return client.get("/", params={"query": text, **fields}).text.split()
+
+    expected = found(modes="['1.3']")
+    assert sorted(expected) == [trace_id(1), trace_id(2)]
+    for filters in ({"modes": "['1.1']"}, {"frameworks": "['none']"}, {"outcomes": "['unknown']"}):
+        assert found(**filters) == []
+        assert found(modes="['1.3']") == expected
+    app.close()
 
 
 def test_bits_stand_for_the_modes_in_their_order(store: Store) -> None:

@@ -10,6 +10,7 @@ from mast_trace_collector.clickhouse_http.engine import Handle, Handles, Result
 from mast_trace_collector.clickhouse_http.errors import denied
 from mast_trace_collector.clickhouse_http.gate import Gate
 from mast_trace_collector.clickhouse_http.projects import confine
+from mast_trace_collector.storage.statement_settings import known_settings
 
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.statement import Statement
@@ -43,13 +44,15 @@ class Runner:
     def __init__(self, store: Store, *, timeout: float, max_result: int) -> None:
         self._database = store.database
         self._path = store.embedded_path
+        settings = known_settings(store)
         self._limits = {
+            **settings,
             "max_execution_time": str(timeout),
             "max_result_bytes": str(max_result),
             "result_overflow_mode": "throw",
         }
         self._readers = Handles(store.embedded_path, {**self._limits, "readonly": "2"})
-        self._writers = Handles(store.embedded_path, {})
+        self._writers = Handles(store.embedded_path, settings)
         with self._readers.borrow() as handle:
             self._gate = Gate(handle)
             self._version = handle.run("SELECT version()", "TabSeparated").body.decode().strip()

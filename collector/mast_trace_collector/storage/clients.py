@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.embedded import holder, tune_allocator, write_engine_config
+from mast_trace_collector.storage.statement_settings import EMBEDDED, SERVER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from clickhouse_connect.driver.client import Client
 
     from mast_trace_collector.storage.address import Address
 
-_CONDITION_CACHE = "use_query_condition_cache"
 _ADVICE = {
     60: "the table is missing: run `mast-trace migrate`",
     81: "the database is missing: run `mast-trace migrate`",
@@ -87,7 +87,7 @@ class Clients:
         except ClickHouseError as error:
             raise StorageError(self._explain(error)) from error
         client.database = self._address.database
-        _read_exactly(client)
+        _apply(EMBEDDED if self._address.path else SERVER, client)
         return client
 
     def _connect_embedded(self) -> Client:
@@ -152,12 +152,9 @@ def _unreachable(error: Exception) -> bool:
     return isinstance(error, OperationalError) and getattr(error, "code", None) is None
 
 
-def _read_exactly(client: Client) -> None:
-    """Switch ClickHouse's query condition cache off, where there is one and it may be.
-
-    It confuses conditions with IN (SELECT ...) that differ in a parameter alone: after a filter
-    that finds nothing, other filters found nothing either (seen with ClickHouse 26.9).
-    """
-    setting = client.server_settings.get(_CONDITION_CACHE)
-    if setting is not None and not setting.readonly:
-        client.set_client_setting(_CONDITION_CACHE, "0")
+def _apply(settings: Mapping[str, str], client: Client) -> None:
+    """Set what the engine knows and lets this user set."""
+    for name, value in settings.items():
+        setting = client.server_settings.get(name)
+        if setting is not None and not setting.readonly:
+            client.set_client_setting(name, value)

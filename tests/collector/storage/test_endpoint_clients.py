@@ -189,6 +189,28 @@ class TestPlainHTTP:
         assert caught.value.read().startswith(f"Code: {code}. DB::Exception:".encode())
 
 
+class TestStatementSettings:
+    """Readers through the endpoint have what the store's own connections have."""
+
+    def test_a_filter_that_finds_nothing_leaves_the_next_one_alone(self, endpoint, embedded):
+        """ClickHouse's query condition cache confused the two."""
+        spans = [agent_span(number, trace=f"{number:032x}") for number in range(1, 40)]
+        SpanWriter(embedded).write([request(*spans)], token="t")
+        sql = (
+            "SELECT count() FROM otel_traces WHERE SpanName != '' AND TraceId IN "
+            "(SELECT TraceId FROM mast_run_states WHERE startsWith(TraceId, {start:String}))"
+        )
+        for start, found in (("f", b"0\n"), ("0", b"39\n"), ("e", b"0\n"), ("00", b"39\n")):
+            assert get(endpoint, query=sql, param_start=start)[1] == found
+
+    def test_small_engines_read_with_all_cores(self, endpoint, embedded):
+        """By default ClickHouse gives a query one thread per GiB that is free under its limit."""
+        own = "SELECT getSetting('max_threads_min_free_memory_per_thread') AS bytes"
+        [row] = embedded.query(own)
+        assert row["bytes"] == 64 * 1024 * 1024
+        assert int(get(endpoint, query=own)[1]) == row["bytes"]
+
+
 class TestClickhouseGo:
     """What Grafana's plugin asks for, by the bytes that it reads (no Go here to run it)."""
 
