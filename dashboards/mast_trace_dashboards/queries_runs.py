@@ -60,23 +60,24 @@ _FILTERS: Final = {
 # Without a filter the page ends where so many runs have begun: older ones are not put together.
 # Some more are counted, for a run whose first state lies before the range seems to begin later.
 _UNFILTERED = " AND ".join(f"empty({{{name}:Array(String)}})" for name in (*OWNERS, *_FILTERS))
-_FROM = f"""(SELECT if({_UNFILTERED} AND count() = {{limit:UInt32}} + 200,
+_FROM = f"""SELECT if({_UNFILTERED} AND count() = {{limit:UInt32}} + 200,
       min(Begun), toDateTime64({{since:DateTime64(3)}}, 9))
     FROM (
       SELECT min(Start) AS Begun FROM mast_run_states
       WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
         AND intDiv(toUnixTimestamp64Nano(Start), 1000) * 1000 <= {{before:Int64}}
-      GROUP BY Project, TraceId
+      GROUP BY RunKey
       ORDER BY Begun DESC
       LIMIT {{limit:UInt32}} + 200
-    ))"""
+    )"""
 
 RUN_LIST: Final = Query(
     name="runs",
     meaning="The runs, newest first; the next page begins before the last row's StartNs, TraceId.",
     template=f"""
+WITH ({_FROM}) AS earliest
 SELECT * FROM (
-  {judged_runs(_FROM)}
+  {judged_runs("earliest")}
 )
 WHERE (StartNs, TraceId) < ({{before:Int64}}, {{before_run:String}})
   AND (empty({{outcomes:Array(String)}}) OR has({{outcomes:Array(String)}}, Outcome))
