@@ -31,13 +31,19 @@ _CONFIG = """<clickhouse>
         <number_of_free_entries_in_pool_to_execute_mutation>1</number_of_free_entries_in_pool_to_execute_mutation>
         <number_of_free_entries_in_pool_to_execute_optimize_entire_partition>1</number_of_free_entries_in_pool_to_execute_optimize_entire_partition>
         <merge_max_block_size_bytes>{merge_block}</merge_max_block_size_bytes>
+        <vertical_merge_algorithm_min_rows_to_activate>8192</vertical_merge_algorithm_min_rows_to_activate>
+        <max_parts_to_merge_at_once>12</max_parts_to_merge_at_once>
     </merge_tree>
 </clickhouse>
 """
 
 
 def write_engine_config(memory_limit: int) -> Path:
-    """Write the engine's start-up file: its own defaults are those of a large server."""
+    """Write the engine's start-up file: its own defaults are those of a large server.
+
+    Merges go column by column from 8,192 rows on, not from 131,072, and take in 12 parts, not 100:
+    whole rows of ten small parts with long texts need 250 MiB, their columns one by one 115.
+    """
     text = _CONFIG.format(
         memory=memory_limit,
         mark_cache=max(memory_limit // 16, 8 * MIB),
