@@ -87,7 +87,8 @@ class Clients:
         except ClickHouseError as error:
             raise StorageError(self._explain(error)) from error
         client.database = self._address.database
-        _apply(EMBEDDED if self._address.path else SERVER, client)
+        ours = EMBEDDED if self._address.path else SERVER
+        _apply({name: ours[name] for name in ours.keys() - self._options["settings"]}, client)
         return client
 
     def _connect_embedded(self) -> Client:
