@@ -63,6 +63,12 @@ class TestEmbedded:
         assert "another `mast-trace up`" in last
         assert "is using this folder" in last
 
+    def test_settings_that_are_given_stand_where_the_store_has_some_too(self, embedded, engine):
+        asked = "SELECT getSetting('compile_expressions') AS compiles"
+        assert not embedded.query(asked)[0]["compiles"]
+        with Store.open(engine.url, settings={"compile_expressions": 1}) as store:
+            assert store.query(asked)[0]["compiles"]
+
     def test_a_second_folder_in_one_process_is_refused(self, embedded, tmp_path):
         with pytest.raises(StorageError, match="one folder per process"):
             Store.open(f"chdb://{tmp_path}/other")
