@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pydoc_data.topics import topics
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -35,8 +36,13 @@ class Shape:
 
     def body(self, number: int) -> bytes:
         """The request of this number; no two are alike."""
-        template = self.templates[number % len(self.templates)]
-        return template.replace(MARKER, number.to_bytes(len(MARKER), "big"))
+        # Joined, not replaced: the sender shares its cores with what is measured.
+        pieces = self._pieces[number % len(self.templates)]
+        return number.to_bytes(len(MARKER), "big").join(pieces)
+
+    @cached_property
+    def _pieces(self) -> list[list[bytes]]:
+        return [template.split(MARKER) for template in self.templates]
 
 
 def agent_shape(spans: int = 512, templates: int = 12) -> Shape:

@@ -102,7 +102,7 @@ class CollectorConfig(Settings):
         "what waits can still be stored.",
     )
     batch_max_bytes: PositiveInt = Field(
-        28 * MIB, description="Size at which a spool segment is closed; one segment is one insert."
+        36 * MIB, description="Size at which a spool segment is closed; one segment is one insert."
     )
     insert_threads: PositiveInt = Field(
         2,

@@ -14,6 +14,7 @@ from mast_trace_collector.storage.writer import PoisonError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.dead_letters import DeadLetters
@@ -40,6 +41,21 @@ class Writer(Protocol):
 
         Raises:
             PoisonError: one of them can never be stored; none has been.
+            StorageError: the database does not take them now.
+        """
+
+    def write_file(self, path: Path, *, requests: int, token: str) -> bool:
+        """Store the requests of a file without reading them here.
+
+        Args:
+            path: a segment, whose requests are known to be well formed.
+            requests: how many it holds.
+            token: as for `write`.
+
+        Returns:
+            Whether they are stored; if not, nothing is, and `write` may be able to.
+
+        Raises:
             StorageError: the database does not take them now.
         """
 
@@ -180,8 +196,9 @@ class Pipeline:
     def _store(self, segment: Segment, attempt: int) -> bool:
         """Store a segment and forget it; says whether that worked."""
         try:
-            records = dict(enumerate(segment.read()))
-            stored = self._write(segment, records)
+            stored = self._write_file(segment)
+            if stored is None:
+                stored = self._write(segment, dict(enumerate(segment.read())))
             if not self._abandoned:
                 self._spool.commit(segment)
         except (StorageError, OSError) as error:
@@ -200,10 +217,28 @@ class Pipeline:
         self._metrics.stored_spans.inc(stored)
         return True
 
+    def _write_file(self, segment: Segment) -> int | None:
+        """Write a segment as it lies on the disk; None where its records have to be looked at."""
+        if not segment.intact():
+            return None
+        began = time.perf_counter()
+        try:
+            if not self._writer.write_file(
+                segment.path, requests=len(segment.digests), token=segment.name
+            ):
+                return None
+        except (StorageError, OSError):
+            raise
+        except Exception:
+            logger.exception("segment %s cannot be written as a file", segment.name)
+            return None
+        self._metrics.insert.observe(time.perf_counter() - began)
+        return segment.items
+
     def _write(self, segment: Segment, records: dict[int, Record]) -> int:
         """Write all records but those that cannot be stored; the number of spans written."""
         while records:
-            payloads = [record.payload for record in records.values()]
+            payloads = [bytes(record.payload) for record in records.values()]
             spans = sum(record.items for record in records.values())
             began = time.perf_counter()
             try:
@@ -227,7 +262,7 @@ class Pipeline:
         for index, record in records.items():
             try:
                 token = f"{segment.name}.{index}"
-                self._writer.write([record.payload], token=token, spans=record.items)
+                self._writer.write([bytes(record.payload)], token=token, spans=record.items)
             except PoisonError as error:
                 self._set_aside(segment, index, record, error.reason)
             except StorageError:
@@ -246,7 +281,7 @@ class Pipeline:
             *(index, segment.name, reason),
             extra={"dead_letter": letter, "spans": record.items},
         )
-        self._dead_letters.add(letter, record.payload, record.items, reason)
+        self._dead_letters.add(letter, bytes(record.payload), record.items, reason)
         self._metrics.dead_lettered_spans.inc(record.items)
 
     def _retry_letters(self) -> None:

@@ -10,6 +10,7 @@ as a database server that a collector can lose. Settings come from the environme
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -27,7 +28,8 @@ from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.writer import DEFAULT_PARSE_FROM, SpanWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 
 def die() -> None:
@@ -40,14 +42,24 @@ class DyingWriter(SpanWriter):
     point = os.environ.get("DIE_AT", "")
 
     def write(self, requests: Sequence[bytes], **options: Any) -> int:
+        with self.dying():
+            return super().write(requests, **options)
+
+    def write_file(self, path: Path, **options: Any) -> bool:
+        if path.stat().st_size < self._parse_from:
+            return False
+        with self.dying():
+            return super().write_file(path, **options)
+
+    @contextlib.contextmanager
+    def dying(self) -> Iterator[None]:
         if "STORE_NOTHING" in os.environ:
             raise StorageError("a test keeps the database away")
         if self.point == "before_insert":
             die()
-        written = super().write(requests, **options)
+        yield
         if self.point == "after_insert":
             die()
-        return written
 
 
 def die_after_marking() -> None:

@@ -2,21 +2,27 @@
 
 The digest does two jobs: it tells a whole record from a torn or damaged one, and it is the
 request's identity, by which a request that is sent again is recognised.
+
+What stands around both makes a segment a stream of length-delimited Protobuf messages, which
+ClickHouse reads without Python: to it the header is a field that OTLP does not have, and the end is the
+field that tells the project (``schema/otlp.proto``), the last one, whatever the sender wrote.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import xxhash
 
-if TYPE_CHECKING:
-    from mmap import mmap
-
 DIGEST_BYTES = 16
 _HEADER = struct.Struct("<8sII16s")
+_HEADER_FIELD = b"\xca\x3e" + bytes([_HEADER.size])
+"""Field 1001, length-delimited."""
+_LENGTH_BYTES = 5
+_FRAME_BYTES = _LENGTH_BYTES + len(_HEADER_FIELD)
+_END = b"\xc2\x3e\x01\0"
+"""Field 1000, ``mast_project``: a NUL, which leaves what the request says."""
 
 
 @dataclass(frozen=True)
@@ -27,29 +33,44 @@ class Record:
         payload: the serialised export request.
         items: how many spans (or log records) it holds.
         digest: 128-bit hash of both.
+        framed: it is a Protobuf message; in segments of the first version it was not.
     """
 
-    payload: bytes
+    payload: bytes | memoryview
     items: int
     digest: bytes
+    framed: bool = True
 
     @classmethod
     def of(cls, payload: bytes, items: int) -> Record:
         """Make the record of a request."""
         return cls(payload, items, _digest(payload, items))
 
-    def header(self, marker: bytes) -> bytes:
+    def before(self, marker: bytes) -> bytes:
         """What stands before the payload in a segment of this marker."""
-        return _HEADER.pack(marker, len(self.payload), self.items, self.digest)
+        length = _varint(self.size - _LENGTH_BYTES)
+        header = _HEADER.pack(marker, len(self.payload), self.items, self.digest)
+        return length + _HEADER_FIELD + header
+
+    def parts(self, marker: bytes) -> tuple[bytes, bytes | memoryview, bytes]:
+        """What stands in a segment of this marker, one after the other."""
+        return self.before(marker), self.payload, _END
+
+    def is_message(self, data: memoryview, marker: bytes) -> bool:
+        """Whether this record, with which ``data`` begins, is a whole Protobuf message."""
+        before = self.before(marker)
+        end = data[self.size - len(_END) : self.size]
+        return self.framed and data[: len(before)] == before and end == _END
 
     @property
     def size(self) -> int:
         """Bytes that the record takes in a segment."""
-        return _HEADER.size + len(self.payload)
+        around = _FRAME_BYTES + len(_END) if self.framed else 0
+        return around + _HEADER.size + len(self.payload)
 
 
 def marker_of(segment: str) -> bytes:
-    """The eight bytes that begin each record of the segment of this name.
+    """The eight bytes that each record of the segment of this name bears.
 
     Segment names are random, so no sender can put the marker into a payload and have its bytes
     taken for a record when a damaged segment is searched.
@@ -57,17 +78,32 @@ def marker_of(segment: str) -> bytes:
     return xxhash.xxh64_digest(segment.encode())
 
 
-def read_record(data: mmap | bytes, offset: int, marker: bytes) -> Record | None:
-    """Read the record at an offset; None when no whole and undamaged record stands there."""
-    if offset + _HEADER.size > len(data):
+def read_record(data: memoryview, offset: int, marker: bytes) -> Record | None:
+    """Read the record at an offset; None when no whole and undamaged record stands there.
+
+    Nothing is copied: the payload is a part of ``data``.
+    """
+    framed = data[offset : offset + len(marker)] != marker
+    start = offset + (_FRAME_BYTES if framed else 0)
+    if start + _HEADER.size > len(data):
         return None
-    found, length, items, digest = _HEADER.unpack_from(data, offset)
-    start = offset + _HEADER.size
-    if found != marker or start + length > len(data):
-        return None
-    payload = bytes(data[start : start + length])
-    return Record(payload, items, digest) if _digest(payload, items) == digest else None
+    found, length, items, digest = _HEADER.unpack_from(data, start)
+    start += _HEADER.size
+    record = Record(data[start : start + length], items, digest, framed)
+    whole = found == marker and offset + record.size <= len(data) and len(record.payload) == length
+    return record if whole and digest == _digest(record.payload, items) else None
 
 
-def _digest(payload: bytes, items: int) -> bytes:
+def record_start(data: memoryview, marker_at: int) -> int:
+    """Where the record begins whose marker stands at an offset; it may be less than 0."""
+    framed = data[max(marker_at - len(_HEADER_FIELD), 0) : marker_at] == _HEADER_FIELD
+    return marker_at - _FRAME_BYTES if framed else marker_at
+
+
+def _varint(number: int) -> bytes:
+    """A number below 2^35 as Protobuf writes it, always in five bytes."""
+    return bytes(number >> shift & 0x7F | (0x80 if shift < 28 else 0) for shift in range(0, 35, 7))
+
+
+def _digest(payload: bytes | memoryview, items: int) -> bytes:
     return xxhash.xxh3_128_digest(payload, seed=items)

@@ -6,9 +6,9 @@ import contextlib
 import mmap
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from mast_trace_collector.spool.record import Record, marker_of, read_record
+from mast_trace_collector.spool.record import Record, marker_of, read_record, record_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,7 +61,21 @@ class Segment:
 
     def read(self) -> list[Record]:
         """The whole records, in the order of their arrival."""
-        return [found for found in _scan(self.path, self.size) if isinstance(found, Record)]
+        data = _mapped(self.path, self.size)
+        return [found for found in _scan(self.name, data) if isinstance(found, Record)]
+
+    def intact(self) -> bool:
+        """Whether the file is a stream of messages, as it was written, so that others can read it."""
+        if self.path.stat().st_size != self.size:
+            return False
+        data = _mapped(self.path, self.size)
+        marker = marker_of(self.name)
+        offset = 0
+        for found in _scan(self.name, data):
+            if isinstance(found, Damage) or not found.is_message(data[offset:], marker):
+                return False
+            offset += found.size
+        return True
 
 
 class SegmentWriter:
@@ -91,9 +105,7 @@ class SegmentWriter:
         Raises:
             OSError: nothing of them counts: the segment ends where it ended before.
         """
-        buffers = [
-            part for record in records for part in (record.header(self._marker), record.payload)
-        ]
+        buffers = [part for record in records for part in record.parts(self._marker)]
         try:
             self._write(buffers)
             _sync(self._file)
@@ -107,7 +119,7 @@ class SegmentWriter:
         self.items += sum(record.items for record in records)
         self.digests.extend(record.digest for record in records)
 
-    def _write(self, buffers: list[bytes]) -> None:
+    def _write(self, buffers: list[bytes | memoryview]) -> None:
         views = [memoryview(buffer) for buffer in buffers]
         while views:
             written = os.writev(self._file, views[:_MAX_IOVECS])
@@ -131,7 +143,7 @@ def recover(path: Path) -> tuple[Segment, list[Damage]]:
     digests: list[bytes] = []
     damages: list[Damage] = []
     items = end = 0
-    for found in _scan(path, path.stat().st_size):
+    for found in _scan(path.stem, _mapped(path, path.stat().st_size)):
         if isinstance(found, Damage):
             damages.append(found)
             end += 0 if found.torn else len(found.data)
@@ -144,29 +156,36 @@ def recover(path: Path) -> tuple[Segment, list[Damage]]:
     return Segment(path, end, items, tuple(digests), path.stat().st_mtime), damages
 
 
-def _scan(path: Path, size: int) -> Iterator[Record | Damage]:
+def _mapped(path: Path, size: int) -> memoryview:
+    """The first bytes of a file, in memory for as long as something points to them."""
     if size == 0:
-        return
-    marker = marker_of(path.stem)
-    with path.open("rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-        offset = 0
-        while offset < size:
-            record = read_record(data, offset, marker)
-            if record is not None:
-                yield record
-                offset += record.size
-                continue
-            after = _next_record(data, offset + 1, marker)
-            yield Damage(path.stem, offset, bytes(data[offset:after]), torn=after == size)
-            offset = after
+        return memoryview(b"")
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
 
 
-def _next_record(data: mmap.mmap, offset: int, marker: bytes) -> int:
+def _scan(segment: str, data: memoryview) -> Iterator[Record | Damage]:
+    marker = marker_of(segment)
+    offset = 0
+    while offset < len(data):
+        record = read_record(data, offset, marker)
+        if record is not None:
+            yield record
+            offset += record.size
+            continue
+        after = _next_record(data, offset + 1, marker)
+        yield Damage(segment, offset, bytes(data[offset:after]), torn=after == len(data))
+        offset = after
+
+
+def _next_record(data: memoryview, offset: int, marker: bytes) -> int:
     """Where the next whole record begins, or the end."""
-    while (offset := data.find(marker, offset)) != -1:
-        if read_record(data, offset, marker) is not None:
-            return offset
-        offset += 1
+    searched = cast("mmap.mmap", data.obj)
+    found = offset - 1
+    while (found := searched.find(marker, found + 1)) != -1:
+        start = record_start(data, found)
+        if start >= offset and read_record(data, start, marker) is not None:
+            return start
     return len(data)
 
 

@@ -12,10 +12,12 @@ from mast_trace_collector.storage.store import (
     WRITE_SETTINGS,
     deduplication,
     error_code,
+    readable_path,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
+    from pathlib import Path
 
     from mast_trace_collector.storage.store import Store
 
@@ -42,19 +44,38 @@ class Inlet:
         Raises:
             StorageError: the database refused for now.
         """
-        if not self._able:
-            return False
         embedded = bool(self._store.embedded_path)
         parts = _delimited_parts(requests, projects)
+        # Joined, tens of megabytes would be copied once more; but what goes over the network may
+        # have to be sent again.
+        data = parts if embedded else b"".join(parts)
+        settings = {**_settings(embedded=embedded), **deduplication(token)}
+        return self._try(
+            lambda: self._store.raw_insert(_TABLE, data, "Protobuf", settings=settings)
+        )
+
+    def write_file(self, path: Path, requests: int, token: str) -> bool:
+        """Store every span of a file of so many requests, as `write` lays them out.
+
+        Raises:
+            StorageError: as for `write`, or not all requests were read.
+        """
+        if not self._store.embedded_path or not readable_path(path):
+            return False
+        settings = {**_settings(embedded=True), **deduplication(token)}
+
+        def insert() -> None:
+            found = self._store.file_insert(_TABLE, path, "Protobuf", settings=settings)
+            if found != requests:
+                raise StorageError(f"ClickHouse read {found} of {requests} requests in {path}")
+
+        return self._try(insert)
+
+    def _try(self, insert: Callable[[], None]) -> bool:
+        if not self._able:
+            return False
         try:
-            # Joined, tens of megabytes would be copied once more; but what goes over the network
-            # may have to be sent again.
-            self._store.raw_insert(
-                _TABLE,
-                parts if embedded else b"".join(parts),
-                "Protobuf",
-                settings={**_settings(embedded=embedded), **deduplication(token)},
-            )
+            insert()
         except StorageError as error:
             code = error_code(error)
             if code in _UNABLE:

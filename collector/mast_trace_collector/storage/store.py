@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_collector.storage.address import Address, parse_address
 from mast_trace_collector.storage.clients import Clients
 from mast_trace_collector.storage.embedded import DEFAULT_MEMORY_LIMIT
+from mast_trace_collector.storage.expressions import literal
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from types import TracebackType
 
     from clickhouse_connect.driver.client import Client
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 PERMANENT = frozenset({6, 27, 32, 33, 36, 43, 53, 69, 70, 72, 117, 131, 248, 349, 395, 444, 469})
 """ClickHouse's errors about the data of an insert: another try ends the same way."""
+
+_PATTERN = frozenset("*?{}")
+"""With one of these, a path names all files that match."""
 
 WRITE_SETTINGS = {
     # A batch may hold any mixture of days: an import, or a sender with a broken clock.
@@ -162,6 +167,25 @@ class Store:
                 settings=dict(settings or {}),
             )
 
+    def file_insert(
+        self, table: str, path: Path, fmt: str, *, settings: Mapping[str, str | int]
+    ) -> int:
+        """Insert what stands in a file and return the number of rows in it.
+
+        Args:
+            table: its name, in the store's database.
+            path: a `readable_path`, which the embedded engine reads.
+            fmt: the format that it is parsed as.
+            settings: of the statement.
+        """
+        given = ", ".join(f"{name} = {_setting(value)}" for name, value in settings.items())
+        with self._clients.borrow() as client:
+            result = client.query(
+                f"INSERT INTO {self.database}.{table} FROM INFILE {literal(str(path))} "
+                f"SETTINGS {given} FORMAT {fmt}"
+            )
+        return int(result.summary["read_rows"])
+
     def client(self) -> AbstractContextManager[Client]:
         """Borrow a clickhouse-connect client, for what this class does not offer."""
         return self._clients.borrow()
@@ -216,6 +240,15 @@ def deduplication(token: str | None) -> dict[str, Any]:
         "insert_deduplication_token": token,
         "deduplicate_blocks_in_dependent_materialized_views": 1,
     }
+
+
+def _setting(value: str | int) -> str:
+    return literal(value) if isinstance(value, str) else str(value)
+
+
+def readable_path(path: Path) -> bool:
+    """Whether ClickHouse takes a path for that file, and not for a pattern of several."""
+    return not _PATTERN & set(str(path))
 
 
 def error_code(error: BaseException) -> int | None:

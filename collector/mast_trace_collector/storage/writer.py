@@ -14,6 +14,7 @@ from mast_trace_collector.storage.transform import SPAN_COLUMNS, SpanColumns, co
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from mast_trace_collector.storage.store import Store
 
@@ -85,6 +86,18 @@ class SpanWriter:
         if not (large and self._inlet.write(requests, projects, token)):
             self._write_columns(requests, projects, token)
         return spans
+
+    def write_file(self, path: Path, *, requests: int, token: str) -> bool:
+        """Store the requests of a file, delimited as Protobuf, in one go where that is possible.
+
+        Returns:
+            Whether they are stored; if not, nothing is.
+
+        Raises:
+            StorageError: the database refused for now; write the same file again later.
+        """
+        large = path.stat().st_size >= self._parse_from
+        return large and self._inlet.write_file(path, requests, token)
 
     def _write_columns(
         self, requests: Sequence[bytes], projects: Sequence[str | None], token: str

@@ -113,6 +113,44 @@ class TestStoring:
         assert [count for _, count in line.writer.attempts] == [3]
         assert line.metrics.value("stored_spans_total") == 3
 
+    def test_a_large_segment_is_read_by_the_engine_itself(
+        self, line: Line, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        line.writer._parse_from = 100
+        line.send("a", "b", "c")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert line.stored() == ["a", "b", "c"]
+        assert line.metrics.value("stored_spans_total") == 3
+        if line.store.embedded_path:
+            assert line.writer.attempts == []
+        assert not caplog.records
+
+    def test_a_segment_damaged_while_it_waits_is_stored_but_for_the_damage(
+        self, line: Line
+    ) -> None:
+        line.writer._parse_from = 100
+        line.send("a", "b", "c")
+        line.spool.seal()
+        (path,) = (line.spool._directory).glob("*.log")
+        data = bytearray(path.read_bytes())
+        data[data.index(b"value", len(data) // 2)] ^= 1
+        path.write_bytes(data)
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert len(line.stored()) == 2
+
+    def test_a_defect_of_reading_files_leaves_the_other_way(
+        self, line: Line, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def defect(*_: object, **__: object) -> bool:
+            raise KeyError("a defect")
+
+        monkeypatch.setattr(line.writer, "write_file", defect)
+        line.send("a")
+        line.pipeline.start()
+        wait_for(lambda: line.stored() == ["a"])
+
     def test_it_goes_on_trying_while_the_database_is_away(self, line: Line) -> None:
         line.writer.trouble = Away(12)
         line.send("a")

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import os
+import struct
 import threading
 from concurrent.futures import wait
 from typing import TYPE_CHECKING
 
 import pytest
+import xxhash
+from google.protobuf.proto import parse_length_prefixed
+from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ingest_support import body_of
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace.exceptions import CollectorError
-from mast_trace_collector.spool import Refused, Spool, SpoolLimits
+from mast_trace_collector.spool import Refused, Segment, Spool, SpoolLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +68,7 @@ def waiting(spool: Spool) -> list[bytes]:
         segments.append(segment)
     for segment in segments:
         spool.give_back(segment)
-    return [record.payload for segment in segments for record in segment.read()]
+    return [bytes(record.payload) for segment in segments for record in segment.read()]
 
 
 class TestSpool:
@@ -306,7 +313,7 @@ class TestRecovery:
         assert spool.open() == []
         whole, end = [], 0
         for payload in payloads:
-            end += 32 + len(payload)
+            end += 44 + len(payload)
             if end <= keep:
                 whole.append(payload)
         assert waiting(spool) == whole
@@ -343,23 +350,63 @@ class TestRecovery:
         position = int(len(data) * where)
         data[position] ^= 1 << bit
         path.write_bytes(data)
-        hit, end = 0, 32 + len(payloads[0])
-        while position >= end:
+        hit, begin = 0, 0
+        while position >= begin + 44 + len(payloads[hit]):
+            begin += 44 + len(payloads[hit])
             hit += 1
-            end += 32 + len(payloads[hit])
+        # What only makes a message of the record may be damaged: the record is whole.
+        lost = 8 <= position - begin < 40 + len(payloads[hit])
+        assert not Segment(path, len(data), 0, (), 0.0).intact()
         spool = Spool(path.parent, LIMITS)
         damages = spool.open()
-        assert waiting(spool) == payloads[:hit] + payloads[hit + 1 :]
-        assert [damage.torn for damage in damages] == [False] * (hit < len(payloads) - 1)
+        assert waiting(spool) == payloads[:hit] + payloads[hit + lost :]
+        assert [damage.torn for damage in damages] == [False] * (lost and hit < len(payloads) - 1)
         spool.close()
         spool.release()
+
+    def test_a_segment_is_what_was_written_or_it_is_not_intact(self, tmp_path: Path) -> None:
+        path = written(tmp_path, [b"one", b"two" * 100])
+        size = path.stat().st_size
+        segment = Segment(path, size, 2, (), 0.0)
+        assert segment.intact()
+        path.write_bytes(path.read_bytes() + b"more")
+        assert not segment.intact()
+        os.truncate(path, size - 1)
+        assert not segment.intact()
+
+    def test_a_segment_is_a_stream_of_delimited_messages(self, tmp_path: Path) -> None:
+        """As the Protobuf library reads it: OTLP requests with two fields that OTLP lacks."""
+        path = written(tmp_path, [body_of("a", "b"), body_of("c")])
+        data = io.BytesIO(path.read_bytes())
+        names = []
+        while (message := parse_length_prefixed(ExportTraceServiceRequest, data)) is not None:
+            spans = message.resource_spans[0].scope_spans[0].spans
+            names.append([span.name for span in spans])
+            assert [field.field_number for field in UnknownFieldSet(message)] == [1001, 1000]
+        assert names == [["a", "b"], ["c"]]
+
+    def test_a_segment_of_the_first_version_is_stored(self, tmp_path: Path) -> None:
+        """Its records have no frame; some of them are damaged."""
+        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
+        marker = xxhash.xxh64_digest(path.stem.encode())
+        records = [
+            struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
+            for body in (body_of("a"), body_of("b"), body_of("c"))
+        ]
+        path.write_bytes(records[0] + records[1][:-1] + b"?" + records[2])
+        assert not Segment(path, path.stat().st_size, 3, (), 0.0).intact()
+        spool = Spool(tmp_path, LIMITS)
+        (damage,) = spool.open()
+        assert damage.data == records[1][:-1] + b"?"
+        assert waiting(spool) == [body_of("a"), body_of("c")]
+        spool.close()
 
     def test_a_payload_cannot_pass_for_a_record_of_a_damaged_segment(self, tmp_path: Path) -> None:
         """What looks like a record in another segment is not one in this."""
         other = written(tmp_path / "other", [b"forged"]).read_bytes()
         path = written(tmp_path / "spool", [other, b"true"])
         data = bytearray(path.read_bytes())
-        data[9] ^= 1  # the length of the first record
+        data[17] ^= 1  # the length of the first record
         path.write_bytes(data)
         spool = Spool(path.parent, LIMITS)
         (damage,) = spool.open()

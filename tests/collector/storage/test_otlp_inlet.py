@@ -3,6 +3,8 @@
 import itertools
 import math
 import struct
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +12,9 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otlp_requests import START, TRACE, agent_span, request, span
 
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.spool import Record
+from mast_trace_collector.spool.segment import SegmentWriter
 from mast_trace_collector.storage import PoisonError, SpanWriter
 from mast_trace_collector.storage.otlp_inlet import Inlet
 from mast_trace_collector.storage.transform import SPAN_COLUMNS
@@ -62,12 +67,28 @@ def by_both(store, requests, **options):
     return out
 
 
+def by_file(store, folder, requests):
+    """Write as a spool segment, which the embedded engine reads; returns the rows and runs."""
+    for table in ("otel_traces", "otel_traces_trace_id_ts", "mast_run_states"):
+        store.command(f"TRUNCATE TABLE {table}")
+    path = segment_file(folder, requests)
+    writer = SpanWriter(store, parse_from=0)
+    assert writer.write_file(path, requests=len(requests), token=f"file-{next(TOKENS)}")
+    return store.query(ROWS), store.query(RUNS)
+
+
+def segment_file(folder, requests):
+    writer = SegmentWriter(folder / f"{next(TOKENS)}.log")
+    writer.append([Record.of(data, 1) for data in requests])
+    return writer.close(0.0).path
+
+
 def parsed_by_clickhouse(store, *requests):
     """Whether ClickHouse alone can store the requests."""
     return Inlet(store).write(requests, [None] * len(requests), f"alone-{next(TOKENS)}")
 
 
-def test_every_value_and_column_is_the_same(store):
+def test_every_value_and_column_is_the_same(store, tmp_path):
     events = [
         Span.Event(
             time_unix_nano=START + 5, name="first", attributes=span(attributes=VALUES).attributes
@@ -97,6 +118,8 @@ def test_every_value_and_column_is_the_same(store):
     by_clickhouse, by_python = by_both(store, requests)
     assert by_clickhouse == by_python
     assert len(by_python[0]) == 5
+    if store.embedded_path:
+        assert by_file(store, tmp_path, requests) == by_python
 
 
 def test_odd_spans_are_the_same(store):
@@ -146,6 +169,8 @@ def test_any_attributes_are_the_same(embedded, sets):
     assert parsed_by_clickhouse(embedded, *requests)
     by_clickhouse, by_python = by_both(embedded, requests)
     assert by_clickhouse == by_python
+    with tempfile.TemporaryDirectory() as folder:
+        assert by_file(embedded, Path(folder), requests) == by_python
 
 
 @pytest.mark.parametrize("place", ["span", "resource", "event", "link"])
@@ -179,7 +204,7 @@ def test_nested_values_take_the_other_way_and_nothing_is_left_behind(embedded, p
 
 
 @pytest.mark.parametrize("project", ["ours", "", None])
-def test_the_project_is_the_same_and_no_sender_can_choose_it(store, project):
+def test_the_project_is_the_same_and_no_sender_can_choose_it(store, tmp_path, project):
     spoof = b"\xc2\x3e\x06spoofd"
     requests = [
         request(span(1), resource={"mast.project": "theirs", "a": "b"}) + spoof,
@@ -190,6 +215,8 @@ def test_the_project_is_the_same_and_no_sender_can_choose_it(store, project):
     assert by_clickhouse == by_python
     projects = {row["Project"] for row in by_python[0]}
     assert projects == ({"theirs", ""} if project is None else {project})
+    if project is None and store.embedded_path:
+        assert by_file(store, tmp_path, requests) == by_python
 
 
 def test_the_same_batch_again_stores_nothing_anywhere(store):
@@ -201,6 +228,45 @@ def test_the_same_batch_again_stores_nothing_anywhere(store):
         "(SELECT count() FROM otel_traces_trace_id_ts) AS lookups"
     )
     assert counts == [{"spans": 2, "runs": 2, "lookups": 1}]
+
+
+def test_a_file_again_or_its_requests_store_nothing_twice(embedded, tmp_path):
+    requests = [request(span(1), span(2, parent=1)), request(span(3))]
+    path = segment_file(tmp_path, requests)
+    writer = SpanWriter(embedded, parse_from=0)
+    for _ in range(2):
+        assert writer.write_file(path, requests=2, token="segment-1")
+    assert writer.write(requests, token="segment-1") == 3
+    counts = embedded.query(
+        "SELECT (SELECT count() FROM otel_traces) AS spans, (SELECT sum(Spans) FROM mast_runs) AS runs"
+    )
+    assert counts == [{"spans": 3, "runs": 3}]
+
+
+@pytest.mark.parametrize("name", ["a{1,2}", "a*", "a?b", "it's", "a[bc]", "back\\slash", "é"])
+def test_a_folder_of_any_name(embedded, tmp_path, name):
+    """A path with a pattern in it would name other files, or none: not an error to ClickHouse."""
+    (tmp_path / "a1").mkdir()
+    segment_file(tmp_path / "a1", [request(span(9))])
+    (tmp_path / name).mkdir()
+    path = segment_file(tmp_path / name, [request(span(1))])
+    writer = SpanWriter(embedded, parse_from=0)
+    stored = writer.write_file(path, requests=1, token="t")
+    assert stored == (not set(name) & set("{*?"))
+    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": int(stored)}]
+
+
+@pytest.mark.parametrize("broken", [b"\xff\xff\xff", request(span(1))[:-3]])
+def test_a_file_that_cannot_be_parsed_stores_nothing(embedded, tmp_path, broken):
+    path = segment_file(tmp_path, [request(span(1)), broken, request(span(2))])
+    assert not SpanWriter(embedded, parse_from=0).write_file(path, requests=3, token="t")
+    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
+
+
+def test_a_file_of_which_not_all_is_read_is_not_taken_for_stored(embedded, tmp_path):
+    path = segment_file(tmp_path, [request(span(1))])
+    with pytest.raises(StorageError, match="read 1 of 2 requests"):
+        SpanWriter(embedded, parse_from=0).write_file(path, requests=2, token="t")
 
 
 def test_a_large_batch_of_many_days_is_one_block(store):
