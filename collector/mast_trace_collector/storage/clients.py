@@ -61,8 +61,6 @@ class Clients:
             idle, self._idle = self._idle, []
         for client in idle:
             client.close()
-        if self._config is not None:
-            self._config.unlink(missing_ok=True)
 
     def _take(self) -> Client:
         with self._lock:
@@ -96,8 +94,9 @@ class Clients:
 
         with self._lock:
             if self._config is None:
-                Path(self._address.path).mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._config = write_engine_config(self._memory_limit)
+                folder = Path(self._address.path)
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._config = write_engine_config(folder, self._memory_limit)
                 tune_allocator()
         try:
             return clickhouse_connect.get_client(

@@ -1,5 +1,6 @@
 """Opening, reading and writing a store."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -62,6 +63,23 @@ class TestEmbedded:
         last = done.stderr.strip().splitlines()[-1]
         assert "another `mast-trace up`" in last
         assert "is using this folder" in last
+
+    def test_a_killed_process_leaves_nothing_among_the_temporary_files(self, tmp_path):
+        program = (
+            "import os, signal\n"
+            "from mast_trace_collector.storage import Store, migrate\n"
+            f"migrate(Store.open('chdb://{tmp_path}/data'))\n"
+            "os.kill(os.getpid(), signal.SIGKILL)"
+        )
+        temporary = tmp_path / "temporary"
+        temporary.mkdir()
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "TMPDIR": str(temporary)},
+            check=False,
+        )
+        assert (tmp_path / "data" / "store").exists()
+        assert list(temporary.iterdir()) == []
 
     def test_settings_that_are_given_stand_where_the_store_has_some_too(self, embedded, engine):
         asked = "SELECT getSetting('compile_expressions') AS compiles"
