@@ -35,38 +35,38 @@ _JUDGED = newest(
 # Runs are counted by how long ago they ended, down to the edges of windows and baselines, and by what
 # they show; after that there are few rows, whatever the number of runs.
 _SPIKE = """
-SELECT {labels}, round(max(WindowEvidence), 3) AS Evidence
+SELECT {labels}, round(max(if(
+    N >= {{min_runs:UInt32}} AND K >= {{min_hits:UInt32}} AND K / greatest(N, 1) >= {{min_ratio:Float64}} * P0,
+    least(300, -(Top + log(arraySum(term -> exp(term - Top), Terms))) / log(10)), 0)), 3) AS Evidence
 FROM (
-  SELECT {groups}, Minutes,
-    sumIf(Judged, Age < Minutes) AS N,
-    sumIf(Hits, Age < Minutes) AS K,
-    sumIf(Judged, Age >= Minutes + 60) AS BaseN,
-    sumIf(Hits, Age >= Minutes + 60) AS BaseK,
-    (BaseK + 1) / (BaseN + 10) AS P0,
-    K / greatest(N, 1) AS P,
+  SELECT {groups}, N, K, P0,
     arrayMap(j -> lgamma(N + 1) - lgamma(j + 1) - lgamma(N - j + 1)
       + j * log(P0) + (N - j) * log(1 - P0), range(K, N + 1)) AS Terms,
-    if(N >= {{min_runs:UInt32}} AND K >= {{min_hits:UInt32}} AND P >= {{min_ratio:Float64}} * P0,
-      least(300, -(arrayMax(Terms) + log(arraySum(term -> exp(term - arrayMax(Terms)), Terms)))
-        / log(10)), 0) AS WindowEvidence
+    arrayMax(Terms) AS Top
   FROM (
-    SELECT ServiceName, Framework, Age, sum(Runs) AS Judged, {hits}
+    SELECT {groups}, Minutes,
+      sumIf(Judged, Age < Minutes) AS N,
+      sumIf(Hits, Age < Minutes) AS K,
+      (sumIf(Hits, Age >= Minutes + 60) + 1) / (sumIf(Judged, Age >= Minutes + 60) + 10) AS P0
     FROM (
-      SELECT ServiceName, Framework, {found} AS Found, count() AS Runs,
-        intDiv(roundDown(
-          toUnixTimestamp64Nano(toDateTime64({{until:DateTime64(3)}}, 9)) - toUnixTimestamp64Nano(RunEnd),
-          arraySort(arrayMap(edge -> toInt64(edge) * 60000000000, arrayConcat([0],
-            {{windows:Array(UInt32)}}, arrayMap(minutes -> minutes + 60, {{windows:Array(UInt32)}}))))
-        ), 60000000000) AS Age
-      FROM ({judged})
-      WHERE Status = 'ok' AND {where}
-      GROUP BY ServiceName, Framework, Found, Age
+      SELECT ServiceName, Framework, Age, sum(Runs) AS Judged, {hits}
+      FROM (
+        SELECT ServiceName, Framework, {found} AS Found, count() AS Runs,
+          intDiv(roundDown(
+            toUnixTimestamp64Nano(toDateTime64({{until:DateTime64(3)}}, 9)) - toUnixTimestamp64Nano(RunEnd),
+            arraySort(arrayMap(edge -> toInt64(edge) * 60000000000, arrayConcat([0],
+              {{windows:Array(UInt32)}}, arrayMap(minutes -> minutes + 60, {{windows:Array(UInt32)}}))))
+          ), 60000000000) AS Age
+        FROM ({judged})
+        WHERE Status = 'ok' AND {where}
+        GROUP BY ServiceName, Framework, Found, Age
+      )
+      GROUP BY ServiceName, Framework, Age
     )
-    GROUP BY ServiceName, Framework, Age
+    {by_mode}
+    ARRAY JOIN {{windows:Array(UInt32)}} AS Minutes
+    GROUP BY {groups}, Minutes
   )
-  {by_mode}
-  ARRAY JOIN {{windows:Array(UInt32)}} AS Minutes
-  GROUP BY {groups}, Minutes
 )
 GROUP BY {groups}
 ORDER BY {groups}"""

@@ -76,9 +76,7 @@ RUN_LIST: Final = Query(
     meaning="The runs, newest first; the next page begins before the last row's StartNs, TraceId.",
     template=f"""
 WITH ({_FROM}) AS earliest
-SELECT * FROM (
-  {judged_runs("earliest")}
-)
+{judged_runs("earliest")}
 WHERE (StartNs, TraceId) < ({{before:Int64}}, {{before_run:String}})
   AND (empty({{outcomes:Array(String)}}) OR has({{outcomes:Array(String)}}, Outcome))
   AND (empty({{states:Array(String)}}) OR has({{states:Array(String)}}, State))

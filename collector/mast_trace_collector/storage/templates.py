@@ -106,10 +106,16 @@ def _distributed(options: SchemaOptions, argument: str) -> str:
     )
 
 
-def _part(options: SchemaOptions, name: str) -> str:
+def _part(options: SchemaOptions, name: str, **values: str) -> str:
     """What several versions say alike, from ``schema/<name>.part``."""
     file = resources.files("mast_trace_collector.storage") / "schema" / f"{name}.part"
-    return fill(file.read_text("utf-8"), options)
+    return fill(file.read_text("utf-8"), options, **values)
+
+
+def _runs(options: SchemaOptions, key: str) -> str:
+    """The runs put together; ``key`` is a column of their states that they can be found by, too."""
+    column = f"s.{key} AS {key},\n    " if key else ""
+    return _part(options, "runs", column=column, key=f"s.{key}, " if key else "")
 
 
 _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
@@ -122,6 +128,7 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "distributed": _distributed,
     "finding_columns": lambda _, __: _FINDING,
     "part": _part,
+    "runs": _runs,
     "operation": lambda _, __: expressions.operation(),
     "field": lambda _, name: expressions.field(name),
     "strings": lambda _, name: expressions.strings(name),

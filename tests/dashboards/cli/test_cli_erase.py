@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,7 +52,9 @@ def test_a_project_and_a_time_are_erased(own_cli: CLI) -> None:
     assert (status, "nothing to erase" in err) == (1, True)
     status, _, err = own_cli("erase", "--before", "1d", "--yes")
     assert (status, "nothing to erase" in err) == (1, True)
-    assert own_cli.json("erase", "--before", "0s", "--yes")["runs"] == 3
+    # Erasures know whole seconds, and the runs ended in this one.
+    tomorrow = (datetime.now(timezone.utc) + timedelta(days=1)).date().isoformat()
+    assert own_cli.json("erase", "--before", tomorrow, "--yes")["runs"] == 3
     with Store.open(own_cli.recorded.url) as store:
         assert store.query("SELECT count() AS n FROM mast_verdicts") == [{"n": 0}]
 

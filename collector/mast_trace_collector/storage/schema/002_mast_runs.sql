@@ -50,4 +50,4 @@ TO {database}.mast_run_states{local} AS
 -- A span that comes twice with another content changes the fingerprint (the run is judged again)
 -- but is counted once.
 CREATE VIEW IF NOT EXISTS {database}.mast_runs {on_cluster} AS
-{part:runs};
+{runs};

@@ -4,4 +4,4 @@ ALTER TABLE {database}.mast_run_states_mv {on_cluster} MODIFY QUERY
 {part:run_states};
 
 CREATE OR REPLACE VIEW {database}.mast_runs {on_cluster} AS
-{part:runs};
+{runs};
