@@ -31,29 +31,32 @@ _PATIENCE = 5
 class Writer(Protocol):
     """What stores requests; `SpanWriter` is the real one."""
 
-    def write(self, requests: Sequence[bytes], *, token: str, spans: int | None) -> int:
+    def write(
+        self, requests: Sequence[bytes], *, token: str, spans: int | None, refused: bool = False
+    ) -> int:
         """Store requests durably, once for each token; return the number of their spans.
 
         Args:
             requests: as they were received.
             token: names them.
             spans: how many they hold, where they are known to be well formed; None to find out.
+            refused: `write_file` has returned False for them.
 
         Raises:
             PoisonError: one of them can never be stored; none has been.
             StorageError: the database does not take them now.
         """
 
-    def write_file(self, path: Path, *, requests: int, token: str) -> bool:
+    def write_file(self, path: Path, *, size: int, token: str) -> bool | None:
         """Store the requests of a file without reading them here.
 
         Args:
             path: a segment, whose requests are known to be well formed.
-            requests: how many it holds.
+            size: bytes of the requests in it.
             token: as for `write`.
 
         Returns:
-            Whether they are stored; if not, nothing is, and `write` may be able to.
+            Whether they are stored. If not, nothing is; None says that it was not tried.
 
         Raises:
             StorageError: the database does not take them now.
@@ -196,9 +199,8 @@ class Pipeline:
     def _store(self, segment: Segment, attempt: int) -> bool:
         """Store a segment and forget it; says whether that worked."""
         try:
-            stored = self._write_file(segment)
-            if stored is None:
-                stored = self._write(segment, dict(enumerate(segment.read())))
+            written = self._write_file(segment)
+            stored = segment.items if written else self._write(segment, refused=written is False)
             if not self._abandoned:
                 self._spool.commit(segment)
         except (StorageError, OSError) as error:
@@ -217,32 +219,33 @@ class Pipeline:
         self._metrics.stored_spans.inc(stored)
         return True
 
-    def _write_file(self, segment: Segment) -> int | None:
-        """Write a segment as it lies on the disk; None where its records have to be looked at."""
+    def _write_file(self, segment: Segment) -> bool | None:
+        """Write a segment as it lies on the disk, if it can be; see `Writer.write_file`."""
         if not segment.intact():
             return None
         began = time.perf_counter()
         try:
-            if not self._writer.write_file(
-                segment.path, requests=len(segment.digests), token=segment.name
-            ):
-                return None
+            written = self._writer.write_file(
+                segment.path, size=segment.payload_bytes, token=segment.name
+            )
         except (StorageError, OSError):
             raise
         except Exception:
             logger.exception("segment %s cannot be written as a file", segment.name)
             return None
-        self._metrics.insert.observe(time.perf_counter() - began)
-        return segment.items
+        if written:
+            self._metrics.insert.observe(time.perf_counter() - began)
+        return written
 
-    def _write(self, segment: Segment, records: dict[int, Record]) -> int:
+    def _write(self, segment: Segment, *, refused: bool = False) -> int:
         """Write all records but those that cannot be stored; the number of spans written."""
+        records = dict(enumerate(segment.read()))
         while records:
             payloads = [bytes(record.payload) for record in records.values()]
             spans = sum(record.items for record in records.values())
             began = time.perf_counter()
             try:
-                self._writer.write(payloads, token=segment.name, spans=spans)
+                self._writer.write(payloads, token=segment.name, spans=spans, refused=refused)
             except PoisonError as error:
                 index = list(records)[error.index]
                 self._set_aside(segment, index, records.pop(index), error.reason)

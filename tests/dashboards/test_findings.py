@@ -79,6 +79,20 @@ def test_verdicts_that_say_what_the_run_was_change_no_number(tmp_path: Path) -> 
         assert QUERIES["judge_lag"].run(opened)[0]["Waiting"] == 2
 
 
+def test_a_run_is_in_the_same_state_whatever_the_list_is_filtered_by(tmp_path: Path) -> None:
+    """Its verdict was given under another service's name."""
+    with Store.open(f"chdb://{tmp_path}") as opened:
+        migrate(opened)
+        for number in RUNS:
+            opened.insert("otel_traces", spans(number))
+        rows = [verdict(opened, number) for number in VERDICTS]
+        opened.insert("mast_verdicts", [{**row, "ServiceName": "earlier"} for row in rows])
+        unfiltered = QUERIES["runs"].run(opened)
+        assert "judged" in {run["State"] for run in unfiltered}
+        services = sorted({run["ServiceName"] for run in unfiltered})
+        assert QUERIES["runs"].run(opened, services=services) == unfiltered
+
+
 def facts(run: dict[str, Any]) -> dict[str, Any]:
     """What the judge stores of a run beside its verdict."""
     return {

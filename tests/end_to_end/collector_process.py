@@ -45,11 +45,11 @@ class DyingWriter(SpanWriter):
         with self.dying():
             return super().write(requests, **options)
 
-    def write_file(self, path: Path, **options: Any) -> bool:
-        if path.stat().st_size < self._parse_from:
-            return False
+    def write_file(self, path: Path, *, size: int, **options: Any) -> bool | None:
+        if size < self._parse_from:
+            return None
         with self.dying():
-            return super().write_file(path, **options)
+            return super().write_file(path, size=size, **options)
 
     @contextlib.contextmanager
     def dying(self) -> Iterator[None]:

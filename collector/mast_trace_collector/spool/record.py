@@ -11,7 +11,8 @@ field that tells the project (``schema/otlp.proto``), the last one, whatever the
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import xxhash
 
@@ -35,6 +36,9 @@ class Record:
         digest: 128-bit hash of both.
         framed: it is a Protobuf message; in segments of the first version it was not.
     """
+
+    OVERHEAD: ClassVar[int] = _FRAME_BYTES + _HEADER.size + len(_END)
+    """Bytes that a framed record takes besides its payload."""
 
     payload: bytes | memoryview
     items: int
@@ -65,8 +69,8 @@ class Record:
     @property
     def size(self) -> int:
         """Bytes that the record takes in a segment."""
-        around = _FRAME_BYTES + len(_END) if self.framed else 0
-        return around + _HEADER.size + len(self.payload)
+        around = self.OVERHEAD if self.framed else _HEADER.size
+        return around + len(self.payload)
 
 
 def marker_of(segment: str) -> bytes:
@@ -94,10 +98,14 @@ def read_record(data: memoryview, offset: int, marker: bytes) -> Record | None:
     return record if whole and digest == _digest(record.payload, items) else None
 
 
-def record_start(data: memoryview, marker_at: int) -> int:
-    """Where the record begins whose marker stands at an offset; it may be less than 0."""
-    framed = data[max(marker_at - len(_HEADER_FIELD), 0) : marker_at] == _HEADER_FIELD
-    return marker_at - _FRAME_BYTES if framed else marker_at
+def record_start(data: memoryview, marker_at: int, marker: bytes) -> int:
+    """Where the record begins whose marker stands at an offset: before it, if it has a frame."""
+    start = marker_at - _FRAME_BYTES
+    bare = read_record(data, marker_at, marker)
+    if bare is None or start < 0:
+        return marker_at
+    frame = replace(bare, framed=True).before(marker)[:_FRAME_BYTES]
+    return start if data[start:marker_at] == frame else marker_at
 
 
 def _varint(number: int) -> bytes:

@@ -59,6 +59,11 @@ class Segment:
         """Unique for ever, also across spools that write into one database."""
         return self.path.stem
 
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of the requests themselves, if the segment is `intact`."""
+        return self.size - len(self.digests) * Record.OVERHEAD
+
     def read(self) -> list[Record]:
         """The whole records, in the order of their arrival."""
         data = _mapped(self.path, self.size)
@@ -183,7 +188,7 @@ def _next_record(data: memoryview, offset: int, marker: bytes) -> int:
     searched = cast("mmap.mmap", data.obj)
     found = offset - 1
     while (found := searched.find(marker, found + 1)) != -1:
-        start = record_start(data, found)
+        start = record_start(data, found, marker)
         if start >= offset and read_record(data, start, marker) is not None:
             return start
     return len(data)

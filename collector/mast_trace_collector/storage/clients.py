@@ -36,7 +36,6 @@ class Clients:
         self._address = address
         self._options = options
         self._memory_limit = memory_limit
-        self._config: Path | None = None
         self._idle: list[Client] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -92,17 +91,16 @@ class Clients:
     def _connect_embedded(self) -> Client:
         import clickhouse_connect
 
-        with self._lock:
-            if self._config is None:
-                folder = Path(self._address.path)
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._config = write_engine_config(folder, self._memory_limit)
-                tune_allocator()
+        Path(self._address.path).mkdir(parents=True, exist_ok=True, mode=0o700)
+        tune_allocator()
+        # Not in the folder, whose name may hold what chdb takes for the end of the file's; and only
+        # until it is read, so that a process that is killed leaves nothing behind.
+        config = write_engine_config(self._memory_limit)
         try:
             return clickhouse_connect.get_client(
                 interface="chdb",
                 path=self._address.path,
-                chdb_options={"config-file": str(self._config)},
+                chdb_options={"config-file": str(config)},
                 settings=self._options["settings"],
                 tz_mode="aware",
             )
@@ -111,6 +109,8 @@ class Clients:
                 "the embedded engine is not installed: pip install 'mast-trace[embedded]', "
                 "or name a ClickHouse server by http://host:8123"
             ) from error
+        finally:
+            config.unlink()
 
     def _connect_server(self) -> Client:
         import clickhouse_connect

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import tempfile
 from pathlib import Path
 
 MIB = 1024 * 1024
@@ -37,8 +38,8 @@ _CONFIG = """<clickhouse>
 """
 
 
-def write_engine_config(folder: Path, memory_limit: int) -> Path:
-    """Write the engine's start-up file into its folder: its own defaults are those of a large server.
+def write_engine_config(memory_limit: int) -> Path:
+    """Write the engine's start-up file: its own defaults are those of a large server.
 
     Merges go column by column from 8,192 rows on, not from 131,072, and take in 12 parts, not 100:
     whole rows of ten small parts with long texts need 250 MiB, their columns one by one 115.
@@ -50,10 +51,11 @@ def write_engine_config(folder: Path, memory_limit: int) -> Path:
         merge_block=4 * MIB,
         largest_merge=10 * 1024 * MIB,
     )
-    # Not a temporary file: a process that is killed would leave one behind each time.
-    path = folder / "mast-trace.xml"
-    path.write_text(text, "utf-8")
-    return path
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="mast-trace-", suffix=".xml", delete=False
+    ) as file:
+        file.write(text)
+    return Path(file.name)
 
 
 def tune_allocator() -> None:

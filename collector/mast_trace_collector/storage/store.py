@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.storage.address import Address, parse_address
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 PERMANENT = frozenset({6, 27, 32, 33, 36, 43, 53, 69, 70, 72, 117, 131, 248, 349, 395, 444, 469})
 """ClickHouse's errors about the data of an insert: another try ends the same way."""
 
-_PATTERN = frozenset("*?{}")
-"""With one of these, a path names all files that match."""
+_NOT_A_PATH = re.compile(r"[*?{}]|::")
+"""In a path that ClickHouse is given: a pattern of names, or a file within an archive."""
 
 WRITE_SETTINGS = {
     # A batch may hold any mixture of days: an import, or a sender with a broken clock.
@@ -170,7 +171,7 @@ class Store:
     def file_insert(
         self, table: str, path: Path, fmt: str, *, settings: Mapping[str, str | int]
     ) -> int:
-        """Insert what stands in a file and return the number of rows in it.
+        """Insert what stands in a file and return the number of rows that were read.
 
         Args:
             table: its name, in the store's database.
@@ -247,8 +248,8 @@ def _setting(value: str | int) -> str:
 
 
 def readable_path(path: Path) -> bool:
-    """Whether ClickHouse takes a path for that file, and not for a pattern of several."""
-    return not _PATTERN & set(str(path))
+    """Whether ClickHouse takes a path for that file, and for nothing else."""
+    return not _NOT_A_PATH.search(str(path))
 
 
 def error_code(error: BaseException) -> int | None:

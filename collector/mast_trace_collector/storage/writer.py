@@ -62,6 +62,7 @@ class SpanWriter:
         token: str,
         project_of: Callable[[int], str] | None = None,
         spans: int | None = None,
+        refused: bool = False,
     ) -> int:
         """Store every span of ``requests`` and return their number.
 
@@ -72,6 +73,7 @@ class SpanWriter:
                 senders say.
             spans: how many there are, where the requests are known to be well formed; otherwise
                 they are parsed to find out.
+            refused: ClickHouse has been given them already, and could not read them.
 
         Raises:
             PoisonError: one request can never be stored; write the others without it.
@@ -83,21 +85,28 @@ class SpanWriter:
         if not spans:
             return 0
         large = sum(map(len, requests)) >= self._parse_from
-        if not (large and self._inlet.write(requests, projects, token)):
+        if not (large and not refused and self._inlet.write(requests, projects, token)):
             self._write_columns(requests, projects, token)
         return spans
 
-    def write_file(self, path: Path, *, requests: int, token: str) -> bool:
-        """Store the requests of a file, delimited as Protobuf, in one go where that is possible.
+    def write_file(self, path: Path, *, size: int, token: str) -> bool | None:
+        """Store the requests of a file, delimited as Protobuf, without reading them here.
+
+        Args:
+            path: the file.
+            size: bytes of the requests in it, by which `write` decides, too.
+            token: as for `write`.
 
         Returns:
-            Whether they are stored; if not, nothing is.
+            Whether they are stored. If not, nothing is: None says that this was not tried, False
+            that ClickHouse cannot read them.
 
         Raises:
             StorageError: the database refused for now; write the same file again later.
         """
-        large = path.stat().st_size >= self._parse_from
-        return large and self._inlet.write_file(path, requests, token)
+        if size < self._parse_from or not self._inlet.reads(path):
+            return None
+        return self._inlet.write_file(path, token)
 
     def _write_columns(
         self, requests: Sequence[bytes], projects: Sequence[str | None], token: str

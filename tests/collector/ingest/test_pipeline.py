@@ -7,13 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ingest_support import body_of
+from ingest_support import body_of, request_of
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.spool import Segment, Spool, SpoolLimits
+from mast_trace_collector.storage.otlp_inlet import Inlet
 from mast_trace_collector.storage.writer import PoisonError, SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
@@ -139,6 +140,21 @@ class TestStoring:
         line.pipeline.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert len(line.stored()) == 2
+
+    def test_what_clickhouse_cannot_read_it_is_not_given_twice(
+        self, line: Line, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        line.writer._parse_from = 100
+        given = []
+        monkeypatch.setattr(Inlet, "write", lambda *arguments: given.append(arguments))
+        nested = request_of("nested")
+        attributes = nested.resource_spans[0].scope_spans[0].spans[0].attributes
+        attributes.add(key="map").value.kvlist_value.values.add(key="a").value.int_value = 1
+        line.spool.append(nested.SerializeToString(), 1).durable.result(timeout=10)
+        line.send("a")
+        line.pipeline.start()
+        wait_for(lambda: line.stored() == ["a", "nested"])
+        assert given == []
 
     def test_a_defect_of_reading_files_leaves_the_other_way(
         self, line: Line, monkeypatch: pytest.MonkeyPatch
@@ -349,7 +365,7 @@ class TestDeadLetters:
         line.spool.seal()
         segment = line.spool.next_segment(5.0)
         assert segment is not None
-        line.pipeline._write(segment, dict(enumerate(segment.read())))
+        line.pipeline._write(segment)
         line.stop(drain=False)
         after = Line(tmp_path, store)
         after.writer.trouble = poison(b"bad")

@@ -401,6 +401,24 @@ class TestRecovery:
         assert waiting(spool) == [body_of("a"), body_of("c")]
         spool.close()
 
+    @pytest.mark.parametrize("count", [2, 3])
+    def test_in_a_first_version_no_payload_makes_the_next_record_a_framed_one(
+        self, tmp_path: Path, count: int
+    ) -> None:
+        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
+        marker = xxhash.xxh64_digest(path.stem.encode())
+        bodies = [b"one\xca\x3e\x20", b"two\xca\x3e\x20", b"three"][:count]
+        records = [
+            struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
+            for body in bodies
+        ]
+        path.write_bytes(b"?" + b"".join(records)[1:])
+        spool = Spool(tmp_path, LIMITS)
+        (damage,) = spool.open()
+        assert len(damage.data) == len(records[0])
+        assert waiting(spool) == bodies[1:]
+        spool.close()
+
     def test_a_payload_cannot_pass_for_a_record_of_a_damaged_segment(self, tmp_path: Path) -> None:
         """What looks like a record in another segment is not one in this."""
         other = written(tmp_path / "other", [b"forged"]).read_bytes()

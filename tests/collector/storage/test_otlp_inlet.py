@@ -73,7 +73,7 @@ def by_file(store, folder, requests):
         store.command(f"TRUNCATE TABLE {table}")
     path = segment_file(folder, requests)
     writer = SpanWriter(store, parse_from=0)
-    assert writer.write_file(path, requests=len(requests), token=f"file-{next(TOKENS)}")
+    assert writer.write_file(path, size=1, token=f"file-{next(TOKENS)}")
     return store.query(ROWS), store.query(RUNS)
 
 
@@ -235,7 +235,7 @@ def test_a_file_again_or_its_requests_store_nothing_twice(embedded, tmp_path):
     path = segment_file(tmp_path, requests)
     writer = SpanWriter(embedded, parse_from=0)
     for _ in range(2):
-        assert writer.write_file(path, requests=2, token="segment-1")
+        assert writer.write_file(path, size=1, token="segment-1")
     assert writer.write(requests, token="segment-1") == 3
     counts = embedded.query(
         "SELECT (SELECT count() FROM otel_traces) AS spans, (SELECT sum(Spans) FROM mast_runs) AS runs"
@@ -243,7 +243,9 @@ def test_a_file_again_or_its_requests_store_nothing_twice(embedded, tmp_path):
     assert counts == [{"spans": 3, "runs": 3}]
 
 
-@pytest.mark.parametrize("name", ["a{1,2}", "a*", "a?b", "it's", "a[bc]", "back\\slash", "é"])
+@pytest.mark.parametrize(
+    "name", ["a{1,2}", "a*", "a?b", "it's", "a[bc]", "back\\slash", "é", "x.zip::y"]
+)
 def test_a_folder_of_any_name(embedded, tmp_path, name):
     """A path with a pattern in it would name other files, or none: not an error to ClickHouse."""
     (tmp_path / "a1").mkdir()
@@ -251,22 +253,33 @@ def test_a_folder_of_any_name(embedded, tmp_path, name):
     (tmp_path / name).mkdir()
     path = segment_file(tmp_path / name, [request(span(1))])
     writer = SpanWriter(embedded, parse_from=0)
-    stored = writer.write_file(path, requests=1, token="t")
-    assert stored == (not set(name) & set("{*?"))
-    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": int(stored)}]
+    plain = not set(name) & set("{*?:")
+    assert writer.write_file(path, size=1, token="t") is (True if plain else None)
+    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": int(plain)}]
 
 
 @pytest.mark.parametrize("broken", [b"\xff\xff\xff", request(span(1))[:-3]])
 def test_a_file_that_cannot_be_parsed_stores_nothing(embedded, tmp_path, broken):
     path = segment_file(tmp_path, [request(span(1)), broken, request(span(2))])
-    assert not SpanWriter(embedded, parse_from=0).write_file(path, requests=3, token="t")
+    assert SpanWriter(embedded, parse_from=0).write_file(path, size=1, token="t") is False
     assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
 
 
-def test_a_file_of_which_not_all_is_read_is_not_taken_for_stored(embedded, tmp_path):
-    path = segment_file(tmp_path, [request(span(1))])
-    with pytest.raises(StorageError, match="read 1 of 2 requests"):
-        SpanWriter(embedded, parse_from=0).write_file(path, requests=2, token="t")
+def test_a_file_in_which_nothing_is_found_is_not_taken_for_stored(embedded, tmp_path):
+    path = tmp_path / "1.log"
+    path.write_bytes(b"")
+    with pytest.raises(StorageError, match="finds no requests"):
+        SpanWriter(embedded, parse_from=0).write_file(path, size=1, token="t")
+
+
+def test_a_batch_takes_the_same_way_from_a_file(embedded, tmp_path):
+    """What stands around the requests in a file counts for nothing: the other way knows no token."""
+    requests = [request(span(1)), request(span(2))]
+    size = sum(map(len, requests))
+    path = segment_file(tmp_path, requests)
+    assert path.stat().st_size > size
+    writer = SpanWriter(embedded, parse_from=size + 1)
+    assert writer.write_file(path, size=size, token="t") is None
 
 
 def test_a_large_batch_of_many_days_is_one_block(store):

@@ -99,6 +99,16 @@ class TestEmbedded:
             )
         assert rows == [{"value": str(300 * 2**20)}]
 
+    def test_the_memory_limit_reaches_the_engine_in_a_folder_with_an_ampersand(self, folder):
+        (folder.parent / "a").mkdir()
+        with Store.open(
+            f"chdb://{folder.parent}/a&b?database=default", memory_limit=2**29
+        ) as store:
+            rows = store.query(
+                "SELECT value FROM system.server_settings WHERE name = 'max_server_memory_usage'"
+            )
+        assert rows == [{"value": str(2**29)}]
+
     def test_what_was_stored_is_there_after_opening_again(self, folder):
         url = f"chdb://{folder}"
         with Store.open(url) as store:

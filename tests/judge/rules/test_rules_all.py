@@ -156,7 +156,8 @@ def test_the_cost_per_step_does_not_grow_with_the_run():
         return time.process_time() - began
 
     seconds(50)
-    assert seconds(1200) < 10 * seconds(300)
+    short, long = (min(seconds(count) for _ in range(3)) for count in (300, 1200))
+    assert long < 10 * short
 
 
 def test_memory_stays_bounded_on_long_texts():
