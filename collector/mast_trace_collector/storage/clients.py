@@ -110,7 +110,7 @@ class Clients:
                 "or name a ClickHouse server by http://host:8123"
             ) from error
         finally:
-            config.unlink()
+            config.unlink(missing_ok=True)
 
     def _connect_server(self) -> Client:
         import clickhouse_connect

@@ -44,6 +44,8 @@ class Inlet:
         Raises:
             StorageError: the database refused for now.
         """
+        if not self._able:
+            return False
         embedded = bool(self._store.embedded_path)
         parts = _delimited_parts(requests, projects)
         # Joined, tens of megabytes would be copied once more; but what goes over the network may
@@ -73,8 +75,6 @@ class Inlet:
         return self._try(insert)
 
     def _try(self, insert: Callable[[], None]) -> bool:
-        if not self._able:
-            return False
         try:
             insert()
         except StorageError as error:
