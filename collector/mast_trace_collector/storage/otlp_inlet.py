@@ -94,6 +94,9 @@ def _settings(*, embedded: bool) -> dict[str, str | int]:
     settings: dict[str, str | int] = {
         **WRITE_SETTINGS,
         "input_format_protobuf_oneof_presence": 1,
+        # Without it the view would hold each request whole at each of its spans; where it is not
+        # known, requests are laid out by us.
+        "enable_lazy_columns_replication": 1,
         "output_format_json_escape_forward_slashes": 0,
         "max_insert_block_size": one_block,
         "max_block_size": one_block,

@@ -15,7 +15,7 @@ from otlp_requests import START, TRACE, agent_span, request, span
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.spool import Record
 from mast_trace_collector.spool.segment import SegmentWriter
-from mast_trace_collector.storage import PoisonError, SpanWriter
+from mast_trace_collector.storage import PoisonError, SpanWriter, Store
 from mast_trace_collector.storage.otlp_inlet import Inlet
 from mast_trace_collector.storage.transform import SPAN_COLUMNS
 
@@ -319,3 +319,13 @@ def test_a_database_that_cannot_parse_gets_columns(store):
     assert writer.write([request(span(1))], token="a") == 1
     assert writer.write([request(span(2))], token="b") == 1
     assert store.query("SELECT TraceId, Spans FROM mast_runs") == [{"TraceId": TRACE, "Spans": 2}]
+
+
+def test_memory_is_that_of_the_requests_also_where_columns_are_replicated_eagerly(
+    embedded, engine
+):
+    """A request held whole at each of its 2,000 spans would be 4 GB."""
+    large = request(*(span(number, name="x" * 1000) for number in range(1, 2001)))
+    with Store.open(engine.url, settings={"enable_lazy_columns_replication": 0}) as store:
+        assert Inlet(store).write([large] * 2, [None] * 2, "t")
+    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 4000}]
