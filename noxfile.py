@@ -14,6 +14,7 @@ import nox
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = sorted((HERE / "tests" / "environments").glob("*.txt"))
+CLICKHOUSES = sorted((HERE / "tests" / "clickhouse_versions").glob("*.txt"))
 PYTHON = "3.11"
 # A browser for the web view, and what evaluates the Prometheus rules: package -> its command.
 DEBIAN = {
@@ -26,7 +27,7 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
 nox.options.error_on_external_run = True
 # The framework environments are quick; the main tests come last, so that their result is read last.
-nox.options.sessions = ["lint", "framework", "tests"]
+nox.options.sessions = ["lint", "framework", "clickhouse", "tests"]
 
 
 @nox.session(python=PYTHON)
@@ -59,6 +60,18 @@ def framework(session: nox.Session, environment: Path) -> None:
     # What the instrumentation makes of runs with planted faults; the OpenAI client alone has none.
     ours = [str(path) for path in (folder, planted) if path.exists()]
     _pytest(session, *(session.posargs or ours))
+
+
+@nox.session(python=PYTHON)
+@nox.parametrize("version", [nox.param(file, id=file.stem) for file in CLICKHOUSES])
+def clickhouse(session: nox.Session, version: Path) -> None:
+    """Test schema, storage and queries on a server of another ClickHouse version."""
+    _install(session, ".[judge]", "-r", str(version), groups=["test"], constrained=False)
+    queries = ("dashboards/test_queries.py", "dashboards/test_trend_queries.py")
+    # One by one: each of these folders has a conftest that its tests import from.
+    for places in (("collector/storage",), ("judge/store", "dashboards/grafana", *queries)):
+        paths = [f"tests/{place}" for place in places]
+        _pytest(session, *(session.posargs or paths), MAST_TRACE_TEST_CLICKHOUSE="own")
 
 
 @nox.session(python=PYTHON)
@@ -102,5 +115,5 @@ def _debian_packages(session: nox.Session) -> None:
         session.run(*install, external=True, silent=True, env=quiet)
 
 
-def _pytest(session: nox.Session, *arguments: str) -> None:
-    session.run("pytest", *arguments, env={"PYTHONDONTWRITEBYTECODE": "1"})
+def _pytest(session: nox.Session, *arguments: str, **variables: str) -> None:
+    session.run("pytest", *arguments, env={"PYTHONDONTWRITEBYTECODE": "1", **variables})

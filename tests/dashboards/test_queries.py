@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.testclient import TestClient
+from stores import SERVER, new_store
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
 
 T0 = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 EMPTY = {"since": T0 - timedelta(days=2), "until": T0 - timedelta(days=1)}
@@ -118,8 +120,7 @@ def verdict(store: Store, number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with Store.open(f"chdb://{tmp_path_factory.mktemp('queries')}") as opened:
-        migrate(opened)
+    with new_store(tmp_path_factory.mktemp("queries")) as opened:
         for number in RUNS:
             opened.insert("otel_traces", spans(number))
         opened.insert("mast_verdicts", [verdict(opened, number) for number in VERDICTS])
@@ -327,6 +328,7 @@ def test_a_filter_that_finds_nothing_leaves_the_next_one_alone(store: Store) -> 
         assert {row["TraceId"] for row in runs.run(store, modes=["1.3"])} == expected
 
 
+@pytest.mark.skipif(bool(SERVER), reason="the address is that of an embedded store")
 def test_nor_does_it_for_readers_of_the_clickhouse_address(store: Store) -> None:
     """As Grafana reads."""
     app = ClickHouseHTTP(store, password=None)

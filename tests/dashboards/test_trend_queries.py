@@ -6,12 +6,14 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from stores import new_store
 
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
 
 T0 = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 DAY = {"since": T0, "until": T0 + timedelta(days=1)}
@@ -54,8 +56,7 @@ def verdict(number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with Store.open(f"chdb://{tmp_path_factory.mktemp('trends')}") as opened:
-        migrate(opened)
+    with new_store(tmp_path_factory.mktemp("trends")) as opened:
         opened.insert("mast_verdicts", [verdict(number) for number in range(len(RUNS))])
         opened.insert(
             "mast_human_labels",

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 import uvicorn
+from stores import SERVER, new_store
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.storage import Store, migrate
@@ -52,6 +53,8 @@ class Engine:
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
     """Where `embedded` is; closed with the module, since other tests open other folders."""
+    if SERVER:
+        pytest.skip("about the embedded engine, while a server is tested")
     folder = tmp_path_factory.mktemp("engine")
     engine = Engine(folder / "data")
     with pytest.MonkeyPatch.context() as patch:
@@ -86,13 +89,17 @@ def endpoint(embedded):
     app.close()
 
 
-@pytest.fixture(params=["embedded", "http"])
-def store(request):
+@pytest.fixture(params=["server"] if SERVER else ["embedded", "http"])
+def store(request, tmp_path):
     """The store that a test writes to and reads from, by both ways to ClickHouse.
 
-    No ClickHouse server can be installed where the tests run: the HTTP way goes through the
-    endpoint that `mast-trace up` serves, with the same client that talks to a real server.
+    Where no server is named, the HTTP way goes through the endpoint that `mast-trace up` serves,
+    with the same client that talks to a real server.
     """
+    if request.param == "server":
+        with new_store(tmp_path) as store:
+            yield store
+        return
     if request.param == "embedded":
         yield request.getfixturevalue("embedded")
         return

@@ -192,8 +192,8 @@ def test_later_migrations_make_tables_like_the_first_ones(folder):
 
 def test_options_that_contradict_the_tables_are_refused(store):
     with pytest.raises(ConfigurationError, match="were made with cluster = ''"):
-        migrate(store, SchemaOptions(cluster="main"))
-    assert migrate(store, SchemaOptions(ttl_days=3)) == []
+        migrate(store, SchemaOptions(database=store.database, cluster="main"))
+    assert migrate(store, SchemaOptions(database=store.database, ttl_days=3)) == []
 
 
 GOLDEN = Path(__file__).parent / "cluster.golden.sql"

@@ -7,6 +7,7 @@ import threading
 from datetime import datetime, timezone
 
 import pytest
+from stores import SERVER
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage import Store, migrate
@@ -48,6 +49,7 @@ class TestAddress:
         assert "secret" not in str(caught.value)
 
 
+@pytest.mark.skipif(bool(SERVER), reason="about the embedded engine, while a server is tested")
 class TestEmbedded:
     """What is special about the engine inside the process."""
 

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from stores import new_store
 
 import mast_trace_dashboards.grafana
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.grafana.dashboards import DASHBOARDS, files
 from mast_trace_dashboards.grafana.macros import Dashboard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
 
 JSON = Path(mast_trace_dashboards.grafana.__file__).parent / "json"
 NOW = datetime.now(timezone.utc)
@@ -44,8 +46,7 @@ _WRAPPED = re.compile(r"(?:Nullable|LowCardinality)\((.*)\)")
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A store with one judged run, two hours old."""
-    with Store.open(f"chdb://{tmp_path_factory.mktemp('grafana')}") as opened:
-        migrate(opened)
+    with new_store(tmp_path_factory.mktemp("grafana")) as opened:
         start = NOW - timedelta(hours=2)
         called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
         opened.insert(

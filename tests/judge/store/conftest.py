@@ -1,8 +1,7 @@
 """A migrated store for every test."""
 
 import pytest
-
-from mast_trace_collector.storage import Store, migrate
+from stores import new_store
 
 
 @pytest.fixture(autouse=True)
@@ -13,7 +12,6 @@ def _no_model_of_the_developer(monkeypatch):
 
 @pytest.fixture
 def store(tmp_path):
-    """A store in the embedded engine, with all tables."""
-    with Store.open(f"chdb://{tmp_path}/data") as opened:
-        migrate(opened)
+    """A store with all tables."""
+    with new_store(tmp_path / "data") as opened:
         yield opened

@@ -1,8 +1,8 @@
 """A migrated store for every test, and workers on it."""
 
 import pytest
+from stores import new_store
 
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.ledger import StoreLedger
@@ -17,9 +17,8 @@ def _no_model_of_the_developer(monkeypatch):
 
 @pytest.fixture
 def store(tmp_path):
-    """A store in the embedded engine, with all tables."""
-    with Store.open(f"chdb://{tmp_path}/data") as opened:
-        migrate(opened)
+    """A store with all tables."""
+    with new_store(tmp_path / "data") as opened:
         yield opened
 
 
