@@ -15,6 +15,18 @@ import nox
 HERE = Path(__file__).parent
 ENVIRONMENTS = sorted((HERE / "tests" / "environments").glob("*.txt"))
 CLICKHOUSES = sorted((HERE / "tests" / "clickhouse_versions").glob("*.txt"))
+# What is tested with them. The first apart: its tests import from its conftest.
+STORED = (
+    ["tests/collector/storage"],
+    [
+        "tests/judge/store",
+        "tests/judge/worker",
+        "tests/dashboards/grafana",
+        "tests/dashboards/alerts/test_alert_rules.py",
+        "tests/dashboards/test_queries.py",
+        "tests/dashboards/test_trend_queries.py",
+    ],
+)
 PYTHON = "3.11"
 # A browser for the web view, and what evaluates the Prometheus rules: package -> its command.
 DEBIAN = {
@@ -67,11 +79,8 @@ def framework(session: nox.Session, environment: Path) -> None:
 def clickhouse(session: nox.Session, version: Path) -> None:
     """Test schema, storage and queries on a server of another ClickHouse version."""
     _install(session, ".[judge]", "-r", str(version), groups=["test"], constrained=False)
-    queries = ("dashboards/test_queries.py", "dashboards/test_trend_queries.py")
-    # One by one: each of these folders has a conftest that its tests import from.
-    for places in (("collector/storage",), ("judge/store", "dashboards/grafana", *queries)):
-        paths = [f"tests/{place}" for place in places]
-        _pytest(session, *(session.posargs or paths), MAST_TRACE_TEST_CLICKHOUSE="own")
+    for places in [[place] for place in session.posargs] or STORED:
+        _pytest(session, "-n2", *places, MAST_TRACE_TEST_CLICKHOUSE="own")
 
 
 @nox.session(python=PYTHON)

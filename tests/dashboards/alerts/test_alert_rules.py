@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry, generate_latest
+from stores import new_store
 
 import mast_trace_dashboards.alerts
-from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.telemetry import CollectorMetrics
 from mast_trace_dashboards.alerts import prometheus_rules
 from mast_trace_dashboards.alerts.evaluate import Evaluator
@@ -28,6 +28,8 @@ from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
 
 PROMETHEUS = Path(mast_trace_dashboards.alerts.__file__).parent / "prometheus"
 NOW = datetime.now(timezone.utc).replace(minute=0, second=0, microsecond=0)
@@ -72,8 +74,7 @@ def verdicts() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with Store.open(f"chdb://{tmp_path_factory.mktemp('alerts')}") as opened:
-        migrate(opened)
+    with new_store(tmp_path_factory.mktemp("alerts")) as opened:
         opened.insert("mast_verdicts", verdicts())
         yield opened
 

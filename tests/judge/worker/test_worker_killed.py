@@ -10,12 +10,16 @@ from judge.llm.scripted_judge import JudgeScript
 from judge.worker.stored_runs import invoice_run, write
 from judge.worker.test_worker_model import INVOICES
 from scripted_llm import Reply, ScriptedLLM
+from stores import SERVER
 
 from mast_trace_collector.storage import Store, migrate
 
 PROGRAM = Path(__file__).with_name("worker_process.py")
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [
+    pytest.mark.end_to_end,
+    pytest.mark.skipif(bool(SERVER), reason="works on an embedded store of its own"),
+]
 
 
 def start(folder, *more):
