@@ -23,6 +23,8 @@ from mast_trace_collector.storage.templates import SchemaOptions, fill
 if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
 
+OLDEST_CLICKHOUSE = (25, 8)
+"""The oldest version that mast-trace is tested with."""
 _UNKNOWN_TABLE = 60
 _UNKNOWN_DATABASE = 81
 _UNKNOWN_COLUMN = 47
@@ -99,10 +101,24 @@ def migrate(store: Store, options: SchemaOptions | None = None) -> list[int]:
     applied = _applied(store, options)
     _refuse_newer(applied)
     new = [migration for migration in versions if migration.version not in applied]
-    for migration in new:
-        for statement in [*migration.statements(options), migration.record(options)]:
-            store.command(statement)
+    try:
+        for migration in new:
+            for statement in [*migration.statements(options), migration.record(options)]:
+                store.command(statement)
+    except StorageError as error:
+        if advice := _if_too_old(store):
+            raise StorageError(f"{error}; {advice}") from error.__cause__
+        raise
     return [migration.version for migration in new]
+
+
+def _if_too_old(store: Store) -> str:
+    """What to do if this ClickHouse is older than the oldest that is tested; else nothing."""
+    (row,) = store.query("SELECT version() AS version")
+    if tuple(int(part) for part in row["version"].split(".")[:2]) >= OLDEST_CLICKHOUSE:
+        return ""
+    oldest = ".".join(map(str, OLDEST_CLICKHOUSE))
+    return f"this is ClickHouse {row['version']}: mast-trace is made for {oldest} or newer"
 
 
 def options_of(store: Store) -> SchemaOptions | None:

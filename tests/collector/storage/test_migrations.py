@@ -12,7 +12,7 @@ from conftest import WRITE_TOKEN
 from otlp_requests import TRACE, agent_span, request, two_runs
 
 from mast_trace import semconv, vocabulary
-from mast_trace.exceptions import ConfigurationError, SchemaMismatch
+from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
 from mast_trace_collector.storage import (
     SchemaOptions,
     SpanWriter,
@@ -21,7 +21,9 @@ from mast_trace_collector.storage import (
     migrate,
     render,
 )
+from mast_trace_collector.storage import migrations as versions_of_the_schema
 from mast_trace_collector.storage.migrations import backfill_runs, migrations, options_of
+from mast_trace_collector.storage.store import error_code
 from mast_trace_judge.evaluation_events import _event
 from mast_trace_judge.verdict import Verdict
 
@@ -205,6 +207,21 @@ def test_the_definitions_of_a_cluster_are_those_that_were_read_and_approved():
     if os.environ.get("MAST_TRACE_WRITE_GOLDEN"):
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
+
+
+def test_an_old_clickhouse_is_named_where_a_migration_fails(folder, monkeypatch):
+    options = SchemaOptions(storage_policy="nowhere")
+    with Store.open(f"chdb://{folder}") as store:
+        with pytest.raises(StorageError, match="nowhere") as caught:
+            migrate(store, options)
+        assert "newer" not in str(caught.value)
+        assert error_code(caught.value) is not None
+        monkeypatch.setattr(versions_of_the_schema, "OLDEST_CLICKHOUSE", (99, 1))
+        with pytest.raises(
+            StorageError, match=r"nowhere.*ClickHouse \d+.* 99.1 or newer"
+        ) as caught:
+            migrate(store, options)
+        assert error_code(caught.value) is not None
 
 
 def test_a_database_of_a_newer_version_is_refused(store):
