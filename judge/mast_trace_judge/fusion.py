@@ -56,7 +56,7 @@ def read_opinion(text: str) -> Opinion | None:
     for found in reversed(_OBJECT.findall(text)):
         try:
             answer = json.loads(found)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         step = _integer(next((answer[key] for key in _STEP_KEYS if key in answer), None))
         agent = next((answer[key] for key in _AGENT_KEYS if key in answer), "")

@@ -8,7 +8,6 @@ nothing else knows of other vocabularies. What is a plain renaming stands in
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +95,7 @@ def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     whole = attributes.get("metadata")
     if isinstance(whole, str):
-        loaded = _json(whole)
+        loaded = vocabulary.loaded(whole)
         found.update(loaded if isinstance(loaded, dict) else {})
     for prefix in _METADATA[1:]:
         found.update(
@@ -114,7 +113,7 @@ def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unwrapped(result: Any) -> dict[str, Any]:
     """The LangChain message that a tool's result is, without its wrappings; empty if it is none."""
-    inner = _json(result)
+    inner = vocabulary.loaded(result)
     for wrapping in ("output", "data", "kwargs"):
         if isinstance(inner, dict) and isinstance(inner.get(wrapping), dict):
             inner = inner[wrapping]
@@ -130,7 +129,7 @@ def _tool(attributes: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str,
     target = _metadata(attributes).get("__handoff_destination")
     if target:
         found[semconv.HANDOFF_TARGET] = str(target)
-    arguments = _json(vocabulary.read(attributes, "arguments"))
+    arguments = vocabulary.loaded(vocabulary.read(attributes, "arguments"))
     if isinstance(arguments, dict) and "input_str" in arguments:
         found[semconv.TOOL_CALL_ARGUMENTS] = as_text(arguments["input_str"])
     if result:
@@ -144,11 +143,11 @@ def _tool(attributes: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str,
 def _messages(attributes: Mapping[str, Any], side: str) -> list[Message]:
     """The messages on one side of a model call, in whichever shape they are."""
     system = [
-        Message(as_text(_json(value) if isinstance(value, str) else value), role="system")
+        Message(as_text(vocabulary.loaded(value)), role="system")
         for value in [attributes.get("gen_ai.system_instructions")]
         if value and side == "input"
     ]
-    standard = _json(attributes.get(f"gen_ai.{side}.messages"))
+    standard = vocabulary.loaded(attributes.get(f"gen_ai.{side}.messages"))
     if isinstance(standard, list) and standard:
         messages = list(map(_message, filter(_is_dict, standard)))
         # Some write the system prompt in both places.
@@ -164,7 +163,7 @@ def _messages(attributes: Mapping[str, Any], side: str) -> list[Message]:
 def _system_texts(system: Iterable[Message]) -> list[Message]:
     texts: list[Message] = []
     for message in system:
-        parts = _json(message.content)
+        parts = vocabulary.loaded(message.content)
         if isinstance(parts, list):
             text = "\n".join(str(p.get("content", "")) for p in parts if isinstance(p, dict))
             texts.append(Message(text, role="system"))
@@ -262,7 +261,7 @@ def _autogen_message(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """A text on its way to AutoGen's group chat manager, which sees each exactly once."""
     if "GroupChatManager" not in str(attributes.get("recipient_agent_class", "")):
         return {}
-    envelope = _json(attributes.get("message"))
+    envelope = vocabulary.loaded(attributes.get("message"))
     said = envelope.get("message") if isinstance(envelope, dict) else None
     if not isinstance(said, dict) or not isinstance(said.get("content"), str):
         return {}
@@ -279,15 +278,6 @@ def _autogen_message(attributes: Mapping[str, Any]) -> dict[str, Any]:
         semconv.MESSAGE_CONTENT_HASH: Message(said["content"]).key,
         semconv.MESSAGE_ROLE: "user" if sender == "user" else "assistant",
     }
-
-
-def _json(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return None
 
 
 def _is_dict(value: Any) -> bool:

@@ -28,6 +28,7 @@ FLAT = {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
         ('{"step": 1} no, rather {"step": "step_2", "agent": "coder"}', Opinion(2, "coder")),
         ('{"agent": "coder"}', Opinion(None, "coder")),
         ('{"step": 2, "agent": ["coder"]}', Opinion(2, "")),
+        ('{"step": ' + "[" * 100_000 + "}", None),
         ('{"step": true, "agent": 7}', None),
         ('{"step": 2, "agent": "cod', None),
         ("I cannot help with that.", None),

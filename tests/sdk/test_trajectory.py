@@ -413,6 +413,14 @@ FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCh
 class TestAnySpans:
     """Whatever a collector takes in is read."""
 
+    def test_json_that_is_nested_too_deeply_is_text(self) -> None:
+        """Python's reader gives up on it with a RecursionError, which is no ValueError."""
+        deep = "[" * 100_000
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": deep}
+        span = SpanRecord("t", "a", "", "x", 0, 1, attributes, "Unset", "", "")
+        (step,) = Trajectory.from_spans([span]).steps
+        assert step.arguments == deep
+
     @FUZZ
     @given(st.lists(SPANS, max_size=8))
     def test_never_raise_and_steps_are_numbered(self, spans: Iterable[SpanRecord]) -> None:

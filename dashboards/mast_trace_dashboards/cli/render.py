@@ -172,7 +172,7 @@ def _arguments(text: str) -> str:
     """Write a call's arguments as in Python, if they are named."""
     try:
         values = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if not isinstance(values, dict):
         return text

@@ -208,6 +208,6 @@ def _sorted(arguments: str) -> str:
 def _read_sorted(arguments: str) -> str:
     try:
         value: Any = json.loads(arguments)
-    except ValueError:
+        return json.dumps(value, sort_keys=True, default=str)
+    except (ValueError, RecursionError):
         return " ".join(arguments.split())
-    return json.dumps(value, sort_keys=True, default=str)

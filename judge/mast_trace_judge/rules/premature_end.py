@@ -230,7 +230,7 @@ def _more(text: str) -> bool | None:
         return None
     try:
         result = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(result, dict):
         return None

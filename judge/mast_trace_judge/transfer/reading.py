@@ -63,7 +63,7 @@ def read_path(path: Path) -> list[Read]:
         raise UnreadableFile(f"{error.filename or path}: {error.strerror or error}") from error
     except RequestError as error:
         raise UnreadableFile(f"{path}: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableFile(f"{path}: {type(error).__name__}: {error}") from error
     if not found:
         raise UnreadableFile(f"{path}: it holds no runs")

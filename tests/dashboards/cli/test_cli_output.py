@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 from mast_trace_dashboards.cli.output import clip, console, plain, print_json, safe
+from mast_trace_dashboards.cli.render import _arguments
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,9 @@ def test_files_get_neither_colours_nor_narrow_lines(capsys: pytest.CaptureFixtur
     """Output that goes to a file or a pipe is plain, and not cut at 80 columns."""
     console().print(plain("x" * 120, "bold red"))
     assert capsys.readouterr().out == "x" * 120 + "\n"
+
+
+def test_arguments_that_are_nested_too_deeply_are_shown_as_they_are() -> None:
+    """Python's JSON reader gives up on them with a RecursionError, which is no ValueError."""
+    deep = '{"a":' + "[" * 100_000
+    assert _arguments(deep) == deep

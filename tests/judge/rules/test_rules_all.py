@@ -2,6 +2,7 @@
 
 import time
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.rules import RULES, find_modes
 from mast_trace_judge.verdict import Evidence
 
+DEEP = '{"a":' + "[" * 100_000
 NAMES = st.sampled_from(["", "user", "writer", "reviewer", "planner", "Computer_terminal"])
 TEXTS = st.one_of(
     st.text(max_size=200),
@@ -31,6 +33,16 @@ TEXTS = st.one_of(
         ]
     ),
 )
+
+
+def test_json_that_is_nested_too_deeply_is_text():
+    """Python's reader gives up on it with a RecursionError, which is no ValueError."""
+    run = RunBuilder().asks()
+    for _ in range(6):
+        run.calls("writer", "list_files", {}, DEEP)
+    built = run.says("writer", "These are all files.").build()
+    steps = tuple(replace(step, arguments=step.tool and DEEP) for step in built.steps)
+    assert find_modes(replace(built, steps=steps))
 
 
 @st.composite
