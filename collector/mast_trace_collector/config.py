@@ -102,11 +102,14 @@ class CollectorConfig(Settings):
         "what waits can still be stored.",
     )
     batch_max_bytes: PositiveInt = Field(
-        36 * MIB, description="Size at which a spool segment is closed; one segment is one insert."
+        64 * MIB, description="Size at which a spool segment is closed; one segment is one insert."
+    )
+    batch_max_spans: PositiveInt = Field(
+        100_000, description="Spans at which it is closed, too: small ones need more memory."
     )
     insert_threads: PositiveInt = Field(
         2,
-        description="Segments of spans that are inserted at a time. Each takes some 200 MiB while "
+        description="Segments of spans that are inserted at a time. Each takes some 300 MiB while "
         "the embedded engine works on it.",
     )
     batch_max_age_seconds: PositiveFloat = Field(

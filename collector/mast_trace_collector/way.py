@@ -112,6 +112,7 @@ def _limits(config: CollectorConfig, most: int) -> SpoolLimits:
         max_bytes=most,
         min_free_bytes=config.spool_min_free_bytes,
         segment_bytes=config.batch_max_bytes,
+        segment_items=config.batch_max_spans,
         segment_age=config.batch_max_age_seconds,
         duplicate_window=config.duplicate_window,
     )

@@ -86,7 +86,7 @@ def test_it_refuses_until_there_is_room_again(
 
 def test_a_write_that_the_disk_cuts_short_is_refused_and_leaves_no_trace(small_disk: Path) -> None:
     """Somebody else may fill the disk between the spool's look at it and its write."""
-    limits = SpoolLimits(1 << 40, 0, 500_000, 0.0, 1000)
+    limits = SpoolLimits(1 << 40, 0, 500_000, 1_000_000, 0.0, 1000)
     spool = Spool(small_disk / "spool", limits)
     spool.open()
     kept = []

@@ -32,6 +32,8 @@ class SpoolLimits:
         max_bytes: on disk and on the way there.
         min_free_bytes: disk space left to others.
         segment_bytes: size at which a segment is closed.
+        segment_items: spans at which it is closed: of small ones the database needs more memory
+            for each byte.
         segment_age: seconds after which an open segment is closed once it is asked for.
         duplicate_window: recently accepted requests that are remembered.
     """
@@ -39,6 +41,7 @@ class SpoolLimits:
     max_bytes: int
     min_free_bytes: int
     segment_bytes: int
+    segment_items: int
     segment_age: float
     duplicate_window: int
 
@@ -181,7 +184,7 @@ class Spool:
         while group:
             try:
                 writer = self._writer or self._open_segment()
-                batch = self._take_batch(group, writer.size)
+                batch = self._take_batch(group, writer.size, writer.items)
                 try:
                     writer.append([record for record, _ in batch])
                 except BaseException:
@@ -197,18 +200,21 @@ class Spool:
                 self._fail(group, error)
                 return
             self._acknowledge(batch)
-            if writer.size >= self._limits.segment_bytes:
+            if self._is_full(writer.size, writer.items):
                 self._close_segment()
 
     def _take_batch(
-        self, group: deque[tuple[Record, Future[None]]], size: int
+        self, group: deque[tuple[Record, Future[None]]], size: int, items: int
     ) -> list[tuple[Record, Future[None]]]:
-        batch = [group.popleft()]
-        size += batch[0][0].size
-        while group and size < self._limits.segment_bytes:
+        batch: list[tuple[Record, Future[None]]] = []
+        while group and not (batch and self._is_full(size, items)):
             batch.append(group.popleft())
             size += batch[-1][0].size
+            items += batch[-1][0].items
         return batch
+
+    def _is_full(self, size: int, items: int) -> bool:
+        return size >= self._limits.segment_bytes or items >= self._limits.segment_items
 
     def _acknowledge(self, batch: list[tuple[Record, Future[None]]]) -> None:
         with self._lock:

@@ -48,7 +48,9 @@ class Line:
         self.letters = DeadLetters(folder / "dead-letters")
         self.store = store
         self.writer = TroubledWriter(store)
-        self.spool = Spool(folder / "spool", SpoolLimits(10_000_000, 0, 1_000_000, 0.0, 1000))
+        self.spool = Spool(
+            folder / "spool", SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, 1000)
+        )
         self.spool.open()
         self.pipeline = Pipeline(self.spool, self.writer, self.letters, self.config, self.metrics)
 

@@ -29,6 +29,7 @@ LIMITS = SpoolLimits(
     max_bytes=10_000_000,
     min_free_bytes=0,
     segment_bytes=1_000_000,
+    segment_items=1_000_000,
     segment_age=0.0,
     duplicate_window=1000,
 )
@@ -111,6 +112,21 @@ class TestSpool:
             sizes.append(segment.size)
         assert all(size < 1_000_000 + 400_100 for size in sizes)
         assert len(sizes) == 2
+
+    def test_segments_are_closed_at_their_number_of_spans(self, tmp_path: Path) -> None:
+        """Also where requests gather while one is written."""
+        spool = Spool(tmp_path / "spool", limits(segment_items=10, segment_age=60.0))
+        spool.open()
+        with spool._writing:
+            tickets = [spool.append(b"%d" % number, 4) for number in range(7)]
+        for ticket in tickets:
+            ticket.durable.result(timeout=10)
+        items = []
+        while (segment := spool.next_segment(0.0)) is not None:
+            items.append(segment.items)
+        assert items == [12, 12]
+        spool.close()
+        spool.release()
 
     def test_segment_names_never_repeat_even_when_the_folder_is_lost(self, tmp_path: Path) -> None:
         names = set()
