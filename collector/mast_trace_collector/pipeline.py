@@ -40,10 +40,10 @@ class Writer(Protocol):
             requests: as they were received.
             token: names them.
             spans: how many they hold, where they are known to be well formed; None to find out.
-            refused: `write_file` has returned False for them.
+            refused: `write_file` has returned False for them, or one of them was poison.
 
         Raises:
-            PoisonError: one of them can never be stored; none has been.
+            PoisonError: one of them can never be stored; what others have been, the token tells.
             StorageError: the database does not take them now.
         """
 
@@ -249,6 +249,7 @@ class Pipeline:
             except PoisonError as error:
                 index = list(records)[error.index]
                 self._set_aside(segment, index, records.pop(index), error.reason)
+                refused = True
             except StorageError:
                 raise
             except Exception:

@@ -10,6 +10,7 @@ from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.receivers.signals import LOGS, TRACES
 from mast_trace_collector.spool import Spool, SpoolLimits
+from mast_trace_collector.storage.writer import COLUMNS_BYTES
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class Way:
     @classmethod
     def of_spans(cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics) -> Way:
         """Return the way of spans."""
-        spool = Spool(config.spool_dir, _limits(config, config.spool_max_bytes))
+        limits = _limits(config, config.spool_max_bytes, config.batch_max_bytes)
+        spool = Spool(config.spool_dir, limits)
         return cls._made(
             TRACES,
             spool,
@@ -52,7 +54,10 @@ class Way:
     def of_logs(cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics) -> Way:
         """Return the way of log records, counted beside the spans of ``metrics``."""
         most = max(config.spool_max_bytes // _SHARE_OF_LOGS, 1)
-        spool = Spool(config.log_spool_dir, _limits(config, most))
+        # A segment of them is laid out in Python as a whole.
+        spool = Spool(
+            config.log_spool_dir, _limits(config, most, min(config.batch_max_bytes, COLUMNS_BYTES))
+        )
         counted = CollectorMetrics(logs_of=metrics)
         return cls._made(LOGS, spool, config.dead_log_letter_dir, writer, config, counted)
 
@@ -107,11 +112,11 @@ class Way:
             )
 
 
-def _limits(config: CollectorConfig, most: int) -> SpoolLimits:
+def _limits(config: CollectorConfig, most: int, segment: int) -> SpoolLimits:
     return SpoolLimits(
         max_bytes=most,
         min_free_bytes=config.spool_min_free_bytes,
-        segment_bytes=config.batch_max_bytes,
+        segment_bytes=segment,
         segment_items=config.batch_max_spans,
         segment_age=config.batch_max_age_seconds,
         duplicate_window=config.duplicate_window,

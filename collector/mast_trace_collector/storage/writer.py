@@ -13,7 +13,7 @@ from mast_trace_collector.storage.store import PERMANENT, WRITE_SETTINGS, error_
 from mast_trace_collector.storage.transform import SPAN_COLUMNS, SpanColumns, columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from mast_trace_collector.storage.store import Store
@@ -22,10 +22,12 @@ _TABLE = "otel_traces"
 _PROBE_TABLE = "mast_probe"
 DEFAULT_PARSE_FROM = 2 * 1024 * 1024
 """Below this, planning the statement that parses costs more than it saves."""
+COLUMNS_BYTES = 8 * 1024 * 1024
+"""Of requests that are laid out at a time: as columns they take some twenty times the memory."""
 
 
 class PoisonError(StorageError):
-    """A request can never be stored; nothing of its batch has been.
+    """A request can never be stored; what has been of its batch is known under the batch's token.
 
     Attributes:
         index: of the request in the batch.
@@ -73,10 +75,11 @@ class SpanWriter:
                 senders say.
             spans: how many there are, where the requests are known to be well formed; otherwise
                 they are parsed to find out.
-            refused: ClickHouse has been given them already, and could not read them.
+            refused: ClickHouse has been given them already, and could not read them, or one was
+                poison: what is stored of them has been laid out here, and is known to that way.
 
         Raises:
-            PoisonError: one request can never be stored; write the others without it.
+            PoisonError: one request can never be stored; write the others without it, as refused.
             StorageError: the database refused for now; write the same batch again later.
         """
         projects = [project_of(index) if project_of else None for index in range(len(requests))]
@@ -111,37 +114,62 @@ class SpanWriter:
     def _write_columns(
         self, requests: Sequence[bytes], projects: Sequence[str | None], token: str
     ) -> None:
-        parsed = [_parse(index, data) for index, data in enumerate(requests)]
-        try:
-            self._insert(_TABLE, columns_of(parsed, projects), token)
-        except StorageError as error:
-            if error_code(error) in PERMANENT:
-                self._find_poison(requests)
-            raise
+        """Write piece by piece, each under a token of its own.
+
+        A request that has to be left out changes its own piece and later ones, of which none has
+        been stored.
+        """
+        for number, piece in enumerate(_pieces(requests)):
+            try:
+                parsed = [_parse(index, requests[index]) for index in piece]
+                columns = columns_of(parsed, [projects[index] for index in piece])
+                if columns:
+                    self._insert(_TABLE, columns, f"{token}+{number}" if number else token)
+            except StorageError as error:
+                if error_code(error) in PERMANENT:
+                    self._find_poison(requests, piece)
+                raise
+            except Exception:
+                # A defect of ours, set off by something in one of them.
+                self._find_poison(requests, piece)
+                raise
 
     def _insert(self, table: str, columns: SpanColumns, token: str | None) -> None:
         self._store.insert_columns(
             table, SPAN_COLUMNS, columns.columns, token=token, settings=WRITE_SETTINGS
         )
 
-    def _find_poison(self, requests: Sequence[bytes]) -> None:
+    def _find_poison(self, requests: Sequence[bytes], piece: range) -> None:
         """Raise for the first request that a table that keeps nothing refuses, too."""
         self._store.command(f"CREATE TABLE IF NOT EXISTS {_PROBE_TABLE} AS {_TABLE} ENGINE = Null")
         try:
-            for index, data in enumerate(requests):
-                self._probe(index, data)
+            for index in piece:
+                self._probe(index, requests[index])
         finally:
             self._store.command(f"DROP TABLE IF EXISTS {_PROBE_TABLE}")
 
     def _probe(self, index: int, data: bytes) -> None:
-        columns = columns_of([_parse(index, data)], [None])
         try:
+            columns = columns_of([_parse(index, data)], [None])
             if columns:
                 self._insert(_PROBE_TABLE, columns, None)
         except StorageError as error:
             if error_code(error) in PERMANENT:
                 raise PoisonError(index, str(error)) from error
             raise
+        except Exception as error:
+            raise PoisonError(index, repr(error)) from error
+
+
+def _pieces(requests: Sequence[bytes]) -> Iterator[range]:
+    """Yield the indices of requests that are laid out together; the same for the same requests."""
+    start = size = 0
+    for index, data in enumerate(requests):
+        if size and size + len(data) > COLUMNS_BYTES:
+            yield range(start, index)
+            start, size = index, 0
+        size += len(data)
+    yield range(start, len(requests))
 
 
 def _parse(index: int, data: bytes) -> ExportTraceServiceRequest:

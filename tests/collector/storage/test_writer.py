@@ -6,7 +6,9 @@ from otlp_requests import START, TRACE, agent_span, request, span
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import PoisonError, SpanWriter, Store
+from mast_trace_collector.storage import writer as module
 from mast_trace_collector.storage.migrations import migrate
+from mast_trace_collector.storage.transform import columns_of
 
 COUNTS = """
     SELECT (SELECT count() FROM otel_traces) AS spans,
@@ -79,6 +81,53 @@ def test_a_database_that_is_not_ready_is_no_poison(folder):
         assert not isinstance(caught.value, PoisonError)
         migrate(store)
         assert writer.write([request(span(1))], token="t") == 1
+
+
+@pytest.fixture
+def piecemeal(monkeypatch):
+    """Each request is laid out by itself."""
+    monkeypatch.setattr(module, "COLUMNS_BYTES", 1)
+
+
+@pytest.mark.usefixtures("piecemeal")
+def test_a_batch_in_pieces_is_stored_once(store):
+    requests = [request(), *(request(span(number)) for number in range(1, 6)), request()]
+    for _ in range(3):
+        assert SpanWriter(store).write(requests, token="t") == 5
+    assert store.query("SELECT count() AS n, uniqExact(SpanId) AS ids FROM otel_traces") == [
+        {"n": 5, "ids": 5}
+    ]
+
+
+@pytest.mark.usefixtures("piecemeal")
+def test_what_was_stored_before_a_bad_piece_is_not_stored_again(store):
+    """Nor is it when all begins anew, as after a crash."""
+    store.command("ALTER TABLE otel_traces ADD CONSTRAINT no_bad CHECK SpanName != 'bad'")
+    requests = [request(span(number, name="bad" if number == 3 else "")) for number in range(1, 6)]
+    for _ in range(2):
+        with pytest.raises(PoisonError) as caught:
+            SpanWriter(store).write(requests, token="t")
+        assert caught.value.index == 2
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+    rest = requests[:2] + requests[3:]
+    assert SpanWriter(store, parse_from=0).write(rest, token="t", refused=True) == 4
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 4}]
+
+
+@pytest.mark.usefixtures("piecemeal")
+def test_what_a_defect_of_ours_cannot_lay_out_is_named(store, monkeypatch):
+    def defective(requests, projects):
+        if any("odd" in str(each) for each in requests):
+            raise ZeroDivisionError("a defect")
+        return columns_of(requests, projects)
+
+    monkeypatch.setattr(module, "columns_of", defective)
+    requests = [request(span(1)), request(span(2, name="odd")), request(span(3))]
+    with pytest.raises(PoisonError, match="ZeroDivisionError") as caught:
+        SpanWriter(store).write(requests, token="t")
+    assert caught.value.index == 1
+    assert SpanWriter(store).write([requests[0], requests[2]], token="t", refused=True) == 2
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
 
 
 def test_an_empty_batch_is_no_insert(store):
