@@ -221,15 +221,19 @@ class Store:
             if types is None:
                 context = client.create_insert_context(table, list(names), database=self.database)
                 types = self._column_types[key] = list(context.column_types)
-            client.insert(
+            context = client.create_insert_context(
                 table,
-                columns,
-                column_names=list(names),
+                list(names),
                 database=self.database,
                 column_types=types,
                 column_oriented=True,
                 settings=options,
             )
+            try:
+                client.insert(data=columns, context=context)
+            finally:
+                # A context refers to itself: what it holds would stay until garbage is collected.
+                context.data = [[]]
 
 
 def deduplication(token: str | None) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """Opening, reading and writing a store."""
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from datetime import datetime, timezone
 
 import pytest
@@ -130,6 +132,23 @@ def test_lone_surrogates_are_replaced_not_refused(store):
     store.insert("mast_human_labels", [label(1, Note="before \ud800 after", Modes=["\udfff"])])
     (row,) = store.query("SELECT Note, Modes FROM mast_human_labels")
     assert row == {"Note": "before ? after", "Modes": ["?"]}
+
+
+def test_what_was_inserted_is_let_go_at_once(store):
+    """Garbage is collected rarely where little is made: columns of many megabytes would add up."""
+
+    class Column(list):
+        """A list that can be watched."""
+
+    column = Column(f"{number:032x}" for number in range(9))
+    watched = weakref.ref(column)
+    gc.disable()
+    try:
+        store.insert_columns("mast_human_labels", ["TraceId"], [column])
+        del column
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 def test_parameters_are_bound_by_the_server(store):
