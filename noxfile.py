@@ -78,8 +78,8 @@ def framework(session: nox.Session, environment: Path) -> None:
 @nox.parametrize("version", [nox.param(file, id=file.stem) for file in CLICKHOUSES])
 def clickhouse(session: nox.Session, version: Path) -> None:
     """Test schema, storage and queries on a server of another ClickHouse version."""
-    _install(session, ".[judge]", "-r", str(version), groups=["test"], constrained=False)
-    for places in [[place] for place in session.posargs] or STORED:
+    _install(session, ".[judge]", "-r", str(version), "--overrides", str(version), groups=["test"])
+    for places in [session.posargs] if session.posargs else STORED:
         _pytest(session, "-n2", *places, MAST_TRACE_TEST_CLICKHOUSE="own")
 
 

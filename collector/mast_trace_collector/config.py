@@ -102,7 +102,9 @@ class CollectorConfig(Settings):
         "what waits can still be stored.",
     )
     batch_max_bytes: PositiveInt = Field(
-        64 * MIB, description="Size at which a spool segment is closed; one segment is one insert."
+        64 * MIB,
+        description="Size at which a spool segment is closed; it is one insert where ClickHouse "
+        "parses it.",
     )
     batch_max_spans: PositiveInt = Field(
         100_000, description="Spans at which it is closed, too: small ones need more memory."

@@ -1,4 +1,4 @@
-"""From the spool to the database: a few threads, one insert per segment, until it is stored."""
+"""From the spool to the database: a few threads, segment by segment, each until it is stored."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class _Lane:
 class Pipeline:
     """Stores segments, the oldest are taken first.
 
-    A segment is one insert whose token is the segment's name, so storing it again after a crash
-    adds nothing. While the database is away a segment is tried again with growing pauses; one
+    The token of what is written is the segment's name, so storing it again after a crash adds
+    nothing. While the database is away a segment is tried again with growing pauses; one
     that keeps failing lets the others pass.
 
     Args:

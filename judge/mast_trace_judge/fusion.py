@@ -8,11 +8,12 @@ consistent ones in 36 to 40 %, so they count by weights of their own.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from mast_trace.vocabulary import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,9 +55,8 @@ def read_opinion(text: str) -> Opinion | None:
     means unscored and never an opinion.
     """
     for found in reversed(_OBJECT.findall(text)):
-        try:
-            answer = json.loads(found)
-        except (ValueError, RecursionError):
+        answer = loaded(found)
+        if answer is None:
             continue
         step = _integer(next((answer[key] for key in _STEP_KEYS if key in answer), None))
         agent = next((answer[key] for key in _AGENT_KEYS if key in answer), "")

@@ -66,7 +66,8 @@ def tune_allocator() -> None:
     what inserts and merges held at their largest. What the user has set stays.
     """
     os.environ.setdefault(
-        "JE_MALLOC_CONF", "oversize_threshold:0,narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0"
+        "JE_MALLOC_CONF",
+        f"oversize_threshold:0,narenas:{os.cpu_count() or 2},dirty_decay_ms:500,muzzy_decay_ms:0",
     )
 
 

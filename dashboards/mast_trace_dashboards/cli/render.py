@@ -11,6 +11,7 @@ from rich.text import Text
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import StepKind
+from mast_trace.vocabulary import loaded
 from mast_trace_dashboards.cli.output import clip, plain
 
 if TYPE_CHECKING:
@@ -170,10 +171,7 @@ def _title(row: Mapping[str, Any], trajectory: Trajectory) -> Text:
 
 def _arguments(text: str) -> str:
     """Write a call's arguments as in Python, if they are named."""
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    values = loaded(text)
     if not isinstance(values, dict):
         return text
     return ", ".join(f"{name}={json.dumps(v, ensure_ascii=False)}" for name, v in values.items())

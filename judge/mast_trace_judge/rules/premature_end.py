@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
 from mast_trace.semconv import Termination
 from mast_trace.trajectory import StepKind
+from mast_trace.vocabulary import loaded
 from mast_trace_judge.rules._evidence import (
     ending,
     ends_run,
@@ -228,10 +228,7 @@ def _more(text: str) -> bool | None:
     """Whether a result in JSON says that more can be read; None if it says nothing of it."""
     if not text.startswith("{") or len(text) > 200_000:
         return None
-    try:
-        result = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    result = loaded(text)
     if not isinstance(result, dict):
         return None
     flag = next((result[key] for key in _MORE_FLAGS if key in result), None)
