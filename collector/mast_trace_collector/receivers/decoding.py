@@ -101,7 +101,8 @@ def _count(request: Any, signal: Signal, most: int) -> tuple[int, int]:
     for resource in getattr(request, signal.resources):
         resource_excessive = len(resource.resource.attributes) > most
         for scope in getattr(resource, signal.scopes):
-            found = getattr(scope, signal.items)
+            # Held, because each pass would make Python's view of every item anew.
+            found = list(getattr(scope, signal.items))
             items += len(found)
             if resource_excessive or len(scope.scope.attributes) > most:
                 excessive += len(found)

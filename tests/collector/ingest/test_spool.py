@@ -20,6 +20,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Refused, Segment, Spool, SpoolLimits
+from mast_trace_collector.spool.record import Record
+from mast_trace_collector.spool.segment import SegmentWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,6 +174,33 @@ class TestSpool:
         assert not wait([ticket.durable for ticket in tickets], timeout=30).not_done
         assert sorted(waiting(spool)) == sorted(payloads)
         assert len(syncs) < len(payloads)
+
+    @given(
+        sizes=st.lists(st.sampled_from([0, 1, 700, 2**20 - 1, 2**20, 3 * 2**20 + 5]), max_size=6),
+        many=st.sampled_from([0, 1023, 1024, 2500]),
+        accepts=st.sampled_from([1, 4096, 2**30]),
+    )
+    @settings(max_examples=30, deadline=None)
+    def test_records_of_any_size_are_written_whole_however_little_the_disk_takes(
+        self, tmp_path_factory: pytest.TempPathFactory, sizes: list[int], many: int, accepts: int
+    ) -> None:
+        """A write takes as much as it likes; it is handed a mebibyte at most, and 1,024 pieces."""
+        really = os.writev
+
+        def writev(file: int, views: list[memoryview]) -> int:
+            assert len(views) <= 1024
+            assert sum(map(len, views)) <= 2**20
+            most = max(accepts, len(views[0]) - 1)
+            return really(file, views) if accepts > 2**20 else os.write(file, views[0][:most])
+
+        writer = SegmentWriter(tmp_path_factory.mktemp("spool") / "000000000001-ab.log")
+        payloads = [os.urandom(size) for size in sizes] + [b"%d" % n for n in range(many)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "writev", writev)
+            writer.append([Record.of(payload, 1) for payload in payloads])
+        segment = writer.close(0.0)
+        assert [bytes(record.payload) for record in segment.read()] == payloads
+        assert not payloads or segment.intact()
 
     def test_one_process_at_a_time_uses_the_folder(self, spool: Spool, tmp_path: Path) -> None:
         with pytest.raises(CollectorError, match="another collector"):
