@@ -56,9 +56,8 @@ def of_group(group: int) -> list[int]:
     return found
 
 
-def measure_peer(peer: Peer, shape: Shape, folder: Path) -> Mapping[str, float]:
+def measure_peer(peer: Peer, shape: Shape, spans: int, folder: Path) -> Mapping[str, float]:
     """Start a peer, send spans, wait until its database has them all."""
-    spans = peer.spans
     port = free_port()
     tool = peer.name.partition(",")[0]
     programs = environment(f"ingest/{tool}", peer.requirements).parent
@@ -114,6 +113,7 @@ def main() -> None:
     )
     parser.add_argument("--shape", choices=["agent", "small"], default="agent")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--times", type=int, default=1, help="as many spans, for everyone")
     parser.add_argument("--only", nargs="+", choices=[p.name for p in PEERS], help="of the peers")
     options = parser.parse_args()
     build = agent_shape if options.shape == "agent" else small_shape
@@ -122,11 +122,12 @@ def main() -> None:
     found: dict[str, list[Mapping[str, float]]] = {_OURS: [], **{p.name: [] for p in peers}}
     for number in range(options.rounds):
         with tempfile.TemporaryDirectory(prefix="mast-trace-bench-") as folder:
-            found[_OURS].append(measure_ours(build(), _OUR_SPANS, Path(folder)))
+            found[_OURS].append(measure_ours(build(), _OUR_SPANS * options.times, Path(folder)))
         for peer in peers:
             with tempfile.TemporaryDirectory(prefix="mast-trace-bench-") as folder:
                 shape = build(peer.request_spans)
-                found[peer.name].append(measure_peer(peer, shape, Path(folder)))
+                spans = peer.spans * options.times
+                found[peer.name].append(measure_peer(peer, shape, spans, Path(folder)))
         print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
     acknowledges = {_OURS: "on disk", **{peer.name: peer.acknowledges for peer in peers}}
     middle = {
