@@ -14,6 +14,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.spool import Segment, Spool, SpoolLimits
+from mast_trace_collector.storage import writer
 from mast_trace_collector.storage.otlp_inlet import Inlet
 from mast_trace_collector.storage.writer import PoisonError, SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
@@ -330,6 +331,21 @@ class TestDeadLetters:
         ]
         assert line.metrics.value("dead_lettered_spans_total") == 2
         assert line.metrics.value("stored_spans_total") == 3
+
+    def test_what_was_stored_before_poison_is_not_stored_by_another_way(
+        self, line: Line, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """ClickHouse would parse what is left, but knows nothing of what was laid out by us."""
+        monkeypatch.setattr(writer, "COLUMNS_BYTES", 1)
+        monkeypatch.setattr(line.writer, "_parse_from", 1)
+        monkeypatch.setattr(line.writer, "write_file", lambda *_, **__: None)  # as on a server
+        line.store.command("ALTER TABLE otel_traces ADD CONSTRAINT c CHECK SpanName != 'bad'")
+        line.send("a", "bad", "b")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert line.stored() == ["a", "b"]
+        (letter,) = line.letters.letters()
+        assert line.letters.payload(letter.id) == body_of("bad")
 
     def test_bytes_that_are_no_request_are_poison(self, line: Line) -> None:
         line.spool.append(b"\xff\xff", 0).durable.result(timeout=10)
