@@ -23,7 +23,8 @@ _PROBE_TABLE = "mast_probe"
 DEFAULT_PARSE_FROM = 2 * 1024 * 1024
 """Below this, planning the statement that parses costs more than it saves."""
 COLUMNS_BYTES = 8 * 1024 * 1024
-"""Of requests that are laid out at a time: as columns they take some twenty times the memory."""
+"""From here on no further request is laid out with others: as columns they take some twenty times
+the memory."""
 
 
 class PoisonError(StorageError):
@@ -162,14 +163,19 @@ class SpanWriter:
 
 
 def _pieces(requests: Sequence[bytes]) -> Iterator[range]:
-    """Yield the indices of requests that are laid out together; the same for the same requests."""
+    """Yield the indices of requests that are laid out together.
+
+    Where a piece ends depends on what is in it alone: were it for the next request, which would
+    be too much, another could take its place once that one is left out, in a piece that is stored.
+    """
     start = size = 0
     for index, data in enumerate(requests):
-        if size and size + len(data) > COLUMNS_BYTES:
-            yield range(start, index)
-            start, size = index, 0
         size += len(data)
-    yield range(start, len(requests))
+        if size >= COLUMNS_BYTES:
+            yield range(start, index + 1)
+            start, size = index + 1, 0
+    if start < len(requests):
+        yield range(start, len(requests))
 
 
 def _parse(index: int, data: bytes) -> ExportTraceServiceRequest:

@@ -1,6 +1,8 @@
 """`SpanWriter`: each batch once, a bad request found by its number."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otlp_requests import START, TRACE, agent_span, request, span
 
@@ -112,6 +114,39 @@ def test_what_was_stored_before_a_bad_piece_is_not_stored_again(store):
     rest = requests[:2] + requests[3:]
     assert SpanWriter(store, parse_from=0).write(rest, token="t", refused=True) == 4
     assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 4}]
+
+
+def test_what_follows_a_bad_request_never_joins_a_piece_that_is_stored(store, monkeypatch):
+    """It would pass for a repetition of that piece, and be lost."""
+    store.command("ALTER TABLE otel_traces ADD CONSTRAINT no_bad CHECK SpanName NOT LIKE 'bad%'")
+    requests = [
+        request(span(1)),
+        request(span(2, name="bad" + "x" * 1000)),
+        request(span(3)),
+        request(span(4)),
+    ]
+    monkeypatch.setattr(module, "COLUMNS_BYTES", len(requests[0]) + len(requests[2]))
+    with pytest.raises(PoisonError) as caught:
+        SpanWriter(store).write(requests, token="t")
+    del requests[caught.value.index]
+    assert SpanWriter(store).write(requests, token="t", refused=True) == 3
+    assert store.query("SELECT count() AS n, uniqExact(SpanId) AS ids FROM otel_traces") == [
+        {"n": 3, "ids": 3}
+    ]
+
+
+@given(sizes=st.lists(st.integers(0, 9), max_size=30), data=st.data())
+def test_a_request_that_is_left_out_changes_no_piece_before_its_own(sizes, data):
+    bad = data.draw(st.sampled_from(range(len(sizes)))) if sizes else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "COLUMNS_BYTES", 10)
+        before = list(module._pieces([b"x" * size for size in sizes]))
+        rest = [b"x" * size for index, size in enumerate(sizes) if index != bad]
+        after = list(module._pieces(rest))
+    assert [index for piece in before for index in piece] == list(range(len(sizes)))
+    if bad is not None:
+        own = next(number for number, piece in enumerate(before) if bad in piece)
+        assert after[:own] == before[:own]
 
 
 @pytest.mark.usefixtures("piecemeal")
