@@ -35,16 +35,6 @@ TEXTS = st.one_of(
 )
 
 
-def test_json_that_is_nested_too_deeply_is_text():
-    """Python's reader gives up on it with a RecursionError, which is no ValueError."""
-    run = RunBuilder().asks()
-    for _ in range(6):
-        run.calls("writer", "list_files", {}, DEEP)
-    built = run.says("writer", "These are all files.").build()
-    steps = tuple(replace(step, arguments=step.tool and DEEP) for step in built.steps)
-    assert find_modes(replace(built, steps=steps))
-
-
 @st.composite
 def steps(draw, index):
     kind = draw(st.sampled_from(StepKind))
@@ -96,6 +86,16 @@ def trajectories(draw):
         error=draw(st.sampled_from([None, "", "ValueError"])),
         finished=draw(st.booleans()),
     )
+
+
+def test_json_that_is_nested_too_deeply_is_text():
+    """Python's reader gives up on it with a RecursionError, which is no ValueError."""
+    run = RunBuilder().asks()
+    for _ in range(6):
+        run.calls("writer", "list_files", {}, DEEP)
+    built = run.says("writer", "These are all files.").build()
+    steps = tuple(replace(step, arguments=step.tool and DEEP) for step in built.steps)
+    assert find_modes(replace(built, steps=steps))
 
 
 @given(trajectories())
