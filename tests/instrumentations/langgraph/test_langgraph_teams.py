@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.graph import MessagesState
 from langgraph_programs import (
@@ -248,6 +248,18 @@ class TestAgents:
 
         assert agents(recorded) == ["asker", "math"]
         assert recorded.said() == [("asker", ("math",), "Please add."), ("math", (), "2 + 3 is 5")]
+
+    def test_a_message_that_names_its_author_is_that_authors(self, recorded):
+        """A node may speak for others; only a message without a name is the node's own."""
+
+        def desk(_state: MessagesState) -> dict[str, Any]:
+            return {"messages": [AIMessage("Too short.", name="critic"), AIMessage("Next.")]}
+
+        linear(MessagesState, desk=desk).invoke(ask())
+
+        recorded.check_shape()
+        assert agents(recorded) == ["desk"]
+        assert recorded.said() == [("critic", (), "Too short."), ("desk", (), "Next.")]
 
     def test_an_agent_inside_of_another_frameworks_run_joins_it(self, recorded, models):
         """A graph in a run that is going on is a part of that run's trace."""

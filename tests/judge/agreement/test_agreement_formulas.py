@@ -1,0 +1,103 @@
+"""Agreement and Wilson's interval against second implementations, from the definitions."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+from statistics import NormalDist
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mast_trace_judge.agreement import cohen_kappa, compare, gwet_ac1, wilson
+
+PAIRS = st.one_of(
+    st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60),
+    st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")), min_size=1, max_size=60),
+)
+Z = NormalDist().inv_cdf(0.975)
+
+
+def observed_and_shares(pairs):
+    """The share of equal answers, and each rater's shares by answer, in whole numbers."""
+    count = len(pairs)
+    table = Counter(pairs)
+    answers = {answer for pair in pairs for answer in pair}
+    equal = Fraction(sum(table[answer, answer] for answer in answers), count)
+    rows = {a: Fraction(sum(table[a, b] for b in answers), count) for a in answers}
+    columns = {b: Fraction(sum(table[a, b] for a in answers), count) for b in answers}
+    return equal, rows, columns
+
+
+def kappa_of(pairs):
+    """Cohen (1960): what is equal beyond two raters who guess at their own rates."""
+    equal, rows, columns = observed_and_shares(pairs)
+    chance = sum(
+        (rows[a] * columns[b] for a, b in product(rows, columns) if a == b), start=Fraction(0)
+    )
+    return None if chance == 1 else float((equal - chance) / (1 - chance))
+
+
+def ac1_of(pairs):
+    """Gwet (2008): chance is that an answer is a guess among q, times that guesses are equal."""
+    equal, rows, columns = observed_and_shares(pairs)
+    if len(rows) == 1:
+        return 1.0
+    means = [(rows[answer] + columns[answer]) / 2 for answer in rows]
+    chance = (1 - sum(mean * mean for mean in means)) / (len(rows) - 1)
+    return float((equal - chance) / (1 - chance))
+
+
+@given(PAIRS)
+def test_kappa(pairs):
+    """For yes and no, and for names."""
+    found = cohen_kappa(*zip(*pairs, strict=True))
+    assert found == (None if kappa_of(pairs) is None else pytest.approx(kappa_of(pairs)))
+
+
+@given(PAIRS)
+def test_ac1(pairs):
+    """Likewise."""
+    assert gwet_ac1(*zip(*pairs, strict=True)) == pytest.approx(ac1_of(pairs))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
+@settings(max_examples=15, deadline=None)
+def test_a_comparison_reports_these_numbers(pairs):
+    """Kappa where both raters say yes five times at least; AC1, counts and shares always."""
+    found = compare("1.3", ("ann", "bob"), *zip(*pairs, strict=True))
+    yes = tuple(sum(pair[rater] for pair in pairs) for rater in (0, 1))
+    kappa = kappa_of(pairs) if min(yes) >= 5 else None
+    assert found.kappa == (None if kappa is None else pytest.approx(kappa))
+    assert found.ac1 == pytest.approx(ac1_of(pairs))
+    assert found.observed == pytest.approx(sum(a == b for a, b in pairs) / len(pairs))
+    assert (found.items, found.positives) == (len(pairs), yes)
+    assert found.both == sum(a and b for a, b in pairs)
+    assert (found.kappa_interval is None) == (kappa is None)
+    if kappa is not None:
+        assert -1 <= found.kappa_interval.low <= found.kappa_interval.high <= 1
+
+
+@given(st.integers(1, 5000), st.floats(0, 1))
+@example(1, 0.0)
+@example(1, 1.0)
+@example(5000, 0.0)
+def test_wilson(trials, share):
+    """Its ends are the rates from which the observed share is just 1.96 standard errors away."""
+    successes = round(share * trials)
+    found = wilson(successes, trials)
+    seen = successes / trials
+
+    def errors_away(rate):
+        return abs(seen - rate) - Z * (rate * (1 - rate) / trials) ** 0.5
+
+    def root(inside, outside):
+        for _ in range(200):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if errors_away(middle) < 0 else (inside, middle)
+        return inside
+
+    inner = min(max(seen, 1e-12), 1 - 1e-12)
+    low = 0.0 if successes == 0 else root(inner, 0.0)
+    high = 1.0 if successes == trials else root(inner, 1.0)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-6)

@@ -1,0 +1,129 @@
+"""The probabilities that a verdict shows, computed a second time from the files that ship."""
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judge.builders import RunBuilder
+
+from mast_trace_judge.attribution import attribute
+from mast_trace_judge.attribution.calibration import Calibration, fit_calibration
+from mast_trace_judge.attribution.profile import Profile
+from mast_trace_judge.fused_layers import fuse_layers
+from mast_trace_judge.llm.findings import Flip, ModelReading
+from mast_trace_judge.local_layers import judge_by_rules
+
+SHIPPED = json.loads(
+    files("mast_trace_judge.attribution").joinpath("calibrations.json").read_text("utf-8")
+)
+DISTRIBUTIONS = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30).map(
+    lambda weights: {3 * step: weight / sum(weights) for step, weight in enumerate(weights)}
+)
+CAPTAIN = ("Data_Expert", "Checker_Expert")
+MAGENTIC = ("MagenticOneOrchestrator", "WebSurfer")
+
+
+def calibrated(probabilities, share, first):
+    """Share of a run of powers, which add up to 1, rank by rank; the rest as it was."""
+    order = sorted(probabilities, key=lambda step: (-probabilities[step], step))
+    powers = [first * (1 - first) ** rank for rank in range(len(order))]
+    return {
+        step: (1 - share) * probabilities[step] + share * power / sum(powers)
+        for step, power in zip(order, powers, strict=True)
+    }
+
+
+def pooled(probabilities, flips):
+    """Odds raised by e to 1.5 times the flip; mixed with the flips by 0.4 times the largest."""
+    raised = {s: p * math.exp(1.5 * flips.get(s, 0.0)) for s, p in probabilities.items()}
+    share = 0.4 * max(flips.values())
+    return {
+        step: (1 - share) * value / sum(raised.values())
+        + share * flips.get(step, 0.0) / sum(flips.values())
+        for step, value in raised.items()
+    }
+
+
+def undecided(agents=("planner", "writer")):
+    """A run of six remarks in which nothing speaks for any step but the first actor's."""
+    run = RunBuilder(outcome="failure").asks()
+    for agent, _ in zip(itertools.cycle(agents), range(6), strict=False):
+        run.says(agent, "What does everybody think of it?")
+    return run.build()
+
+
+@given(DISTRIBUTIONS, st.floats(0, 1), st.floats(0.01, 0.99))
+def test_calibration(probabilities, share, first):
+    """Rank by rank."""
+    found = Calibration(share, first).apply(probabilities)
+    assert found == pytest.approx(calibrated(probabilities, share, first))
+
+
+@given(st.lists(st.tuples(DISTRIBUTIONS, st.integers(-1, 30)), min_size=1, max_size=6))
+@settings(max_examples=15, deadline=None)
+def test_the_fitted_calibration_is_the_likeliest(samples):
+    """No other pair of the grid gives the labelled steps a greater probability."""
+    labelled = [(said, 3 * step) for said, step in samples if 3 * step in said]
+
+    def likelihood(share, first):
+        return sum(math.log(calibrated(said, share, first)[step]) for said, step in labelled)
+
+    found = fit_calibration(labelled)
+    grid = [(i / 20, j / 20) for i in range(17) for j in range(2, 13)]
+    best = max((likelihood(*pair) for pair in grid), default=0.0)
+    assert likelihood(found.share, found.first) == pytest.approx(best)
+
+
+def test_of_the_cascade():
+    """Six steps share 0.8, the first actor has 0.15 more; then the calibration that ships."""
+    weights = dict.fromkeys(range(1, 7), 0.8 / 6)
+    weights[1] += 0.15
+    raw = {step: weight / sum(weights.values()) for step, weight in weights.items()}
+    shipped = SHIPPED["cascade"]
+    found = attribute(undecided())
+    assert found.probabilities == pytest.approx(calibrated(raw, shipped["share"], shipped["first"]))
+    assert found.candidates[0].probability == round(found.probabilities[1], 4)
+
+
+@pytest.mark.parametrize(
+    ("agents", "profile", "name"),
+    [
+        (("planner", "writer"), "cascade", "fused"),
+        (CAPTAIN, "ag2-captain", "fused, ag2-captain"),
+        (MAGENTIC, "magentic-one", "fused, magentic-one"),
+        (("mine", "other"), "own", "fused"),
+    ],
+)
+def test_of_a_run_that_a_model_has_read(agents, profile, name):
+    """Local probabilities and flips are pooled, then calibrated as the profile's runs need it."""
+    own = Profile(name="own", weights={"first_actor": 1.0}, agents=("^mine$",))
+    run = undecided(agents)
+    local = judge_by_rules(run, [own])
+    assert local.attribution.profile == profile
+    flips = {2: 0.8, 5: 0.3}
+    reading = ModelReading(
+        "failure", 0.9, "", {step: Flip(weight, "", "") for step, weight in flips.items()}
+    )
+    found = fuse_layers(run, local, reading).attribution
+    shipped = SHIPPED[name]
+    assert found.probabilities == pytest.approx(
+        calibrated(
+            pooled(local.attribution.probabilities, flips), shipped["share"], shipped["first"]
+        )
+    )
+    assert (found.profile, found.candidates[0].step) == (profile, 2)
+
+
+def test_a_model_that_tried_no_step_changes_no_probability():
+    """Local probabilities are calibrated already."""
+    run = undecided()
+    local = judge_by_rules(run)
+    for flips in ({}, {2: Flip(0.0, "", "")}):
+        reading = replace(ModelReading("failure", 0.9, ""), flips=flips)
+        found = fuse_layers(run, local, reading).attribution
+        assert found.probabilities == pytest.approx(local.attribution.probabilities)
