@@ -1,8 +1,9 @@
 """Sends spans until told to stop, each request as often as it takes to be acknowledged.
 
 ``span_sender.py PORT ACKNOWLEDGED_FILE THREADS [NUMBER]`` writes the span ids of a request to the
-file once it is acknowledged, and ends on SIGTERM when nothing is left unacknowledged. Senders of
-different numbers send different spans.
+file once it is acknowledged, and ends on SIGTERM when nothing is left unacknowledged. Requests that
+were not acknowledged at once are lines of a file beside it, ``.repeated``. Senders of different
+numbers send different spans.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ def send(sender: int, port: int, acknowledged: Path, stopped: threading.Event) -
             number += 1
             body, ids = request_of(sender, number)
             while not post(port, body):
+                with acknowledged.with_suffix(".repeated").open("a") as repeated:
+                    repeated.write(f"{ids[0]}\n")
                 time.sleep(0.02)
             file.write("".join(f"{span_id}\n" for span_id in ids))
             time.sleep(0.005)

@@ -95,6 +95,7 @@ def test_under_load(
     database.kill()
     ids = acknowledged.read_text().split()
     assert len(ids) > 0
+    assert not acknowledged.with_suffix(".repeated").exists(), "a sender was told to come back"
     assert stored(database) == sorted(ids), f"MAST_TRACE_TEST_SEED={SEED}"
 
 

@@ -143,7 +143,7 @@ def test_enums_by_name_and_number(kind: Any) -> None:
 def test_numbers_that_json_cannot_write(text: str, number: float) -> None:
     value = parsed_span(attributes=[{"key": "x", "value": {"doubleValue": text}}])
     found = value.attributes[0].value.double_value
-    assert found == number or math.isnan(found) == math.isnan(number)
+    assert math.isnan(found) if math.isnan(number) else found == number
 
 
 def test_unknown_fields_and_nulls_are_ignored_and_unknown_attributes_kept() -> None:

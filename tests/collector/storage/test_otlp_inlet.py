@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import os
+import random
 import struct
 import tempfile
 from pathlib import Path
@@ -27,6 +29,7 @@ ROWS = f"""
 """
 RUNS = "SELECT * EXCEPT LastSeen FROM mast_runs ORDER BY Project, TraceId"
 TOKENS = itertools.count()
+SEED = int(os.environ.get("MAST_TRACE_TEST_SEED", "0")) or random.SystemRandom().randrange(10**9)
 VALUES = {
     "text": "plain",
     "empty": "",
@@ -177,6 +180,57 @@ def test_any_attributes_are_the_same(embedded, sets):
     assert by_clickhouse == by_python
     with tempfile.TemporaryDirectory() as folder:
         assert by_file(embedded, Path(folder), requests) == by_python
+
+
+def test_three_thousand_drawn_spans_are_the_same(embedded):
+    """Attributes by the ten thousand in one batch, for the time of a few of the examples above."""
+    dice = random.Random(SEED)
+    texts = ["", "\0", "\x7f", "ü", "🙂", "\u2028", '"', "\\", "/", "'", "\t", "{", "[1]", "null"]
+    numbers = [0.0, -0.0, 5e-324, 1.7976931348623157e308, math.inf, -math.inf, math.nan]
+
+    def text():
+        return "".join(dice.choices(texts, k=dice.randrange(6))) + "a" * dice.choice([0, 1, 300])
+
+    def whole():
+        return dice.choice([1, -1]) * dice.getrandbits(dice.randrange(1, 64))
+
+    def value(*, listed=False):
+        kinds = [text, whole, lambda: dice.random() < 0.5, lambda: dice.uniform(1e-4, 1e15)]
+        if listed:
+            # What ClickHouse writes into an array otherwise than Python takes the other way.
+            return dice.choice([*kinds, lambda: None])()
+        more = [
+            lambda: struct.unpack("<d", dice.randbytes(8))[0],
+            lambda: dice.choice(numbers),
+            lambda: dice.randbytes(dice.randrange(9)),
+            lambda: [value(listed=True) for _ in range(dice.randrange(5))],
+        ]
+        return dice.choice([*kinds, *more])()
+
+    def attributes(most):
+        return {text(): value() for _ in range(dice.randrange(most))}
+
+    def drawn(number):
+        inner = span(attributes=attributes(3)).attributes
+        events = [Span.Event(name=text(), time_unix_nano=START, attributes=inner)]
+        links = [Span.Link(trace_id=dice.randbytes(16), attributes=inner)]
+        return span(
+            number,
+            attributes=attributes(9),
+            events=events * dice.randrange(2),
+            links=links * dice.randrange(2),
+        )
+
+    requests = [
+        request(*(drawn(30 * part + n) for n in range(1, 31)), resource=attributes(4))
+        for part in range(100)
+    ]
+    by_clickhouse, by_python = by_both(embedded, requests)
+    assert len(by_python[0]) == 3000
+    for found, expected in zip(*(rows for rows, _ in (by_clickhouse, by_python)), strict=True):
+        assert found == expected, f"MAST_TRACE_TEST_SEED={SEED}"
+    assert by_clickhouse[1] == by_python[1]
+    assert parsed_by_clickhouse(embedded, *requests)
 
 
 @pytest.mark.parametrize("place", ["span", "resource", "event", "link"])

@@ -37,8 +37,8 @@ def calls_of(recorded, *calls: Call, tools=(lookup,), **options):
         assert solo(server, tools=tools, **options).kickoff().raw == "done"
     recorded.check_shape()
     spans = recorded.named("execute_tool")
-    assert {recorded.parent(s).name for s in spans} <= {"invoke_agent Solo"}
-    assert {s.attributes[semconv.AGENT_NAME] for s in spans} <= {"Solo"}
+    assert {recorded.parent(s).name for s in spans} == {"invoke_agent Solo"}
+    assert {s.attributes[semconv.AGENT_NAME] for s in spans} == {"Solo"}
     return spans
 
 

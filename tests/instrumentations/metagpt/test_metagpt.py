@@ -83,6 +83,7 @@ async def test_every_model_input_can_be_rebuilt_from_the_spans(recorded, server)
         for call in trajectory.invocations
         if call.kind == "model"
     ]
+    assert len(rebuilt) == 2
     assert rebuilt == [
         [(m["role"], m["content"]) for m in request["messages"]] for request in server.requests
     ]
@@ -91,6 +92,7 @@ async def test_every_model_input_can_be_rebuilt_from_the_spans(recorded, server)
 async def test_model_calls_carry_tokens(recorded, server) -> None:
     server.follow(script)
     await run(team())
+    assert len(recorded.named("chat")) == 2
     for span in recorded.named("chat"):
         assert span.attributes["gen_ai.usage.input_tokens"] > 0
         assert span.attributes["gen_ai.usage.output_tokens"] > 0

@@ -45,6 +45,7 @@ async def test_questions_share_their_beginning():
     """All questions of a run have the record in front, word for word, so that caches of it hold."""
     result = await judged(JudgeScript())
     prompts = [request["messages"][1]["content"] for request in result.requests]
+    assert len(prompts) >= 3
     records = {prompt[: prompt.rindex("<<end record")] for prompt in prompts}
     assert len(records) == 1
     assert len({request["messages"][0]["content"] for request in result.requests}) == 1
@@ -54,6 +55,7 @@ async def test_the_taxonomy_is_not_shown_before_the_reading():
     """The first reading is not led by the names of failure modes; only the mapping knows them."""
     result = await judged(JudgeScript())
     shown = ["Premature termination" in str(request) for request in result.requests]
+    assert len(shown) >= 3
     assert shown == [False] * (len(shown) - 1) + [True]
 
 
@@ -65,6 +67,8 @@ async def test_the_agent_follows_from_the_step():
     )
     verdict = (await judged(script, trip(outcome="failure"))).verdict
     steps = trip().steps
+    assert verdict.candidates[0].step == 4
+    assert len(verdict.candidates) == 3
     for candidate in verdict.candidates:
         assert candidate.agent == steps[candidate.step].agent
 

@@ -50,24 +50,28 @@ async def test_goes_on_when_the_database_comes_back(store, worker, monkeypatch):
 async def test_no_run_is_blamed_for_the_database(store, worker, monkeypatch):
     """Runs that cannot be stored stay due, however often, and are never unscored for it."""
     write(store, invoice_run(1))
-    switch = Switch(store, monkeypatch)
-    save = verdict_store.save
+    save, failures, away = verdict_store.save, [], True
 
     def failing(*arguments):
-        if switch.off:
+        if away:
+            failures.append(arguments)
             raise StorageError("the database is away")
         save(*arguments)
 
     monkeypatch.setattr(verdict_store, "save", failing)
     one = worker(worker_retry_max_seconds=0.05, worker_attempts=1)
     task = asyncio.create_task(one.run())
-    switch.off = True
-    await asyncio.sleep(0.5)
-    switch.off = False
+    await eventually(lambda: len(failures) >= 3 and one.status.problem)
+    assert one.status.problem == "the database is away"
+    assert (one.status.judged, one.status.unscored) == (0, 0)
+    assert verdict_store.load(store, f"{1:032x}") == []
+    away = False
     await eventually(lambda: one.status.judged == 1)
     await one.stop()
     await task
-    assert verdict_store.load_latest(store, f"{1:032x}").status == "ok"
+    (verdict,) = verdict_store.load(store, f"{1:032x}")
+    assert verdict.status == "ok"
+    assert one.status.unscored == 0
 
 
 async def test_a_run_that_cannot_be_read_does_not_hold_up_its_chunk(store, worker, monkeypatch):
