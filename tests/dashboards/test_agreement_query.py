@@ -26,10 +26,7 @@ TABLES: dict[str, tuple[int, int, int, int]] = {
     "always yes": (5, 0, 0, 0),
     "never agrees": (0, 3, 4, 0),
     "by chance": (4, 4, 4, 4),
-    **{
-        f"drawn {number}": (*(DICE.randrange(0, 25) for _ in range(3)), 1)
-        for number in range(12)
-    },
+    **{f"drawn {number}": (*(DICE.randrange(0, 25) for _ in range(3)), 1) for number in range(12)},
 }
 
 

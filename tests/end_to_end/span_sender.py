@@ -20,8 +20,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 SPANS = 20
 
 
-def request_of(sender: int, number: int) -> tuple[bytes, list[str]]:
-    """A request that no other has the like of, and the ids of its spans."""
+def request_of(sender: int, number: int, *, text: str = "") -> tuple[bytes, list[str]]:
+    """A request that no other has the like of, and the ids of its spans, each with a text."""
     request = ExportTraceServiceRequest()
     resource = request.resource_spans.add()
     resource.resource.attributes.add(key="service.name").value.string_value = "sender"
@@ -38,7 +38,7 @@ def request_of(sender: int, number: int) -> tuple[bytes, list[str]]:
             end_time_unix_nano=begun + 1000,
         )
         span.attributes.add(key="gen_ai.operation.name").value.string_value = "chat"
-        span.attributes.add(key="text").value.string_value = f"{number} " * 40
+        span.attributes.add(key="text").value.string_value = text or f"{number} " * 40
         ids.append(span_id.hex())
     return request.SerializeToString(), ids
 

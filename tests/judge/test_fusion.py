@@ -42,8 +42,37 @@ def test_answers_are_read_or_unscored(text, opinion):
 
 @given(st.text())
 def test_reading_never_fails(text):
-    """Models write anything."""
-    assert read_opinion(text) is None or isinstance(read_opinion(text), Opinion)
+    """Models write anything; what holds no braces holds no opinion."""
+    read_opinion(text)
+    assert read_opinion(text.replace("{", "")) is None
+
+
+STEPS = {4: 4, -1: -1, "7": 7, "step_12 or so": 12, "none": None, True: None, 2.5: None, None: None}
+AGENTS = {"coder": "coder", "": "", 7: "", None: ""}
+ANSWERS = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("step", "step_number"), st.sampled_from(list(STEPS))),
+        **dict.fromkeys(("agent", "agent_name"), st.sampled_from(list(AGENTS))),
+        "reason": st.text(st.characters(exclude_characters="{}"), max_size=10),
+    },
+)
+PROSE = st.text(st.characters(exclude_characters="{}"), max_size=20)
+
+
+def told(answer):
+    """The opinion in a JSON object; the first spelling of a key counts."""
+    step = next((STEPS[answer[key]] for key in ("step", "step_number") if key in answer), None)
+    agent = next((AGENTS[answer[key]] for key in ("agent", "agent_name") if key in answer), "")
+    return Opinion(step, agent) if step is not None or agent else None
+
+
+@given(PROSE, st.lists(st.tuples(ANSWERS, PROSE), max_size=4))
+def test_the_last_object_with_an_opinion_counts(before, answers):
+    """Whatever stands before, between and after them."""
+    text = before + "".join(json.dumps(answer) + prose for answer, prose in answers)
+    opinions = [opinion for answer, _ in answers if (opinion := told(answer))]
+    assert read_opinion(text) == (opinions[-1] if opinions else None)
 
 
 @pytest.mark.parametrize(
