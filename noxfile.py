@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import nox
@@ -28,6 +31,8 @@ STORED = (
     ],
 )
 PYTHON = "3.11"
+# Processes of the main tests; each holds an embedded engine.
+WORKERS = min(4, max(2, os.cpu_count() or 2))
 # A browser for the web view, and what evaluates the Prometheus rules: package -> its command.
 DEBIAN = {
     "chromium": "chromium",
@@ -39,7 +44,7 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
 nox.options.error_on_external_run = True
 # The framework environments are quick; the main tests come last, so that their result is read last.
-nox.options.sessions = ["lint", "framework", "clickhouse", "tests"]
+nox.options.sessions = ["lint", "frameworks", "clickhouse", "tests"]
 
 
 @nox.session(python=PYTHON)
@@ -71,20 +76,53 @@ def framework(session: nox.Session, environment: Path) -> None:
     planted = HERE / "tests" / "judge" / "planted" / f"test_planted_{name}.py"
     # What the instrumentation makes of runs with planted faults; the OpenAI client alone has none.
     ours = [str(path) for path in (folder, planted) if path.exists()]
-    _pytest(session, *(session.posargs or ours))
+    _pytest(session, f"framework({environment.stem})", *(session.posargs or ours))
+
+
+@nox.session(venv_backend="none")
+def frameworks(session: nox.Session) -> None:
+    """Test all frameworks, two environments at a time: one installs while another computes."""
+
+    def run(environment: Path) -> subprocess.CompletedProcess[str]:
+        name = f"framework({environment.stem})"
+        command = [sys.executable, "-m", "nox", "-f", str(HERE / "noxfile.py"), "-s", name]
+        return subprocess.run(
+            [*command, "--", *session.posargs],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+    failed = []
+    with ThreadPoolExecutor(2) as pool:
+        running = {pool.submit(run, environment): environment.stem for environment in ENVIRONMENTS}
+        for done in as_completed(running):
+            name, result = running[done], done.result()
+            sys.stdout.write(f"\n--- {name}\n{result.stdout}")
+            sys.stdout.flush()
+            if result.returncode:
+                failed.append(name)
+    if failed:
+        session.error(f"failed: {', '.join(sorted(failed))}")
 
 
 @nox.session(python=PYTHON)
 @nox.parametrize("version", [nox.param(file, id=file.stem) for file in CLICKHOUSES])
 def clickhouse(session: nox.Session, version: Path) -> None:
-    """Test schema, storage and queries on a server of another ClickHouse version."""
+    """Test schema, storage and queries on other engines, as servers behind our own endpoint.
+
+    No server's package can be installed here; the engine inside of it can. What such a test cannot
+    see is in CONTRIBUTING.md.
+    """
     # Pinned like all else, but for the engine.
     pinned = Path(session.virtualenv.location, "constraints.txt")
     lines = (HERE / "constraints.txt").read_text().splitlines(keepends=True)
     pinned.write_text("".join(line for line in lines if not line.startswith("chdb")))
     _install(session, ".[judge]", "-r", str(version), groups=["test"], constraints=pinned)
     for places in [session.posargs] if session.posargs else STORED:
-        _pytest(session, "-n2", *places, MAST_TRACE_TEST_CLICKHOUSE="own")
+        name = f"clickhouse({version.stem})"
+        _pytest(session, name, "-n2", *places, MAST_TRACE_TEST_CLICKHOUSE="own")
 
 
 @nox.session(python=PYTHON)
@@ -92,7 +130,19 @@ def tests(session: nox.Session) -> None:
     """Run all tests that need no environment of their own."""
     _debian_packages(session)
     _install(session, ".[all,demo]", groups=["test", "frameworks", "browser", "fuzz"])
-    _pytest(session, *session.posargs)
+    # A file stays with one worker, so that the engine of its module is started once.
+    side_by_side = () if session.posargs else (f"-n{WORKERS}", "--dist=loadfile")
+    _pytest(session, "tests", *side_by_side, *session.posargs)
+
+
+@nox.session(python=PYTHON)
+def mutants(session: nox.Session) -> None:
+    """Make one-line mistakes and see that tests fail; hours, resumable, not part of the checks.
+
+    ``nox -s mutants -- rules alerts`` takes these targets of benchmarks/mutants/targets.toml alone.
+    """
+    _install(session, ".[all,demo]", groups=["test", "frameworks", "mutants"])
+    session.run("python", "benchmarks/mutants/run.py", *session.posargs)
 
 
 @nox.session(python=PYTHON)
@@ -132,5 +182,7 @@ def _debian_packages(session: nox.Session) -> None:
         session.run(*install, external=True, silent=True, env=quiet)
 
 
-def _pytest(session: nox.Session, *arguments: str, **variables: str) -> None:
-    session.run("pytest", *arguments, env={"PYTHONDONTWRITEBYTECODE": "1", **variables})
+def _pytest(session: nox.Session, name: str, *arguments: str, **variables: str) -> None:
+    """Run tests; the name says which tests may be skipped (tests/expected_skips.toml)."""
+    common = {"PYTHONDONTWRITEBYTECODE": "1", "MAST_TRACE_TEST_SESSION": name}
+    session.run("pytest", *arguments, env={**common, **variables})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mast_trace_collector import pipeline
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate
@@ -34,8 +35,12 @@ def store(engine: Store) -> Store:
 
 
 @pytest.fixture
-async def start_collector(tmp_path: Path, store: Store) -> AsyncIterator[StartCollector]:
+async def start_collector(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[StartCollector]:
     """Starts collectors with given settings; they are stopped at the end."""
+    # So often a pipeline looks whether it is to stop: half a second at the end of every test.
+    monkeypatch.setattr(pipeline, "_POLL_SECONDS", 0.02)
     started: list[Collector] = []
 
     async def start(writer: Any = None, **settings: Any) -> Collector:

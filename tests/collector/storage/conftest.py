@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 import uvicorn
-from stores import SERVER, new_store
+from stores import SERVER, Tables, new_store
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
-from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage import Store
 
 PASSWORD = "reader's password"
 WRITE_TOKEN = "writers-token"
@@ -36,12 +36,14 @@ class Engine:
     def __init__(self, folder):
         self.url = f"chdb://{folder}"
         self._open = None
+        self._tables = None
 
-    def empty(self):
-        """Drop what earlier tests stored."""
+    def renew(self):
+        """Have all tables, without what earlier tests stored."""
         if self._open is None:
             self._open = Store.open(self.url)
-        self._open.command("DROP DATABASE IF EXISTS mast_trace SYNC", use_database=False)
+            self._tables = Tables(self._open)
+        self._tables.renew()
 
     def close(self):
         """Let a test open a folder of its own."""
@@ -67,9 +69,8 @@ def engine(tmp_path_factory):
 @pytest.fixture
 def embedded(engine):
     """A store in the embedded engine, with all tables."""
-    engine.empty()
+    engine.renew()
     with Store.open(engine.url) as store:
-        migrate(store)
         yield store
 
 

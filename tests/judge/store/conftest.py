@@ -1,7 +1,7 @@
 """A migrated store for every test."""
 
 import pytest
-from stores import new_store
+from stores import Tables, new_store
 
 
 @pytest.fixture(autouse=True)
@@ -10,8 +10,16 @@ def _no_model_of_the_developer(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """The module's store."""
+    with new_store(tmp_path_factory.mktemp("store")) as opened:
+        yield opened, Tables(opened, made=True)
+
+
 @pytest.fixture
-def store(tmp_path):
-    """A store with all tables."""
-    with new_store(tmp_path / "data") as opened:
-        yield opened
+def store(tables):
+    """A store with all tables, and nothing in them."""
+    opened, made = tables
+    made.renew()
+    return opened

@@ -1,7 +1,7 @@
 """A migrated store for every test, and workers on it."""
 
 import pytest
-from stores import new_store
+from stores import Tables, new_store
 
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
@@ -15,11 +15,19 @@ def _no_model_of_the_developer(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """The module's store."""
+    with new_store(tmp_path_factory.mktemp("store")) as opened:
+        yield opened, Tables(opened, made=True)
+
+
 @pytest.fixture
-def store(tmp_path):
-    """A store with all tables."""
-    with new_store(tmp_path / "data") as opened:
-        yield opened
+def store(tables):
+    """A store with all tables, and nothing in them."""
+    opened, made = tables
+    made.renew()
+    return opened
 
 
 @pytest.fixture
