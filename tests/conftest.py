@@ -18,3 +18,6 @@ for _variable in ("no_proxy", "NO_PROXY"):
 def pytest_configure(config: pytest.Config) -> None:
     """Have skipped tests counted."""
     skips.register(config)
+
+
+pytest_plugins = ["pytester"]
