@@ -34,8 +34,7 @@ def assumed_instead_of_asking(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent puts an assumption or made-up data where something is missing, and nobody asks.
 
     Definition: MAST 2.2, "inability to request additional information when faced with unclear or
-    incomplete data" (heuristic). On 1,192 mathematics runs with a known outcome it was the single
-    best predictor of a wrong answer (AUC 0.67); against human labels of the mode it is weak.
+    incomplete data" (heuristic). A weak sign of a wrong answer, too: `benchmarks/judge/rules.md`.
     """
     if trajectory.outcome == "success":
         return []

@@ -129,8 +129,8 @@ def _repeated(steps: list[Step]) -> ModeFinding:
 def repeated_messages(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says almost the same again (heuristic).
 
-    Definition: MAST 1.3. Two messages of one agent whose character 4-grams agree to 0.92 or more;
-    measured against human labels on 89 runs: AUC 0.82.
+    Definition: MAST 1.3. Two messages of one agent whose character 4-grams agree to 0.92 or more.
+    What it is worth: `benchmarks/judge/rules.md`.
     """
     said: dict[str, deque[Step]] = defaultdict(lambda: deque(maxlen=_LOOKED_BACK))
     earliest: dict[tuple[str, str], Step] = {}

@@ -91,7 +91,7 @@ def _fell_back(
 def restarted(trajectory: Trajectory) -> list[ModeFinding]:
     """After the first quarter, an agent speaks of starting over or returns to its first message.
 
-    Definition: MAST 2.1 (heuristic). Measured against human labels on 89 runs: AUC 0.90.
+    Definition: MAST 2.1 (heuristic). What it is worth: `benchmarks/judge/rules.md`.
     """
     first: dict[str, Step] = {}
     restarts: list[tuple[Step, str]] = []

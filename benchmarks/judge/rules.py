@@ -1,0 +1,118 @@
+"""How well each rule's probability tells runs that people label with its mode from the others.
+
+Runs without an outcome are given to the rules, as a judge sees them that knows none. The area under
+the curve (AUC) is the chance that a labelled run gets a higher probability than one without the
+label; 0.5 says nothing. With the first answer that was right or wrong as the label, the same is done
+for conversations on mathematics. Results go to ``rules.json``, and into ``rules.md`` from there.
+
+::
+
+    MAST_TRACE_DATA=../shared/data python benchmarks/judge/rules.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import subprocess
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+STORED, PAGE = HERE / "rules.json", HERE / "rules.md"
+FEWEST = 3
+"""Below this many runs with the label, or without it, nothing is said."""
+HEAD = """# What the rules are worth
+
+The area under the curve of each rule's probability against labels: of people, by failure mode, on MAST's first annotated
+traces (weak evidence: people agreed on them with kappa 0.24, and thirteen columns of that draft are mapped to today's modes
+by name), and of answers that were right or wrong, on AG2's conversations on mathematics. 0.5 says nothing. The rules were
+written while these runs were looked at, so this is no score on new runs.
+
+Made by `python benchmarks/judge/rules.py`, {date}, commit {commit}.
+
+| rule | labels | runs | with the label | found in | AUC |
+|---|---|---|---|---|---|
+"""
+
+
+def main() -> None:
+    """Measure, store, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--page", action="store_true", help="only the page, from stored results")
+    if not parser.parse_args().page:
+        STORED.write_text(json.dumps(measured(), indent=1) + "\n")
+    PAGE.write_text(page(json.loads(STORED.read_text())))
+
+
+def page(results: dict[str, Any]) -> str:
+    """Return the page for stored results."""
+    rows = "".join(
+        f"| `{r['rule']}` | {r['labels']} | {r['runs']} | {r['positives']} | {r['found']} | "
+        f"{r['auc']:.2f} |\n"
+        for r in results["rows"]
+    )
+    return HEAD.format(**results) + rows
+
+
+def auc(values: Sequence[float], labels: Sequence[bool]) -> float:
+    """Return the share of pairs of a labelled and an unlabelled run that are in order."""
+    yes = [value for value, label in zip(values, labels, strict=True) if label]
+    no = [value for value, label in zip(values, labels, strict=True) if not label]
+    right = sum((a > b) + 0.5 * (a == b) for a, b in product(yes, no))
+    return right / (len(yes) * len(no))
+
+
+def measured() -> dict[str, Any]:
+    """Apply every rule to every run."""
+    from mast_trace_judge.datasets.mast import read_mast_v0, read_mathchat
+    from mast_trace_judge.rules import RULES
+
+    data = Path(os.environ.get("MAST_TRACE_DATA") or ROOT / ".." / "shared" / "data")
+    labelled, solved = read_mast_v0(data), read_mathchat(data)
+    rows = []
+    for rule in RULES:
+        found = [{f.code: f.probability for f in rule(run.trajectory)} for run in labelled]
+        for code in sorted({code for one in found for code in one}):
+            pairs = [
+                (one.get(code, 0.0), run.modes[code])
+                for one, run in zip(found, labelled, strict=True)
+                if code in run.modes
+            ]
+            rows += _row(rule.__name__, f"{code}, people", pairs)
+        outcomes = [
+            (max((f.probability for f in rule(run.trajectory)), default=0.0), not run.success)
+            for run in solved
+        ]
+        rows += _row(rule.__name__, "wrong answer, mathematics", outcomes)
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    date = dt.datetime.now(dt.timezone.utc).date().isoformat()
+    return {"date": date, "commit": commit.strip(), "rows": rows}
+
+
+def _row(rule: str, labels: str, pairs: Sequence[tuple[float, bool]]) -> list[dict[str, Any]]:
+    positives = sum(label for _, label in pairs)
+    if min(positives, len(pairs) - positives) < FEWEST or not any(value for value, _ in pairs):
+        return []
+    return [
+        {
+            "rule": rule,
+            "labels": labels,
+            "runs": len(pairs),
+            "positives": positives,
+            "found": sum(value > 0 for value, _ in pairs),
+            "auc": round(auc([p for p, _ in pairs], [label for _, label in pairs]), 3),
+        }
+    ]
+
+
+if __name__ == "__main__":
+    main()

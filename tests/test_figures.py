@@ -1,0 +1,83 @@
+"""The figures on the pages are those that were stored, and pages that name one agree."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+ROOT = Path(__file__).parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+
+
+def program(path: Path) -> ModuleType:
+    """A script among the benchmarks, as a module."""
+    spec = importlib.util.spec_from_file_location(f"figures_{path.parent.name}_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+def cells(page: str, begin: str) -> list[str]:
+    """The cells of the first row of a page's tables that begins like this."""
+    (row, *_) = (line for line in page.splitlines() if line.startswith(f"| {begin}"))
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def test_the_page_on_rules_is_made_of_what_was_measured() -> None:
+    folder = BENCHMARKS / "judge"
+    stored = json.loads((folder / "rules.json").read_text())
+    assert program(folder / "rules.py").page(stored) == (folder / "rules.md").read_text()
+    assert stored["rows"]
+
+
+def test_the_page_on_mutants_is_made_of_what_was_measured() -> None:
+    folder = BENCHMARKS / "mutants"
+    run = program(folder / "run.py")
+    page = (folder / "README.md").read_text()
+    table = page.partition(run.BEGIN)[2].partition(run.END)[0]
+    assert table == run.table(json.loads((folder / "results.json").read_text()))
+
+
+def test_the_overview_says_what_the_table_of_overhead_says() -> None:
+    page = (BENCHMARKS / "overhead" / "README.md").read_text()
+    own, peer = cells(page, "**mast-trace**"), cells(page, "openinference 0.1.80")
+    cpu, theirs = (float(row[1].split()[0]) for row in (own, peer))
+    sent, their_bytes = (int(row[4].replace(",", "")) for row in (own, peer))
+    step = re.search(r"By itself the program uses\s+([\d,]+) us of CPU a step", page)
+    assert step is not None
+    alone = int(step[1].replace(",", ""))
+    overview = " ".join((BENCHMARKS / "README.md").read_text().split())
+    assert f"adds {cpu / 1000:.1f} ms of CPU to a step of {alone / 1000:.1f} ms" in overview
+    assert f"adds {theirs / 1000:.1f} ms, {theirs / cpu:.1f} times as much" in overview
+    assert f"sends {their_bytes / sent:.0f} times the bytes" in overview
+
+
+def test_the_overview_says_what_the_table_of_ingest_says() -> None:
+    page = (BENCHMARKS / "ingest" / "README.md").read_text()
+    rates = [
+        [int(rate.replace(",", "")) for rate in cells(page, begin)[1].split(" to ")]
+        for begin in ("agent (", "a flood of nine minutes")
+    ]
+    least, most = (each // 1000 for each in (min(map(min, rates)), max(map(max, rates))))
+    overview = " ".join((BENCHMARKS / "README.md").read_text().split())
+    assert f"stores {least},000 to {most},000 agent spans a second" in overview
+
+
+@pytest.mark.parametrize("folder", ["sdk", "instrumentations", "collector", "judge", "dashboards"])
+def test_no_docstring_gives_a_score(folder: str) -> None:
+    """A score belongs where a script writes it; in the code nobody would measure it again."""
+    texts = {path: path.read_text("utf-8") for path in (ROOT / folder).rglob("*.py")}
+    assert texts
+    assert not [path for path, text in texts.items() if re.search(r"\bAUC\b.{0,12}\d", text)]
