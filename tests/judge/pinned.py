@@ -1,0 +1,69 @@
+"""Pins all that the local layers say of every run that a folder's tests build.
+
+A test looks at what it is about. What else is displayed of its runs (probabilities, reasons, steps,
+quotes, who is blamed) is held against a file beside it, ``findings.golden.json``, so that no change
+of it goes unseen. `MAST_TRACE_WRITE_GOLDEN=1 pytest tests/judge/rules tests/judge/attribution` writes
+the files anew; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judge.builders import RunBuilder
+
+from mast_trace_judge.attribution import attribute
+from mast_trace_judge.rules import RULES, find_modes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace.trajectory import Trajectory
+
+NAME = "findings.golden.json"
+LONGEST = 60
+"""Steps of the longest run that is pinned; longer ones are about speed and memory."""
+WRITE = bool(os.environ.get("MAST_TRACE_WRITE_GOLDEN"))
+
+
+@pytest.fixture(autouse=True)
+def pinned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hold what is found in the test's runs against the file in its folder."""
+    built: list[Trajectory] = []
+    build = RunBuilder.build
+
+    def remembering(self: RunBuilder) -> Trajectory:
+        built.append(build(self))
+        return built[-1]
+
+    monkeypatch.setattr(RunBuilder, "build", remembering)
+    yield
+    monkeypatch.undo()
+    found = [told(run) for run in built if len(run.steps) <= LONGEST]
+    if not any(found):
+        return
+    path = Path(request.path).with_name(NAME)
+    test = request.node.nodeid.rpartition("/")[2]
+    known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    if WRITE:
+        known[test] = found
+        text = json.dumps(dict(sorted(known.items())), indent=0, ensure_ascii=True)
+        path.write_text(text + "\n", "utf-8")
+        return
+    assert found == known.get(test), f"{NAME} says something else of this test's runs"
+
+
+def told(run: Trajectory) -> list[str]:
+    """A line for each finding of a rule, for each mode after merging, and for the decisive error."""
+    lines = [
+        f"{rule.__name__}: {finding.model_dump_json()}" for rule in RULES for finding in rule(run)
+    ]
+    modes = find_modes(run)
+    lines += [f"{mode.code} {mode.probability:.4f} {mode.evidence.value}" for mode in modes]
+    found = attribute(run, modes)
+    lines += [f"{candidate!r}" for candidate in found.candidates]
+    return [*lines, f"abstained: {found.abstained}"] if found.candidates else lines
