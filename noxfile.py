@@ -151,7 +151,7 @@ def constraints(session: nox.Session) -> None:
     session.install("uv")
     session.run(
         *("uv", "pip", "compile", "pyproject.toml", "--upgrade", "--all-extras"),
-        *("--group", "dev", "--group", "frameworks", "--group", "browser"),
+        *("--group", "dev", "--group", "frameworks", "--group", "browser", "--group", "mutants"),
         *("--python-version", PYTHON),
         *("--no-annotate", "--custom-compile-command", "nox -s constraints"),
         *("--output-file", "constraints.txt"),
