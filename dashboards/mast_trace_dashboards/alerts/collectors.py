@@ -1,4 +1,4 @@
-"""What the collectors alone know: how many requests they refused."""
+"""What the collectors alone know: how many requests they refused, and which files were damaged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 WINDOW: Final = 600.0
 """Seconds over which refusals are counted."""
-_METRIC = "mast_trace_collector_refused_requests_total"
+_REFUSED = "mast_trace_collector_refused_requests_total"
+_DAMAGED = "mast_trace_collector_damaged_files"
 _TIMEOUT = 10.0
 
 
@@ -43,7 +44,7 @@ class Collectors:
             MastTraceError: a collector does not answer.
         """
         for url in self._urls:
-            for reason, total in self._totals(url).items():
+            for reason, total in self._totals(url, _REFUSED).items():
                 seen = self._seen.setdefault((url, reason), deque())
                 if not seen and url in self._looked_at:
                     seen.append((now, 0.0))  # a reason that was not there before began at 0
@@ -56,7 +57,15 @@ class Collectors:
             sums[reason] = sums.get(reason, 0.0) + _growth([total for _, total in seen])
         return [{"reason": reason, "Refused": count} for reason, count in sorted(sums.items())]
 
-    def _totals(self, url: str) -> Mapping[str, float]:
+    def damaged(self) -> list[dict[str, Any]]:
+        """Return one row: damaged files that are set aside now, by all.
+
+        Raises:
+            MastTraceError: a collector does not answer.
+        """
+        return [{"Files": sum(sum(self._totals(url, _DAMAGED).values()) for url in self._urls)}]
+
+    def _totals(self, url: str, metric: str) -> Mapping[str, float]:
         try:
             answer = httpx.get(f"{url}/metrics", headers=self._headers, timeout=_TIMEOUT)
             answer.raise_for_status()
@@ -65,7 +74,7 @@ class Collectors:
         totals: dict[str, float] = {}
         for family in text_string_to_metric_families(answer.text):
             for sample in family.samples:
-                if sample.name == _METRIC:
+                if sample.name == metric:
                     reason = sample.labels.get("reason", "")
                     totals[reason] = totals.get(reason, 0.0) + sample.value
         return totals

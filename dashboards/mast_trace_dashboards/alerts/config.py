@@ -27,7 +27,7 @@ class AlertConfig(Settings):
     )
     alert_collectors: list[str] = Field(
         default_factory=list,
-        description="OTLP/HTTP addresses of collectors whose refused requests are watched; none: "
+        description="OTLP/HTTP addresses of collectors whose refused requests and damaged files are watched; none: "
         "that of the running `mast-trace up`.",
     )
     alert_collector_key: SecretStr = Field(

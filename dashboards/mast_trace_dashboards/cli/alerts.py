@@ -71,7 +71,7 @@ def check(
     """Compare every rule with its threshold once. Exit status 1 if one is above.
 
     Nothing is remembered and nothing is sent: waiting times of rules do not count here. Refused
-    spans are left out, for they are a difference between two looks: `alerts run` watches them.
+    spans and damaged files are left out, which collectors alone know: `alerts run` watches them.
 
     Example: `mast-trace alerts check --json`
     """
@@ -151,7 +151,7 @@ def run_alerts(
         list[str] | None,
         typer.Option(
             "--collector",
-            help="OTLP/HTTP address of a collector whose refused requests are watched.",
+            help="OTLP/HTTP address of a collector whose refused requests and damaged files are watched.",
             show_default="the running `mast-trace up`",
         ),
     ] = None,
