@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 from collections import Counter
@@ -132,7 +131,6 @@ class SegmentWriter:
             self._write(buffers)
             _sync(self._file)
             self._receipt.write(after)
-            self._check_name()
         except OSError:
             # Should even this fail, the size below still bounds what a reader takes.
             with contextlib.suppress(OSError):
@@ -165,10 +163,6 @@ class SegmentWriter:
     def items(self) -> int:
         """Spans in them."""
         return self._acknowledged.items
-
-    def _check_name(self) -> None:
-        if os.fstat(self._file).st_nlink == 0:
-            raise OSError(errno.ENOENT, "somebody has deleted the segment", str(self.path))
 
     def _write(self, buffers: Sequence[bytes | memoryview]) -> None:
         for views in _portions(buffers):
