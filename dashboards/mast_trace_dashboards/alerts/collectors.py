@@ -10,6 +10,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from mast_trace.exceptions import MastTraceError
+from mast_trace.urls import check_proxies, conceal, masked, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,10 +28,14 @@ class Collectors:
     Args:
         urls: their OTLP/HTTP addresses.
         key: bearer key, where they ask for one.
+
+    Raises:
+        ConfigurationError: an address cannot be read.
     """
 
     def __init__(self, urls: Sequence[str], key: str = "") -> None:
-        self._urls = [url.rstrip("/") for url in urls]
+        check_proxies()
+        self._urls = [parse_url(url).base for url in urls]
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._seen: dict[tuple[str, str], deque[tuple[float, float]]] = {}
         self._looked_at: set[str] = set()
@@ -70,7 +75,8 @@ class Collectors:
             answer = httpx.get(f"{url}/metrics", headers=self._headers, timeout=_TIMEOUT)
             answer.raise_for_status()
         except httpx.HTTPError as error:
-            raise MastTraceError(f"the collector at {url} does not tell: {error}") from error
+            said = conceal(str(error) or type(error).__name__, url)
+            raise MastTraceError(f"the collector at {masked(url)} does not tell: {said}") from error
         totals: dict[str, float] = {}
         for family in text_string_to_metric_families(answer.text):
             for sample in family.samples:

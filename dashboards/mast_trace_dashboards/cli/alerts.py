@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import check_proxies
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards import state
 from mast_trace_dashboards.alerts.collectors import Collectors
@@ -189,6 +190,7 @@ def run_alerts(
             collectors=_collectors(settings, remembered.parent),
         )
         address = settings.alert_webhook.get_secret_value()
+        check_proxies()
         waiting: list[Change] = []
 
         def send(changes: list[Change]) -> None:
