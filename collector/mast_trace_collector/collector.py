@@ -76,6 +76,11 @@ class Collector:
         self._running = False
         self._usual_switch_interval = sys.getswitchinterval()
         self.metrics.watch(
+            "damaged_files",
+            "Damaged files of spools and dead letters, set aside now.",
+            lambda: sum(way.damaged_files for way in self._ways),
+        )
+        self.metrics.watch(
             "up", "1 while spans are taken.", lambda: float(bool(self.readiness()["ready"]))
         )
 

@@ -1,8 +1,9 @@
 """Requests that cannot be stored, set aside with the reason.
 
-One file each: a line of JSON that says what happened, then the request's own bytes. Renaming the
-file asks the running collector (or the next one) to store it again, so that commands need neither
-the spool nor a connection.
+One file each: a line of JSON that says what happened, then the request's own bytes, then their
+digest, as a Protobuf field that OTLP does not have: so an earlier version, which takes all after the
+line for the request, stores the same. Renaming the file asks the running collector (or the next one)
+to store it again, so that commands need neither the spool nor a connection.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import orjson
+import xxhash
 
 from mast_trace.exceptions import CollectorError
+from mast_trace_collector.spool.damaged import DamagedFiles, Loss
+from mast_trace_collector.spool.reading import beyond_reading
 from mast_trace_collector.spool.segment import sync_directory
 
 if TYPE_CHECKING:
@@ -26,6 +30,12 @@ _SET_ASIDE = ".dead"
 _TO_RETRY = ".retry"
 _SUFFIXES = frozenset({_SET_ASIDE, _TO_RETRY})
 _MAX_REASON = 2000
+_DAMAGED = "the file is damaged"
+_UNDESCRIBED = "its description is damaged"
+_SEAL = b"\xca\x3e\x18letter\0\0"
+"""Field 1001, length-delimited, 24 bytes: these eight, and a digest."""
+_DIGEST_BYTES = 16
+_SEAL_BYTES = len(_SEAL) + _DIGEST_BYTES
 
 
 @dataclass(frozen=True)
@@ -52,10 +62,16 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """The folder of dead letters; usable while a collector runs."""
+    """The folder of dead letters; usable while a collector runs.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        directory: the folder.
+        items: noun for what requests hold.
+    """
+
+    def __init__(self, directory: Path, items: str = "spans") -> None:
         self._directory = directory
+        self._damaged = DamagedFiles(directory, items)
 
     def add(self, identity: str, payload: bytes, items: int, reason: str) -> None:
         """Set a request aside; the same one a second time replaces the first.
@@ -78,13 +94,21 @@ class DeadLetters:
     def __len__(self) -> int:
         return len(self._files())
 
+    @property
+    def damaged_files(self) -> int:
+        """Damaged letters that are set aside now."""
+        return len(self._damaged)
+
     def payload(self, identity: str) -> bytes:
         """The request itself.
 
         Raises:
-            CollectorError: there is no such letter.
+            CollectorError: there is no such letter, or it is damaged.
         """
-        return _read(self._find(identity))[1]
+        _, payload = _read(self._find(identity))
+        if payload is None:
+            raise CollectorError(f"the file of dead letter {identity} is damaged")
+        return payload
 
     def retry(self, identities: Iterable[str]) -> None:
         """Ask for letters to be stored once more.
@@ -105,15 +129,30 @@ class DeadLetters:
             path.unlink(missing_ok=True)
 
     def due(self) -> Iterator[tuple[DeadLetter, bytes]]:
-        """The letters that somebody asked to retry."""
+        """The letters that somebody asked to retry; a damaged one is moved out of the way."""
         for path in self._files():
             if path.suffix == _TO_RETRY:
-                yield _read(path)
+                try:
+                    letter, payload = _read(path)
+                except OSError as error:
+                    if not beyond_reading(error):
+                        raise
+                    letter, payload = DeadLetter(path.stem, _DAMAGED, 0, 0, 0.0), None
+                if payload is None:
+                    loss = Loss(letter.id, "a dead letter whose request has changed", letter.items)
+                    self._damaged.report(loss)
+                    self._damaged.set_aside(loss, [path])
+                else:
+                    yield letter, payload
 
     def failed_again(self, letter: DeadLetter, payload: bytes, reason: str) -> None:
         """Set a retried letter aside again."""
         attempts = letter.attempts + 1
-        fields = asdict(letter) | {"reason": reason[:_MAX_REASON], "attempts": attempts}
+        fields = asdict(letter) | {
+            "reason": reason[:_MAX_REASON],
+            "attempts": attempts,
+            "size": len(payload),
+        }
         self._write(DeadLetter(**fields), payload, _TO_RETRY)
         self._path(letter.id, _TO_RETRY).rename(self._path(letter.id, _SET_ASIDE))
 
@@ -124,6 +163,7 @@ class DeadLetters:
             with temporary.open("wb") as file:
                 file.write(orjson.dumps(letter) + b"\n")
                 file.write(payload)
+                file.write(_seal(payload))
                 file.flush()
                 os.fsync(file.fileno())
             temporary.rename(self._path(letter.id, suffix))
@@ -149,8 +189,17 @@ class DeadLetters:
 
 
 def _read_head(path: Path) -> DeadLetter:
-    with path.open("rb") as file:
-        return _parse(path, file.readline())
+    try:
+        with path.open("rb") as file:
+            letter = _parse(path, file.readline())
+            whole = file.tell() + letter.size
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        return DeadLetter(path.stem, f"{_DAMAGED}: {error.strerror}", 0, 0, 0.0)
+    if path.stat().st_size in {whole, whole + _SEAL_BYTES} or letter.reason == _UNDESCRIBED:
+        return letter
+    return replace(letter, reason=f"{_DAMAGED}; before: {letter.reason}")
 
 
 def _parse(path: Path, head: bytes) -> DeadLetter:
@@ -160,16 +209,22 @@ def _parse(path: Path, head: bytes) -> DeadLetter:
     except (ValueError, TypeError):
         # Somebody has had the file in an editor; the others must stay usable.
         status = path.stat()
-        return DeadLetter(
-            path.stem,
-            "its description is damaged",
-            0,
-            status.st_size,
-            status.st_mtime,
-            retrying=retrying,
-        )
+        size, moment = status.st_size, status.st_mtime
+        return DeadLetter(path.stem, _UNDESCRIBED, 0, size, moment, retrying=retrying)
 
 
-def _read(path: Path) -> tuple[DeadLetter, bytes]:
-    head, _, payload = path.read_bytes().partition(b"\n")
-    return _parse(path, head), payload
+def _read(path: Path) -> tuple[DeadLetter, bytes | None]:
+    """Return a letter and its request; None where that is not what was set aside."""
+    head, _, rest = path.read_bytes().partition(b"\n")
+    letter = _parse(path, head)
+    payload, seal = rest[:-_SEAL_BYTES], rest[-_SEAL_BYTES:]
+    if seal == _seal(payload):
+        return letter, payload
+    # An earlier version set it aside without a digest.
+    described = letter.reason != _UNDESCRIBED
+    whole = described and not seal.startswith(_SEAL) and len(rest) == letter.size
+    return letter, rest if whole else None
+
+
+def _seal(payload: bytes) -> bytes:
+    return _SEAL + xxhash.xxh3_128_digest(payload)

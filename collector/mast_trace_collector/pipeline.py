@@ -239,7 +239,9 @@ class Pipeline:
 
     def _write(self, segment: Segment, *, refused: bool = False) -> int:
         """Write all records but those that cannot be stored; the number of spans written."""
-        records = dict(enumerate(segment.read()))
+        reading = self._spool.read(segment)
+        self._metrics.damaged_spans.inc(reading.lost)
+        records = dict(enumerate(reading.records))
         while records:
             payloads = [bytes(record.payload) for record in records.values()]
             spans = sum(record.items for record in records.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import PrivateAttr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import masked
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,7 +23,6 @@ else:
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_PASSWORD_IN_URL = re.compile(r"(?<=//)([^/@:]*):[^/@]*(?=@)")
 _PREFIX = "MAST_TRACE_"
 
 
@@ -109,7 +108,7 @@ class Settings(BaseSettings):
         return [
             EffectiveSetting(
                 name=name,
-                value=masked(str(getattr(self, name))),
+                value=_shown(name, getattr(self, name)),
                 origin=self._origin(name),
                 variable=variable_of(name),
                 meaning=field.description or "",
@@ -132,9 +131,11 @@ def variable_of(name: str) -> str:
     return _PREFIX + name.upper()
 
 
-def masked(text: str) -> str:
-    """Take the password out of a URL."""
-    return _PASSWORD_IN_URL.sub(r"\1:***", text)
+def _shown(name: str, value: Any) -> str:
+    """A setting's value without secrets."""
+    if isinstance(value, list | tuple):
+        return ", ".join(_shown(name, each) for each in value)
+    return masked(str(value), always=name.endswith("_url"))
 
 
 def _explain(error: ValidationError, file: Path | None, filed: frozenset[str]) -> str:

@@ -1,9 +1,10 @@
 """The collector's own metrics, in Prometheus' text form.
 
 Requests add up as received = refused + duplicate + accepted, and spans as accepted + recovered +
-retried = stored + dead-lettered + waiting, where recovered is what an earlier process left in the
-spool, and retried are dead letters that could be stored after all. Log records have counters of their
-own, which add up in the same way.
+retried = stored + dead-lettered + damaged + waiting, where recovered is what an earlier process left
+in the spool, damaged is what was acknowledged and a file of the spool no longer holds, and retried
+are dead letters that could be stored after all. Log records have counters of their own, which add up
+in the same way.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ class CollectorMetrics:
         self.stored_spans = self._counter("stored_spans", "Spans written to the database.")
         self.dead_lettered_spans = self._counter(
             "dead_lettered_spans", "Spans set aside because they cannot be stored."
+        )
+        self.damaged_spans = self._counter(
+            "damaged_spans", "Spans acknowledged as durable that a damaged file no longer holds."
         )
         self.retried_spans = self._counter(
             "retried_spans", "Spans of dead letters that could be stored after all."

@@ -55,9 +55,8 @@ class Way:
         """Return the way of log records, counted beside the spans of ``metrics``."""
         most = max(config.spool_max_bytes // _SHARE_OF_LOGS, 1)
         # A segment of them is laid out in Python as a whole.
-        spool = Spool(
-            config.log_spool_dir, _limits(config, most, min(config.batch_max_bytes, COLUMNS_BYTES))
-        )
+        limits = _limits(config, most, min(config.batch_max_bytes, COLUMNS_BYTES))
+        spool = Spool(config.log_spool_dir, limits, "log records")
         counted = CollectorMetrics(logs_of=metrics)
         return cls._made(LOGS, spool, config.dead_log_letter_dir, writer, config, counted)
 
@@ -72,7 +71,7 @@ class Way:
         metrics: CollectorMetrics,
         lanes: int = 1,
     ) -> Way:
-        letters = DeadLetters(dead)
+        letters = DeadLetters(dead, signal.items.replace("_", " "))
         watch = metrics.watch
         watch("waiting_bytes", "Bytes that wait for the database.", lambda: spool.waiting_bytes)
         watch("waiting_spans", "Items that wait for the database.", lambda: spool.waiting_items)
@@ -81,20 +80,20 @@ class Way:
         pipeline = Pipeline(spool, writer, letters, config, metrics, lanes=lanes)
         return cls(signal, spool, pipeline, letters, metrics)
 
+    @property
+    def damaged_files(self) -> int:
+        """Damaged files that are set aside now."""
+        return self.spool.damaged_files + self.dead_letters.damaged_files
+
     def open(self) -> None:
         """Take up the spool.
 
         Raises:
             CollectorError: its folder is in use or unusable.
         """
-        for damage in self.spool.open():
-            self.dead_letters.add(
-                f"{damage.segment}.at-{damage.offset}",
-                damage.data,
-                0,
-                "these bytes of the spool were damaged on disk",
-            )
-        self.metrics.recovered_spans.inc(self.spool.waiting_items)
+        lost = sum(loss.lost for loss in self.spool.open())
+        self.metrics.damaged_spans.inc(lost)
+        self.metrics.recovered_spans.inc(self.spool.waiting_items + lost)
 
     def close(self, timeout: float, *, drain: bool) -> None:
         """Take no more; store what waits, within a time, or leave it for the next start."""

@@ -7,11 +7,12 @@ import os
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import parse_url
 
 _NAME = "up.json"
+_PORTS = {"http": 8123, "clickhouse": 8123, "https": 8443, "clickhouses": 8443}
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,10 @@ def find(data_dir: Path) -> Running | None:
 
 
 def _answers(url: str) -> bool:
-    address = urlsplit(url)
+    address = parse_url(url)
+    port = address.port or _PORTS.get(address.scheme, 0)
     try:
-        with socket.create_connection((address.hostname or "", address.port or 0), timeout=1.0):
+        with socket.create_connection((address.host, port), timeout=1.0):
             return True
     except OSError:
         return False

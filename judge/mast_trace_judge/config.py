@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_settings import SettingsConfigDict
 
+from mast_trace.urls import parse_url
 from mast_trace_collector.settings import Settings
 from mast_trace_judge.llm.budget import Price  # noqa: TC001  # pydantic reads it at run time
 
@@ -102,7 +103,8 @@ class JudgeConfig(Settings):
     @field_validator("judge_base_url")
     @classmethod
     def _base_url_of_openai(cls, value: str) -> str:
-        return value or os.environ.get(_OF_OPENAI["judge_base_url"], "")
+        value = value or os.environ.get(_OF_OPENAI["judge_base_url"], "")
+        return parse_url(value).text if value else value
 
     @field_validator("judge_api_key")
     @classmethod

@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from mast_trace._delivery import Limits
 from mast_trace._transport import open_transport
 from mast_trace._worker import Worker
+from mast_trace.urls import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ class SpanQueue(SpanProcessor):
             ConfigurationError: the protocol needs a package that is not installed.
         """
         return cls(
-            settings.endpoint.value,
+            masked(settings.endpoint.value),
             lambda: open_transport(settings),
             timeout=settings.timeout.value,
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mast_trace._report import InstrumentReport
 from mast_trace._settings import Settings
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ class Session:
         resource = getattr(self.provider, "resource", None)
         return InstrumentReport(
             frameworks=self.frameworks.report(),
-            endpoint=self.settings.endpoint.value if self.queue else "",
+            endpoint=masked(self.settings.endpoint.value) if self.queue else "",
             service_name=str(resource.attributes.get("service.name", "")) if resource else "",
         )
 

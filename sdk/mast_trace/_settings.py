@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 from opentelemetry.util.re import parse_env_headers
 
 from mast_trace.content import Capture, ContentPolicy
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import masked, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -155,14 +155,13 @@ def _endpoint(argument: str | None, protocol: str) -> Setting[str]:
     text = given.value
     if protocol == "grpc" and "://" not in text:
         text = f"https://{text}"  # OTLP: a gRPC endpoint without a scheme is a secure one
-    parts = urlsplit(text)
     try:
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+        parts = parse_url(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"The endpoint of {given.origin}: {error}") from None
+    if parts.scheme not in {"http", "https"} or not parts.host:
         raise ConfigurationError(
-            f"The endpoint {given.value!r} ({given.origin}) is no address of a collector; "
+            f"The endpoint {masked(text)!r} ({given.origin}) is no address of a collector; "
             f"give one such as {_DEFAULT_ENDPOINTS[protocol]}."
         )
     # The variable for traces holds the full address, every other source the base of it.
@@ -170,8 +169,8 @@ def _endpoint(argument: str | None, protocol: str) -> Setting[str]:
         path = parts.path.rstrip("/")
         if not path.endswith(_TRACES_PATH):
             path += _TRACES_PATH
-        text = urlunsplit(parts._replace(path=path))
-    return Setting(text, given.origin)
+        parts = replace(parts, path=path)
+    return Setting(parts.text, given.origin)
 
 
 def _headers(argument: Mapping[str, str] | None) -> Setting[Mapping[str, str]]:

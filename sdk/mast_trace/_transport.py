@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
 
 import requests
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import check_proxies, conceal, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,7 +84,8 @@ def open_transport(settings: Settings) -> Transport:
     """Return the transport of the configured protocol; it connects when it first sends.
 
     Raises:
-        ConfigurationError: the protocol needs a package that is not installed.
+        ConfigurationError: the protocol needs a package that is not installed, or a proxy of the
+            environment cannot be read.
     """
     if settings.protocol.value == "grpc":
         return GRPCTransport(settings)
@@ -100,6 +101,8 @@ class HTTPTransport:
         self._session = requests.Session()
         # A proxy of the environment does not lead to this machine's own collector.
         self._session.trust_env = not _is_loopback(self._url)
+        if self._session.trust_env:
+            check_proxies()
         self._session.headers.update(settings.headers.value)
         self._session.headers["Content-Type"] = "application/x-protobuf"
         self._session.headers["User-Agent"] = "mast-trace"
@@ -123,9 +126,9 @@ class HTTPTransport:
         except requests.Timeout:
             return Answer(Fate.LATER, f"no answer within {timeout:.1f} s")
         except requests.ConnectionError as error:
-            return Answer(Fate.UNREACHABLE, _cause(error))
+            return Answer(Fate.UNREACHABLE, conceal(_cause(error), self._url))
         except requests.RequestException as error:
-            return Answer(Fate.REFUSED, str(error))
+            return Answer(Fate.REFUSED, conceal(str(error), self._url))
         if 200 <= response.status_code < 300:
             return _accepted(response.content)
         return Answer(
@@ -189,20 +192,20 @@ class GRPCTransport:
 
     def _connect(self) -> None:
         grpc, settings = self._grpc, self._settings
-        url = urlsplit(settings.endpoint.value)
+        url = parse_url(settings.endpoint.value)
         compression = {
             "gzip": grpc.Compression.Gzip,
             "deflate": grpc.Compression.Deflate,
         }.get(settings.compression.value, grpc.Compression.NoCompression)
         if url.scheme == "http":
-            self._channel = grpc.insecure_channel(url.netloc, compression=compression)
+            self._channel = grpc.insecure_channel(url.place, compression=compression)
         else:
             credentials = grpc.ssl_channel_credentials(
                 _read(settings.certificate.value),
                 _read(settings.client_key.value),
                 _read(settings.client_certificate.value),
             )
-            self._channel = grpc.secure_channel(url.netloc, credentials, compression=compression)
+            self._channel = grpc.secure_channel(url.place, credentials, compression=compression)
         self._export = self._channel.unary_unary(_GRPC_METHOD)
 
 
@@ -249,7 +252,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
+    host = parse_url(url).host.lower()
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 

@@ -16,11 +16,11 @@ import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
 
 from mast_trace._diagnosis import Diagnosis, EffectiveSetting, Endpoint
 from mast_trace._settings import Settings
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -159,7 +159,7 @@ def _ask(settings: Settings, timeout: float) -> Endpoint:
     finally:
         transport.close()
     accepted = answer.fate is Fate.ACCEPTED
-    return Endpoint(_masked(settings.endpoint.value), accepted, "" if accepted else _said(answer))
+    return Endpoint(masked(settings.endpoint.value), accepted, "" if accepted else _said(answer))
 
 
 def _said(answer: Answer) -> str:
@@ -173,7 +173,7 @@ def _effective(settings: Settings) -> Iterator[EffectiveSetting]:
         if field.name == "headers":
             shown = ", ".join(f"{name}=***" for name in value)
         elif field.name == "endpoint":
-            shown = _masked(value)
+            shown = masked(value)
         elif field.name == "redact":
             shown = "a function" if value else "none"
         elif isinstance(value, tuple):
@@ -181,13 +181,6 @@ def _effective(settings: Settings) -> Iterator[EffectiveSetting]:
         else:
             shown = str(value)
         yield EffectiveSetting(field.name, shown, setting.origin)
-
-
-def _masked(url: str) -> str:
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
-        return url
-    return urlunsplit(parts._replace(netloc=f"***@{parts.netloc.rpartition('@')[2]}"))
 
 
 def _problems(

@@ -63,7 +63,12 @@ class StoredMarks:
         """The digests of all marks on disk, oldest first."""
         digests: list[bytes] = []
         for path in sorted(self._directory.glob(f"*{MARK}")):
-            data = path.read_bytes()
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                # Its requests would only be recognised, should they be sent again.
+                logger.warning("cannot read which requests have been stored: %s", error)
+                continue
             whole = len(data) - len(data) % DIGEST_BYTES
             found = [data[at : at + DIGEST_BYTES] for at in range(0, whole, DIGEST_BYTES)]
             digests += found
@@ -72,6 +77,20 @@ class StoredMarks:
 
     def __contains__(self, segment: str) -> bool:
         return (self._directory / f"{segment}{MARK}").exists()
+
+    def may_have_stored(self, segment: str, left: Path) -> bool:
+        """Whether a segment has been stored, or its mark would be forgotten if it had.
+
+        Args:
+            segment: its name.
+            left: a file of it that is still there, and was written before it was stored.
+        """
+        if segment in self:
+            return True
+        full = len(self._marks) >= _MAX_MARKS or self._total >= self._limit
+        return full and left.stat().st_mtime < min(
+            path.stat().st_mtime for path, _ in self._marks if path.exists()
+        )
 
     def write(self, segment: str, digests: Sequence[bytes]) -> None:
         """Mark a segment as stored.

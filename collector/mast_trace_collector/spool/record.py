@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import xxhash
 
+if TYPE_CHECKING:
+    import mmap
+    from collections.abc import Mapping
+
 DIGEST_BYTES = 16
+MARKER_BYTES = 8
 _HEADER = struct.Struct("<8sII16s")
 _HEADER_FIELD = b"\xca\x3e" + bytes([_HEADER.size])
 """Field 1001, length-delimited."""
@@ -96,6 +101,69 @@ def read_record(data: memoryview, offset: int, marker: bytes) -> Record | None:
     record = Record(data[start : start + length], items, digest, framed)
     whole = found == marker and offset + record.size <= len(data) and len(record.payload) == length
     return record if whole and digest == _digest(record.payload, items) else None
+
+
+def may_be_torn(data: memoryview, offset: int, marker: bytes) -> bool:
+    """Return whether all from an offset on can be a record of which the end was never written.
+
+    A process that is killed leaves a beginning of what it was writing, and nothing else.
+    """
+    rest = bytes(data[offset : offset + _FRAME_BYTES + _HEADER.size])
+    framed = not rest.startswith(marker[: len(rest)])
+    if framed and not _may_begin_frame(rest[:_FRAME_BYTES]):
+        return False
+    header = rest[_FRAME_BYTES:] if framed else rest
+    if not header.startswith(marker[: len(header)]):
+        return False
+    if len(header) < _HEADER.size:
+        return True
+    length = _HEADER.unpack_from(header)[1]
+    left = len(data) - offset
+    around = Record.OVERHEAD if framed else _HEADER.size
+    if around + length <= left:
+        return False
+    return not framed or rest[:_LENGTH_BYTES] == _varint(around + length - _LENGTH_BYTES)
+
+
+def _may_begin_frame(rest: bytes) -> bool:
+    length, field = rest[:_LENGTH_BYTES], rest[_LENGTH_BYTES:]
+    continued = [bool(byte & 0x80) for byte in length]
+    expected = [True] * (_LENGTH_BYTES - 1) + [False]
+    return continued == expected[: len(length)] and _HEADER_FIELD.startswith(field)
+
+
+def claimed_items(data: memoryview, begin: int, end: int, marker: bytes) -> int:
+    """Return the number of spans that the headers say which are left between two offsets.
+
+    It is what is known of damaged records, and no more than could have stood there.
+    """
+    area = bytes(data[begin:end])
+    total = 0
+    at = -1
+    while (at := area.find(marker, at + 1)) != -1:
+        if at + _HEADER.size <= len(area):
+            total += _HEADER.unpack_from(area, at)[2]
+    return min(total, len(area))
+
+
+def owner(data: memoryview, names: Mapping[bytes, str]) -> str | None:
+    """Return the name of the segment whose records these are.
+
+    Args:
+        data: a file's content.
+        names: of segments that are or were there, by `marker_of` them.
+    """
+    first = names.get(bytes(data[:MARKER_BYTES]))
+    if first is not None:
+        return first
+    searched = cast("mmap.mmap", data.obj)
+    at = -1
+    while (at := searched.find(_HEADER_FIELD, at + 1)) != -1:
+        start = at + len(_HEADER_FIELD)
+        found = names.get(bytes(data[start : start + MARKER_BYTES]))
+        if found is not None:
+            return found
+    return None
 
 
 def record_start(data: memoryview, marker_at: int, marker: bytes) -> int:

@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
+import logging
 import os
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from mast_trace_collector.spool.record import Record, marker_of, read_record, record_start
+from mast_trace_collector.spool.reading import Damage, content, scan
+from mast_trace_collector.spool.receipt import Receipt, ReceiptWriter, chain, receipt_path
+from mast_trace_collector.spool.record import Record, marker_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    import xxhash
+
+logger = logging.getLogger(__name__)
 
 LOG = ".log"
 _MAX_IOVECS = 1024  # IOV_MAX on Linux and macOS
 _PORTION = 1024 * 1024
 """Bytes written at a time. For more of them Linux takes its pages in larger blocks, which on a
 virtual machine come from the host each time: the same bytes cost up to four times as much CPU."""
-
-
-@dataclass(frozen=True)
-class Damage:
-    """Bytes of a segment that hold no readable record.
-
-    Attributes:
-        segment: the segment's name.
-        offset: where they begin.
-        data: what stands there.
-        torn: they end the segment, as a crash in the middle of a write leaves it. Such bytes
-            were never acknowledged.
-    """
-
-    segment: str
-    offset: int
-    data: bytes
-    torn: bool
 
 
 @dataclass(frozen=True)
@@ -67,23 +56,39 @@ class Segment:
         """Bytes of the requests themselves, if the segment is `intact`."""
         return self.size - len(self.digests) * Record.OVERHEAD
 
-    def read(self) -> list[Record]:
-        """The whole records, in the order of their arrival."""
-        data = _mapped(self.path, self.size)
-        return [found for found in _scan(self.name, data) if isinstance(found, Record)]
+    def read(self) -> tuple[list[Record], tuple[Damage, ...]]:
+        """Return its requests, in the order of their arrival, and what of it cannot be read.
+
+        Raises:
+            OSError: the file cannot be read at all.
+        """
+        # Bytes may have been copied over others: nothing counts more often than it was written.
+        expected = Counter(self.digests)
+        records: list[Record] = []
+        damages: list[Damage] = []
+        for found in scan(self.name, content(self.path)):
+            if isinstance(found, Damage):
+                damages.append(found)
+            elif expected[found.digest]:
+                expected[found.digest] -= 1
+                records.append(found)
+        return records, tuple(damages)
 
     def intact(self) -> bool:
         """Whether the file is a stream of messages, as it was written, so that others can read it."""
-        if self.path.stat().st_size != self.size:
+        try:
+            data = content(self.path)
+        except OSError:
             return False
-        data = _mapped(self.path, self.size)
         marker = marker_of(self.name)
+        digests = []
         offset = 0
-        for found in _scan(self.name, data):
+        for found in scan(self.name, data):
             if isinstance(found, Damage) or not found.is_message(data[offset:], marker):
                 return False
             offset += found.size
-        return True
+            digests.append(found.digest)
+        return offset == self.size and tuple(digests) == self.digests
 
 
 class SegmentWriter:
@@ -95,16 +100,23 @@ class SegmentWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.size = 0
-        self.items = 0
         self.digests: list[bytes] = []
         self._marker = marker_of(path.stem)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._chain = chain()
+        self._acknowledged = Receipt(0, 0, 0, self._chain.digest())
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            sync_directory(path.parent)
+            self._receipt = ReceiptWriter(path)
         except OSError:
             os.close(self._file)
             path.unlink()
+            raise
+        try:
+            self._receipt.write(self._acknowledged)
+            sync_directory(path.parent)
+        except OSError:
+            self._close_files()
+            self.remove()
             raise
 
     def append(self, records: Sequence[Record]) -> None:
@@ -114,18 +126,43 @@ class SegmentWriter:
             OSError: nothing of them counts: the segment ends where it ended before.
         """
         buffers = [part for record in records for part in record.parts(self._marker)]
+        after, chained = self._after(records)
         try:
             self._write(buffers)
             _sync(self._file)
+            self._receipt.write(after)
         except OSError:
             # Should even this fail, the size below still bounds what a reader takes.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self.size)
                 os.lseek(self._file, self.size, os.SEEK_SET)
+                self._receipt.write(self._acknowledged)
             raise
-        self.size += sum(record.size for record in records)
-        self.items += sum(record.items for record in records)
+        self._acknowledged, self._chain = after, chained
         self.digests.extend(record.digest for record in records)
+
+    def _after(self, records: Sequence[Record]) -> tuple[Receipt, xxhash.xxh3_128]:
+        """The receipt with more requests."""
+        now = self._acknowledged
+        chained = self._chain.copy()
+        for record in records:
+            chained.update(record.digest)
+        return Receipt(
+            now.size + sum(record.size for record in records),
+            now.records + len(records),
+            now.items + sum(record.items for record in records),
+            chained.digest(),
+        ), chained
+
+    @property
+    def size(self) -> int:
+        """Bytes that were acknowledged."""
+        return self._acknowledged.size
+
+    @property
+    def items(self) -> int:
+        """Spans in them."""
+        return self._acknowledged.items
 
     def _write(self, buffers: Sequence[bytes | memoryview]) -> None:
         for views in _portions(buffers):
@@ -138,8 +175,32 @@ class SegmentWriter:
 
     def close(self, created: float) -> Segment:
         """End the segment."""
-        os.close(self._file)
+        if self.size and os.fstat(self._file).st_nlink == 0:
+            self._write_anew()
+        self._close_files()
         return Segment(self.path, self.size, self.items, tuple(self.digests), created)
+
+    def remove(self) -> None:
+        """Delete the segment, which is closed and holds nothing."""
+        self.path.unlink(missing_ok=True)
+        receipt_path(self.path).unlink(missing_ok=True)
+
+    def _close_files(self) -> None:
+        os.close(self._file)
+        self._receipt.close()
+
+    def _write_anew(self) -> None:
+        """Bring a file back that somebody has deleted, for as long as we hold it open."""
+        logger.error("segment %s was deleted while it was written: it is written anew", self.path)
+        try:
+            with self.path.open("xb") as file:
+                for offset in range(0, self.size, _PORTION):
+                    file.write(os.pread(self._file, min(_PORTION, self.size - offset), offset))
+                file.flush()
+                os.fsync(file.fileno())
+            sync_directory(self.path.parent)
+        except OSError as error:
+            logger.error("segment %s cannot be written anew: %s", self.path, error)  # noqa: TRY400
 
 
 def _portions(buffers: Sequence[bytes | memoryview]) -> Iterator[list[memoryview]]:
@@ -155,61 +216,6 @@ def _portions(buffers: Sequence[bytes | memoryview]) -> Iterator[list[memoryview
             portion.append(view)
             size += len(view)
     yield portion
-
-
-def recover(path: Path) -> tuple[Segment, list[Damage]]:
-    """Take up a segment that an earlier process left.
-
-    A torn tail is cut off. Bytes damaged in the middle stay in the file and are reported; the
-    whole records around them are kept.
-    """
-    digests: list[bytes] = []
-    damages: list[Damage] = []
-    items = end = 0
-    for found in _scan(path.stem, _mapped(path, path.stat().st_size)):
-        if isinstance(found, Damage):
-            damages.append(found)
-            end += 0 if found.torn else len(found.data)
-        else:
-            digests.append(found.digest)
-            items += found.items
-            end += found.size
-    if damages and damages[-1].torn:
-        os.truncate(path, end)
-    return Segment(path, end, items, tuple(digests), path.stat().st_mtime), damages
-
-
-def _mapped(path: Path, size: int) -> memoryview:
-    """The first bytes of a file, in memory for as long as something points to them."""
-    if size == 0:
-        return memoryview(b"")
-    with path.open("rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
-
-
-def _scan(segment: str, data: memoryview) -> Iterator[Record | Damage]:
-    marker = marker_of(segment)
-    offset = 0
-    while offset < len(data):
-        record = read_record(data, offset, marker)
-        if record is not None:
-            yield record
-            offset += record.size
-            continue
-        after = _next_record(data, offset + 1, marker)
-        yield Damage(segment, offset, bytes(data[offset:after]), torn=after == len(data))
-        offset = after
-
-
-def _next_record(data: memoryview, offset: int, marker: bytes) -> int:
-    """Where the next whole record begins, or the end."""
-    searched = cast("mmap.mmap", data.obj)
-    found = offset - 1
-    while (found := searched.find(marker, found + 1)) != -1:
-        start = record_start(data, found, marker)
-        if start >= offset and read_record(data, start, marker) is not None:
-            return start
-    return len(data)
 
 
 def sync_directory(path: Path) -> None:

@@ -12,38 +12,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import CollectorError
-from mast_trace_collector.spool.recent import RecentRequests, StoredMarks
+from mast_trace_collector.spool.folder import SegmentFolder
+from mast_trace_collector.spool.recent import RecentRequests
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.refusal import Refused
 from mast_trace_collector.spool.room import FolderLock, Room
-from mast_trace_collector.spool.segment import LOG, Damage, Segment, SegmentWriter, recover
+from mast_trace_collector.spool.segment import LOG, Segment, SegmentWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mast_trace_collector.spool.damaged import Loss
+    from mast_trace_collector.spool.folder import Reading
+    from mast_trace_collector.spool.limits import SpoolLimits
+
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SpoolLimits:
-    """Bounds of a spool.
-
-    Attributes:
-        max_bytes: on disk and on the way there.
-        min_free_bytes: disk space left to others.
-        segment_bytes: size at which a segment is closed.
-        segment_items: spans at which it is closed: of small ones the database needs more memory
-            for each byte.
-        segment_age: seconds after which an open segment is closed once it is asked for.
-        duplicate_window: recently accepted requests that are remembered.
-    """
-
-    max_bytes: int
-    min_free_bytes: int
-    segment_bytes: int
-    segment_items: int
-    segment_age: float
-    duplicate_window: int
 
 
 @dataclass(frozen=True)
@@ -69,13 +52,14 @@ class Spool:
     Args:
         directory: holds the segments; one process at a time may use it.
         limits: bounds.
+        items: noun for what requests hold.
     """
 
-    def __init__(self, directory: Path, limits: SpoolLimits) -> None:
+    def __init__(self, directory: Path, limits: SpoolLimits, items: str = "spans") -> None:
         self._directory = directory
         self._limits = limits
         self._folder_lock = FolderLock(directory)
-        self._marks = StoredMarks(directory, limits.duplicate_window)
+        self._folder = SegmentFolder(directory, limits.duplicate_window, items)
         self._settled: Future[None] = Future()
         self._settled.set_result(None)
 
@@ -92,9 +76,6 @@ class Spool:
         self._due: float | None = None
         self._running = False
 
-        # The removing lock guards the marks.
-        self._removing = threading.Lock()
-
         # The write lock guards the open segment.
         self._writing = threading.Lock()
         self._writer: SegmentWriter | None = None
@@ -102,49 +83,35 @@ class Spool:
         self._sequence = 0
         self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
 
-    def open(self) -> list[Damage]:
+    def open(self) -> list[Loss]:
         """Take up what an earlier process left, and begin to accept requests.
 
         Returns:
-            Bytes of old segments that can no longer be read, torn tails aside.
+            Acknowledged requests that are lost, because their files were damaged.
 
         Raises:
             CollectorError: another process uses the folder, or it cannot be written.
         """
         self._folder_lock.acquire()
         try:
-            damages = self._recover()
+            losses = self._recover()
         except OSError as error:
             self._folder_lock.release()
             raise CollectorError(f"cannot take up the spool {self._directory}: {error}") from error
         self._running = True
         self._thread.start()
-        return damages
+        return losses
 
-    def _recover(self) -> list[Damage]:
-        damages: list[Damage] = []
-        for digest in self._marks.load():
+    def _recover(self) -> list[Loss]:
+        digests, found = self._folder.take_up()
+        self._sequence = found.sequence
+        for digest in digests:
             self._recent.remember(digest, self._settled)
-        for path in sorted(self._directory.glob(f"*{LOG}")):
-            segment, found = recover(path)
-            self._sequence = max(self._sequence, int(path.stem.partition("-")[0]))
-            for digest in segment.digests:
-                self._recent.remember(digest, self._settled)
-            for damage in found:
-                logger.log(
-                    logging.INFO if damage.torn else logging.ERROR,
-                    "%d bytes at %d of segment %s are no request%s",
-                    *(len(damage.data), damage.offset, damage.segment),
-                    ": an unfinished write, cut off" if damage.torn else "; set aside",
-                )
-            damages += [damage for damage in found if not damage.torn]
-            if segment.name in self._marks or not segment.digests:
-                self._remove(segment)
-            else:
-                self._closed.append(segment)
-                self._room.take(segment.size)
-                self._items += segment.items
-        return damages
+        for segment in found.segments:
+            self._closed.append(segment)
+            self._room.take(segment.size)
+            self._items += segment.items
+        return list(found.losses.values())
 
     def append(self, payload: bytes, items: int) -> Ticket:
         """Take a request.
@@ -248,10 +215,10 @@ class Spool:
     def _close_segment(self) -> None:
         if self._writer is None:
             return
-        segment = self._writer.close(self._opened)
-        self._writer = None
+        writer, self._writer = self._writer, None
+        segment = writer.close(self._opened)
         if not segment.digests:
-            segment.path.unlink(missing_ok=True)
+            writer.remove()
             return
         with self._lock:
             self._due = None
@@ -303,19 +270,35 @@ class Spool:
             del self._taken[segment.name]
             self._closed.append(segment)
 
+    def read(self, segment: Segment) -> Reading:
+        """Return what can be read of a taken segment.
+
+        Raises:
+            OSError: it cannot be read for now.
+        """
+        reading = self._folder.read(segment)
+        with self._lock:
+            # Should a sender send one of them again, it is taken.
+            for digest in reading.gone:
+                self._recent.forget(digest)
+        return reading
+
     def commit(self, segment: Segment) -> None:
-        """Remove a segment whose rows are durable in the database."""
-        self._remove(segment)
+        """Remove a segment whose rows are durable in the database.
+
+        Raises:
+            OSError: its file cannot be removed now.
+        """
+        self._folder.remove(segment)
         with self._lock:
             del self._taken[segment.name]
             self._room.give_back(segment.size)
             self._items -= segment.items
 
-    def _remove(self, segment: Segment) -> None:
-        if segment.digests:
-            with self._removing:
-                self._marks.write(segment.name, segment.digests)
-        segment.path.unlink(missing_ok=True)
+    @property
+    def damaged_files(self) -> int:
+        """Damaged files that are set aside now."""
+        return len(self._folder.damaged)
 
     @property
     def waiting_bytes(self) -> int:

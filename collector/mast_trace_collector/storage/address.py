@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlencode
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import URL, masked, parse_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEFAULT_DATABASE = "mast_trace"
-_SCHEMES = {"http": "http", "https": "https", "clickhouse": "http", "clickhouses": "https"}
+_SERVERS = {"http": "http", "https": "https", "clickhouse": "http", "clickhouses": "https"}
 _NATIVE_PORTS = {9000, 9440}
+_USERS = ("user", "username", "user_name")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EXPECTED = "expected chdb:///absolute/path or http(s)://user:password@host:8123/database"
 
 
 @dataclass(frozen=True)
@@ -23,12 +30,14 @@ class Address:
         dsn: address of the server; empty for the embedded engine.
         database: where the tables are.
         label: the address as it may be shown: without its password.
+        url: the address as it was given.
     """
 
     path: str
-    dsn: str
+    dsn: str = field(repr=False)
     database: str
     label: str
+    url: str = field(repr=False)
 
 
 def parse_address(url: str, database: str | None = None) -> Address:
@@ -37,30 +46,51 @@ def parse_address(url: str, database: str | None = None) -> Address:
     Raises:
         ConfigurationError: the address cannot be used; the text says which form is expected.
     """
-    parts = urlsplit(url)
-    options = dict(parse_qsl(parts.query))
-    named = database or options.pop("database", "")
-    if parts.scheme == "chdb":
-        if parts.netloc or len(parts.path) < 2:
-            raise ConfigurationError(
-                f"{url!r} names no folder: write chdb:///absolute/path (three slashes)"
-            )
-        path = unquote(parts.path)
-        return Address(path, "", identifier(named or DEFAULT_DATABASE), f"chdb://{path}")
-    if parts.scheme not in _SCHEMES or not parts.hostname:
+    shown = masked(url, always=True)
+    if url.partition("://")[0].lower() not in _READERS:
+        raise ConfigurationError(f"cannot read the store's address {shown!r}: {_EXPECTED}")
+    try:
+        parts = parse_url(url)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"the store's address {shown!r}: {error}") from None
+    named = database or parts.options.pop("database", "")
+    return _READERS[parts.scheme](parts, named, url)
+
+
+def _embedded(parts: URL, named: str, url: str) -> Address:
+    if parts.host or len(parts.path) < 2:
         raise ConfigurationError(
-            f"cannot read the store's address {_hidden(url)!r}: expected chdb:///absolute/path or "
-            "http(s)://user:password@host:8123/database"
+            f"{masked(url)!r} names no folder: write chdb:///absolute/path (three slashes)"
         )
+    path = unquote(parts.path)
+    return Address(path, "", identifier(named or DEFAULT_DATABASE), f"chdb://{path}", "")
+
+
+def _server(parts: URL, named: str, url: str) -> Address:
+    shown = masked(url)
+    if not parts.host:
+        raise ConfigurationError(f"cannot read the store's address {shown!r}: {_EXPECTED}")
     if parts.port in _NATIVE_PORTS:
         raise ConfigurationError(
             f"port {parts.port} is ClickHouse's native protocol; mast-trace speaks its HTTP "
             "interface: use 8123, or 8443 with https"
         )
-    named = named or parts.path.strip("/")
+    options = dict(parts.options)
+    user = next((options.pop(name) for name in _USERS if name in options), "")
+    password = options.pop("password", "")
+    parts = replace(parts, user=parts.user or user, password=parts.password or password)
     # The database is not in the DSN: a client may connect before a migration creates it.
-    dsn = urlunsplit((_SCHEMES[parts.scheme], parts.netloc, "", urlencode(options), ""))
-    return Address("", dsn, identifier(named or DEFAULT_DATABASE), _hidden(url))
+    query = f"?{urlencode(options)}" if options else ""
+    dsn = f"{_SERVERS[parts.scheme]}://{parts.authority}{query}"
+    name = identifier(named or parts.path.strip("/") or DEFAULT_DATABASE)
+    return Address("", dsn, name, shown, url)
+
+
+_READERS: dict[str, Callable[[URL, str, str], Address]] = {
+    "chdb": _embedded,
+    **dict.fromkeys(_SERVERS, _server),
+}
+"""What reads the addresses of a scheme."""
 
 
 def identifier(name: str) -> str:
@@ -72,7 +102,3 @@ def identifier(name: str) -> str:
     if not _IDENTIFIER.fullmatch(name):
         raise ConfigurationError(f"{name!r} is no name for a database, table or cluster")
     return name
-
-
-def _hidden(url: str) -> str:
-    return re.sub(r"(?<=//)([^/@:]*):[^/@]*@", r"\1:***@", url)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace.urls import check_proxies, conceal
 from mast_trace_collector.storage.embedded import holder, tune_allocator, write_engine_config
 from mast_trace_collector.storage.statement_settings import EMBEDDED, SERVER
 
@@ -115,6 +116,7 @@ class Clients:
     def _connect_server(self) -> Client:
         import clickhouse_connect
 
+        check_proxies()
         return clickhouse_connect.get_client(
             dsn=self._address.dsn,
             settings=self._options["settings"],
@@ -127,7 +129,7 @@ class Clients:
         )
 
     def _explain(self, error: Exception) -> str:
-        text = str(error)
+        text = conceal(str(error), self._address.url, self._address.dsn)
         label = self._address.label
         if "Unable to open the chdb engine" in text:
             if "different path" in text:

@@ -1,4 +1,4 @@
-"""What the collectors alone know: how many requests they refused."""
+"""What the collectors alone know: how many requests they refused, and which files were damaged."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from mast_trace.exceptions import MastTraceError
+from mast_trace.urls import check_proxies, conceal, masked, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 WINDOW: Final = 600.0
 """Seconds over which refusals are counted."""
-_METRIC = "mast_trace_collector_refused_requests_total"
+_REFUSED = "mast_trace_collector_refused_requests_total"
+_DAMAGED = "mast_trace_collector_damaged_files"
 _TIMEOUT = 10.0
 
 
@@ -26,10 +28,14 @@ class Collectors:
     Args:
         urls: their OTLP/HTTP addresses.
         key: bearer key, where they ask for one.
+
+    Raises:
+        ConfigurationError: an address cannot be read.
     """
 
     def __init__(self, urls: Sequence[str], key: str = "") -> None:
-        self._urls = [url.rstrip("/") for url in urls]
+        check_proxies()
+        self._urls = [parse_url(url).base for url in urls]
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._seen: dict[tuple[str, str], deque[tuple[float, float]]] = {}
         self._looked_at: set[str] = set()
@@ -43,7 +49,7 @@ class Collectors:
             MastTraceError: a collector does not answer.
         """
         for url in self._urls:
-            for reason, total in self._totals(url).items():
+            for reason, total in self._totals(url, _REFUSED).items():
                 seen = self._seen.setdefault((url, reason), deque())
                 if not seen and url in self._looked_at:
                     seen.append((now, 0.0))  # a reason that was not there before began at 0
@@ -56,16 +62,25 @@ class Collectors:
             sums[reason] = sums.get(reason, 0.0) + _growth([total for _, total in seen])
         return [{"reason": reason, "Refused": count} for reason, count in sorted(sums.items())]
 
-    def _totals(self, url: str) -> Mapping[str, float]:
+    def damaged(self) -> list[dict[str, Any]]:
+        """Return one row: damaged files that are set aside now, by all.
+
+        Raises:
+            MastTraceError: a collector does not answer.
+        """
+        return [{"Files": sum(sum(self._totals(url, _DAMAGED).values()) for url in self._urls)}]
+
+    def _totals(self, url: str, metric: str) -> Mapping[str, float]:
         try:
             answer = httpx.get(f"{url}/metrics", headers=self._headers, timeout=_TIMEOUT)
             answer.raise_for_status()
         except httpx.HTTPError as error:
-            raise MastTraceError(f"the collector at {url} does not tell: {error}") from error
+            said = conceal(str(error) or type(error).__name__, url)
+            raise MastTraceError(f"the collector at {masked(url)} does not tell: {said}") from error
         totals: dict[str, float] = {}
         for family in text_string_to_metric_families(answer.text):
             for sample in family.samples:
-                if sample.name == _METRIC:
+                if sample.name == metric:
                     reason = sample.labels.get("reason", "")
                     totals[reason] = totals.get(reason, 0.0) + sample.value
         return totals

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, SecretStr
+from pydantic import Field, NonNegativeFloat, PositiveFloat, SecretStr, field_validator
 
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import parse_url
 from mast_trace_collector.settings import Settings
 
 
@@ -27,9 +29,23 @@ class AlertConfig(Settings):
     )
     alert_collectors: list[str] = Field(
         default_factory=list,
-        description="OTLP/HTTP addresses of collectors whose refused requests are watched; none: "
-        "that of the running `mast-trace up`.",
+        description="OTLP/HTTP addresses of collectors whose refused requests and damaged files are "
+        "watched; none: that of the running `mast-trace up`.",
     )
     alert_collector_key: SecretStr = Field(
         SecretStr(""), description="Bearer key with which their /metrics are read."
     )
+
+    @field_validator("alert_webhook")
+    @classmethod
+    def _webhook_is_a_url(cls, value: SecretStr) -> SecretStr:
+        if not (text := value.get_secret_value()):
+            return value
+        try:
+            return SecretStr(parse_url(text).text)
+        except ConfigurationError:
+            # The address of a webhook is a secret as a whole.
+            raise ValueError(
+                "it cannot be read as a URL: write https://..., with /, ? and # in a password as "
+                "%2F, %3F and %23"
+            ) from None

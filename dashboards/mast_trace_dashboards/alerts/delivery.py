@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 
+from mast_trace.urls import conceal
 from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.alerts.state import PROBLEM
 
@@ -111,7 +112,7 @@ def deliver(url: str, body: dict[str, Any], *, sleep: Callable[[float], None] = 
         try:
             answer = httpx.post(url, json=body, timeout=_TIMEOUT)
         except httpx.HTTPError as error:
-            problem = str(error) or type(error).__name__
+            problem = conceal(str(error), url) or type(error).__name__
         else:
             if answer.is_success:
                 return True

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace_dashboards.alerts.rules import REFUSED, RULES, Rule
+from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, Rule
 from mast_trace_dashboards.alerts.state import PROBLEM, Alert, Change, step
 from mast_trace_dashboards.queries import QUERIES
 
@@ -34,7 +34,7 @@ class Evaluator:
         rules: to look at.
         alerts: active after the last look.
         parameters: values for parameters of the rules' queries, by query.
-        collectors: who is asked for refused requests; without any, nobody is.
+        collectors: who is asked for refused requests and damaged files; without any, nobody is.
     """
 
     store: Store
@@ -63,6 +63,8 @@ class Evaluator:
         try:
             if query == REFUSED:
                 return self.collectors.refused(moment.timestamp()) if self.collectors else []
+            if query == DAMAGED:
+                return self.collectors.damaged() if self.collectors else []
             return QUERIES[query].run(self.store, until=moment, **self.parameters.get(query, {}))
         except MastTraceError as error:
             logger.warning("alert query %s cannot be evaluated: %s", query, error)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.alerts.files import as_yaml
-from mast_trace_dashboards.alerts.rules import RULES
+from mast_trace_dashboards.alerts.rules import DAMAGED, RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 NAME: Final = "mast-trace.rules.yaml"
 _HEAD: Final = """\
 # Alert rules for those who keep Prometheus instead of Grafana's alerting or `mast-trace alerts`.
-# They read what `mast-trace up` serves on /metrics; MastSpansRefused, MastSpansDeadLettered and
-# MastNoSpans also what every `mast-trace collect` serves there.
+# They read what `mast-trace up` serves on /metrics; MastSpansRefused, MastSpoolDamaged,
+# MastSpansDeadLettered and MastNoSpans also what every `mast-trace collect` serves there.
 # Made by `mast-trace dashboards export`. Test: promtool test rules mast-trace.rules.test.yaml
 """
 _MORE: Final[tuple[dict[str, Any], ...]] = (
@@ -112,6 +112,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _expression(rule: Rule) -> str:
     """Compare, and let an alert that fires go on until the number is below its recovery."""
     by = f"by ({', '.join(rule.labels)}) " if rule.labels else ""
+    if rule.query == DAMAGED:
+        return f"sum({rule.metric}) > {rule.above:g}"
     if rule.source == "collector":
         return f"sum {by}(increase({rule.metric}[10m])) > {rule.above:g}"
     number = f"max {by}({rule.metric})"

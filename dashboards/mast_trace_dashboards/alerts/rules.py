@@ -20,6 +20,8 @@ Source = Literal["database", "collector"]
 
 REFUSED: Final = "refused_requests"
 """What the rule on refused spans asks of the collectors, who alone know of them."""
+DAMAGED: Final = "damaged_files"
+"""What the rule on damaged files asks of them."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Rule:
     Attributes:
         uid: fixed; at most 40 characters.
         title: what is wrong, when it fires.
-        query: name of the query whose number is compared; `REFUSED` asks the collectors instead.
+        query: name of the query whose number is compared; `REFUSED` and `DAMAGED` ask the
+            collectors instead.
         metric: the same number in PromQL, from what `mast-trace up` serves on /metrics.
         above: fires while the number is greater than this.
         recover: once firing, goes on until the number is below this.
@@ -61,13 +64,13 @@ class Rule:
     @property
     def source(self) -> Source:
         """Who knows the number."""
-        return "collector" if self.query == REFUSED else "database"
+        return "collector" if self.query in {REFUSED, DAMAGED} else "database"
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the labels that tell its alerts from each other."""
         if self.source == "collector":
-            return ("reason",)
+            return ("reason",) if self.query == REFUSED else ()
         return tuple(QUERIES[self.query].columns)[:-1]
 
 
@@ -180,6 +183,21 @@ RULES: Final = (
         summary="In ten minutes {value} requests with spans were refused ({reason}).",
         advice='With reason "full" the database is too slow or away; senders keep such spans and '
         "try again for some minutes, and nothing acknowledged is lost.",
+        dashboard="mast-ingestion",
+    ),
+    Rule(
+        uid="mast-spool-damaged",
+        title="Files of a collector were damaged",
+        query=DAMAGED,
+        metric="mast_trace_collector_damaged_files",
+        above=0.0,
+        recover=1.0,
+        hold=0,
+        severity="page",
+        summary="{value} damaged files of collectors are set aside: acknowledged spans may be lost.",
+        advice="The collector's log and the notes in the folders `damaged` of its data folder say how "
+        "many. Look for the cause (the system's log, the disk, other programs that write there), then "
+        "empty these folders: the alert ends.",
         dashboard="mast-ingestion",
     ),
 )

@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import check_proxies
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards import state
 from mast_trace_dashboards.alerts.collectors import Collectors
@@ -71,7 +72,7 @@ def check(
     """Compare every rule with its threshold once. Exit status 1 if one is above.
 
     Nothing is remembered and nothing is sent: waiting times of rules do not count here. Refused
-    spans are left out, for they are a difference between two looks: `alerts run` watches them.
+    spans and damaged files are left out, which collectors alone know: `alerts run` watches them.
 
     Example: `mast-trace alerts check --json`
     """
@@ -151,7 +152,7 @@ def run_alerts(
         list[str] | None,
         typer.Option(
             "--collector",
-            help="OTLP/HTTP address of a collector whose refused requests are watched.",
+            help="OTLP/HTTP address of a collector whose refused requests and damaged files are watched.",
             show_default="the running `mast-trace up`",
         ),
     ] = None,
@@ -189,6 +190,7 @@ def run_alerts(
             collectors=_collectors(settings, remembered.parent),
         )
         address = settings.alert_webhook.get_secret_value()
+        check_proxies()
         waiting: list[Change] = []
 
         def send(changes: list[Change]) -> None:

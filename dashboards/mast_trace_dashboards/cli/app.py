@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace.urls import masked
 from mast_trace_dashboards.cli import (
     admin,
     alerts,
@@ -25,10 +26,13 @@ from mast_trace_dashboards.cli import (
     show,
     transfer,
 )
-from mast_trace_dashboards.cli.output import fail
+from mast_trace_dashboards.cli.output import fail, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_GOING_ON = (("up",), ("collect",), ("judge", "work"), ("alerts", "run"))
+"""Commands that run until they are stopped."""
 
 app = typer.Typer(
     name="mast-trace",
@@ -49,6 +53,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line; return the exit status: 0, 1 (not found, or a "no") or 2 (misused)."""
     # The driver tells on standard error what its exception, and so our message, says anyway.
     logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
+    _warn_of_visible_secrets(arguments)
     try:
         app(args=list(arguments), prog_name="mast-trace")
     except SystemExit as error:
@@ -63,3 +68,13 @@ def run(arguments: Sequence[str]) -> int:
         # Whoever read the output has gone (`| head`); Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _warn_of_visible_secrets(arguments: Sequence[str]) -> None:
+    """Say that everyone on the machine can read the arguments of a command that goes on."""
+    goes_on = any(tuple(arguments[: len(names)]) == names for names in _GOING_ON)
+    if goes_on and any(masked(argument) != argument for argument in arguments):
+        warn(
+            "the list of processes shows the password in this command line to everyone on this "
+            "machine: set MAST_TRACE_DATABASE_URL, or a file by --config, instead"
+        )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mast_trace.urls import masked
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
-from mast_trace_collector.settings import masked
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, print_json_line
 from mast_trace_dashboards.cli.serving import (

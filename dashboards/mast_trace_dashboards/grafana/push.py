@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import httpx
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.urls import check_proxies, conceal, masked, parse_url
 from mast_trace_dashboards.grafana.dashboards import DASHBOARDS
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def push(url: str, token: str, *, dry_run: bool = False) -> Iterator[tuple[str, 
         ConfigurationError: Grafana cannot be reached, or refuses.
     """
     headers = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUT) as grafana:
+    check_proxies()
+    with httpx.Client(base_url=parse_url(url).base, headers=headers, timeout=_TIMEOUT) as grafana:
         if not dry_run:
             _make_folder(grafana)
         for dashboard in DASHBOARDS:
@@ -76,7 +78,8 @@ def _checked(
         answer = grafana.request(method, path, json=body)
     except httpx.HTTPError as error:
         raise ConfigurationError(
-            f"Grafana at {grafana.base_url} cannot be reached: {error}. Check the address."
+            f"Grafana at {masked(str(grafana.base_url))} cannot be reached: "
+            f"{conceal(str(error), str(grafana.base_url))}. Check the address."
         ) from error
     if answer.status_code == httpx.codes.NOT_FOUND and missing_ok:
         return None

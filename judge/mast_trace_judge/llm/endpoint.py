@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import EndpointUnavailable, JudgeError
+from mast_trace.urls import conceal
 from mast_trace_judge.llm.answers import json_schema
 from mast_trace_judge.llm.budget import Tokens
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient, retry_after
@@ -197,7 +198,8 @@ class Endpoint:
         except (openai.APITimeoutError, TimeoutError, asyncio.TimeoutError):
             raise Transient(f"no answer within {self._timeout:g} s", overloaded=True) from None
         except openai.APIConnectionError as error:
-            raise Transient(f"no connection: {error.__cause__ or error}") from error
+            said = conceal(str(error.__cause__ or error), str(self._client.base_url))
+            raise Transient(f"no connection: {said}") from error
         except openai.APIStatusError as error:
             raise _sorted(error) from error
         except (openai.APIError, ValueError) as error:

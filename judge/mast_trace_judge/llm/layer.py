@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from openai import AsyncOpenAI
 
 from mast_trace.exceptions import JudgeError
+from mast_trace.urls import check_proxies
 from mast_trace_judge.llm.budget import DailyCap, RunBudget, UsageMeter
 from mast_trace_judge.llm.conversation import RunContext
 from mast_trace_judge.llm.endpoint import Endpoint
@@ -32,6 +33,7 @@ class ModelLayer:
         self._ledger = ledger
         self._version = version
         self._cap = DailyCap(config.judge_max_usd_per_day, spent_today=ledger.spent_today)
+        check_proxies()
         self._client = AsyncOpenAI(
             # Local servers want no key, but the client wants one.
             api_key=config.judge_api_key.get_secret_value() or "none",

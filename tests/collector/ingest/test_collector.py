@@ -65,6 +65,37 @@ class TestLifecycle:
         await until(lambda: store.query("SELECT 1 FROM otel_traces"))
         assert again.metrics.value("recovered_spans_total") == 1
 
+    async def test_what_a_damaged_file_no_longer_holds_is_counted(
+        self, start_collector: StartCollector, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Of spans and of log records, each with its own counters, which still add up."""
+        entry = {"timeUnixNano": "1700000000000000000", "body": {"stringValue": "entry"}}
+        logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [entry, entry]}]}]}
+        collector = await start_collector(batch_max_age_seconds=3600.0)
+        await send(collector, body_of("a", "b", "c"))
+        async with httpx.AsyncClient(base_url=collector.http_address) as client:
+            assert (await client.post("/v1/logs", json=logs)).status_code == 200
+        await collector.stop(drain=False)
+        for folder in (collector._config.spool_dir, collector._config.log_spool_dir):
+            (path,) = folder.glob("*.log")
+            path.write_bytes(bytes(path.stat().st_size))
+        again = await start_collector()
+        await send(again, body_of("d"))
+        await until(lambda: again.metrics.value("stored_spans_total"))
+        shown = again.metrics.exposition().decode()
+        for line in (
+            "collector_damaged_spans_total 3.0",
+            "collector_recovered_spans_total 3.0",
+            "collector_stored_spans_total 1.0",
+            "collector_logs_damaged_records_total 2.0",
+            "collector_logs_recovered_records_total 2.0",
+            "collector_damaged_files 2.0",
+        ):
+            assert f"mast_trace_{line}\n" in shown
+        said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert ["3 acknowledged spans are lost" in text for text in said] == [True, False]
+        assert "2 acknowledged log records are lost" in said[1]
+
     async def test_a_port_in_use_leaves_nothing_behind(
         self, start_collector: StartCollector, tmp_path: Path
     ) -> None:

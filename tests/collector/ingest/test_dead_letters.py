@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from ingest_support import body_of
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.dead_letters import DeadLetters
@@ -83,3 +85,88 @@ def test_a_letter_that_somebody_has_damaged_hides_no_other(
 def test_no_folder_means_no_letters(letters: DeadLetters) -> None:
     assert letters.letters() == []
     assert list(letters.due()) == []
+
+
+class TestDamage:
+    """A file that is damaged is told from a request, and is never deleted."""
+
+    @pytest.mark.parametrize("at", [-1, -20, -30, -60])
+    def test_a_changed_request_is_moved_out_of_the_way(
+        self, letters: DeadLetters, tmp_path: Path, at: int
+    ) -> None:
+        letters.add("a", b"precious" * 10, 1, "why")
+        letters.add("b", b"other", 1, "why")
+        letters.retry(["a", "b"])
+        path = tmp_path / "dead-letters" / "a.retry"
+        data = bytearray(path.read_bytes())
+        data[at] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(CollectorError, match="dead letter a is damaged"):
+            letters.payload("a")
+        assert [letter.id for letter, _ in letters.due()] == ["b"]
+        assert letters.damaged_files == 1
+        assert (tmp_path / "dead-letters" / "damaged" / "a.retry").read_bytes() == data
+        assert [letter.id for letter in letters.letters()] == ["b"]
+
+    @pytest.mark.parametrize("content", [b"", bytes(200), b"\0\n"])
+    def test_an_emptied_one_is_not_taken_for_stored(
+        self, letters: DeadLetters, tmp_path: Path, content: bytes
+    ) -> None:
+        letters.add("a", b"precious", 1, "why")
+        letters.retry(["a"])
+        (tmp_path / "dead-letters" / "a.retry").write_bytes(content)
+        assert list(letters.due()) == []
+        assert letters.damaged_files == 1
+
+    @pytest.mark.parametrize("kept", [1, 60, 100, 180])
+    def test_the_list_says_that_one_was_cut_off(
+        self, letters: DeadLetters, tmp_path: Path, kept: int
+    ) -> None:
+        letters.add("a", b"precious" * 10, 1, "why")
+        path = tmp_path / "dead-letters" / "a.dead"
+        path.write_bytes(path.read_bytes()[:kept])
+        (letter,) = letters.letters()
+        assert "damaged" in letter.reason
+
+    def test_a_folder_in_its_place_hides_no_other(
+        self, letters: DeadLetters, tmp_path: Path
+    ) -> None:
+        letters.add("a", b"x", 1, "why")
+        letters.retry(["a"])
+        (tmp_path / "dead-letters" / "b.retry").mkdir()
+        assert len(letters.letters()) == 2
+        assert [letter.id for letter, _ in letters.due()] == ["a"]
+        assert letters.damaged_files == 1
+
+    def test_one_of_an_earlier_version_has_no_digest(
+        self, letters: DeadLetters, tmp_path: Path
+    ) -> None:
+        head = (
+            b'{"id":"a","reason":"why","items":1,"size":7,"set_aside":1.0,"attempts":1,'
+            b'"retrying":false}\n'
+        )
+        (tmp_path / "dead-letters").mkdir()
+        path = tmp_path / "dead-letters" / "a.retry"
+        path.write_bytes(head + b"request")
+        assert [payload for _, payload in letters.due()] == [b"request"]
+        path.write_bytes(head + b"reque")
+        assert list(letters.due()) == []
+
+    def test_an_earlier_version_stores_the_same_spans(
+        self, letters: DeadLetters, tmp_path: Path
+    ) -> None:
+        """It takes all after the line for the request; the digest is a field that OTLP lacks."""
+        letters.add("a", body_of("one", "two"), 2, "why")
+        rest = (tmp_path / "dead-letters" / "a.dead").read_bytes().partition(b"\n")[2]
+        parsed = ExportTraceServiceRequest.FromString(rest)
+        names = [span.name for span in parsed.resource_spans[0].scope_spans[0].spans]
+        assert names == ["one", "two"]
+
+    def test_one_that_fails_again_stays_whole(self, letters: DeadLetters) -> None:
+        letters.add("a", b"request", 1, "why")
+        letters.retry(["a"])
+        ((letter, payload),) = letters.due()
+        letters.failed_again(letter, payload, "still")
+        assert letters.payload("a") == b"request"
+        (letter,) = letters.letters()
+        assert (letter.reason, letter.attempts, letter.size) == ("still", 2, 7)

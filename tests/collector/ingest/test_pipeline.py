@@ -143,6 +143,20 @@ class TestStoring:
         line.pipeline.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert len(line.stored()) == 2
+        assert line.metrics.value("stored_spans_total") == 2
+        assert line.metrics.value("damaged_spans_total") == 1
+        assert line.spool.damaged_files == 1
+
+    def test_a_segment_that_is_gone_holds_nothing_up(self, line: Line) -> None:
+        line.send("a")
+        line.spool.seal()
+        for path in line.spool._directory.glob("*.log"):
+            path.unlink()
+        line.send("b")
+        line.pipeline.start()
+        wait_for(lambda: line.spool.waiting_bytes == 0)
+        assert line.stored() == ["b"]
+        assert line.metrics.value("damaged_spans_total") == 1
 
     def test_what_clickhouse_cannot_read_it_is_not_given_twice(
         self, line: Line, monkeypatch: pytest.MonkeyPatch

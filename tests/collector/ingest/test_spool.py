@@ -20,7 +20,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Refused, Segment, Spool, SpoolLimits
-from mast_trace_collector.spool.record import Record
+from mast_trace_collector.spool.receipt import receipt_path
+from mast_trace_collector.spool.record import Record, marker_of, may_be_torn
 from mast_trace_collector.spool.segment import SegmentWriter
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def waiting(spool: Spool) -> list[bytes]:
         segments.append(segment)
     for segment in segments:
         spool.give_back(segment)
-    return [bytes(record.payload) for segment in segments for record in segment.read()]
+    return [bytes(record.payload) for segment in segments for record in segment.read()[0]]
 
 
 class TestSpool:
@@ -151,7 +152,7 @@ class TestSpool:
         spool.give_back(stuck)
         fine = spool.next_segment(5.0)
         assert fine is not None
-        assert [record.payload for record in fine.read()] == [b"fine"]
+        assert [record.payload for record in fine.read()[0]] == [b"fine"]
 
     def test_many_threads_share_syncs_and_lose_nothing(
         self, spool: Spool, monkeypatch: pytest.MonkeyPatch
@@ -199,7 +200,7 @@ class TestSpool:
             patch.setattr(os, "writev", writev)
             writer.append([Record.of(payload, 1) for payload in payloads])
         segment = writer.close(0.0)
-        assert [bytes(record.payload) for record in segment.read()] == payloads
+        assert [bytes(record.payload) for record in segment.read()[0]] == payloads
         assert not payloads or segment.intact()
 
     def test_one_process_at_a_time_uses_the_folder(self, spool: Spool, tmp_path: Path) -> None:
@@ -347,37 +348,63 @@ class TestRecovery:
     """Whatever a crash leaves of the tail, the whole records before it come back."""
 
     @settings(max_examples=60, deadline=None)
-    @given(payloads=PAYLOADS, cut=st.floats(0, 1))
+    @given(payloads=PAYLOADS, cut=st.floats(0, 1), old=st.booleans())
     def test_any_truncation_loses_only_the_records_it_cuts(
-        self, tmp_path_factory: pytest.TempPathFactory, payloads: list[bytes], cut: float
+        self, tmp_path_factory: pytest.TempPathFactory, payloads: list[bytes], cut: float, old: bool
     ) -> None:
+        """A segment of an earlier version has no receipt: what is cut off may be unfinished."""
         path = written(tmp_path_factory.mktemp("spool"), payloads)
         keep = int(path.stat().st_size * cut)
         os.truncate(path, keep)
+        if old:
+            receipt_path(path).unlink()
         spool = Spool(path.parent, LIMITS)
-        assert spool.open() == []
+        losses = spool.open()
         whole, end = [], 0
         for payload in payloads:
             end += 44 + len(payload)
             if end <= keep:
                 whole.append(payload)
         assert waiting(spool) == whole
+        lost = 0 if old else len(payloads) - len(whole)
+        assert [loss.lost for loss in losses] == [lost] * bool(lost)
+        spool.close()
+        spool.release()
+
+    @settings(max_examples=60, deadline=None)
+    @given(payloads=PAYLOADS, more=st.binary(min_size=1, max_size=60), cut=st.floats(0, 0.999))
+    def test_what_was_never_acknowledged_is_cut_off(
+        self,
+        tmp_path_factory: pytest.TempPathFactory,
+        payloads: list[bytes],
+        more: bytes,
+        cut: float,
+    ) -> None:
+        path = written(tmp_path_factory.mktemp("spool"), payloads)
+        size = path.stat().st_size
+        torn = b"".join(Record.of(more, 1).parts(marker_of(path.stem)))
+        with path.open("ab") as file:
+            file.write(torn[: int(len(torn) * cut)])
+        spool = Spool(path.parent, LIMITS)
+        assert spool.open() == []
+        assert waiting(spool) == payloads
+        assert path.stat().st_size == size
+        assert spool.damaged_files == 0
         spool.close()
         spool.release()
 
     @settings(max_examples=60, deadline=None)
     @given(payloads=PAYLOADS, garbage=st.binary(min_size=1, max_size=200))
-    def test_a_garbage_tail_is_cut_off(
+    def test_a_garbage_tail_is_no_unfinished_write(
         self, tmp_path_factory: pytest.TempPathFactory, payloads: list[bytes], garbage: bytes
     ) -> None:
         path = written(tmp_path_factory.mktemp("spool"), payloads)
-        size = path.stat().st_size
+        torn = may_be_torn(memoryview(garbage), 0, marker_of(path.stem))
         with path.open("ab") as file:
             file.write(garbage)
         spool = Spool(path.parent, LIMITS)
-        assert spool.open() == []
+        assert [loss.lost for loss in spool.open()] == [0] * (not torn)
         assert waiting(spool) == payloads
-        assert path.stat().st_size == size
         spool.close()
         spool.release()
 
@@ -401,18 +428,20 @@ class TestRecovery:
             hit += 1
         # What only makes a message of the record may be damaged: the record is whole.
         lost = 8 <= position - begin < 40 + len(payloads[hit])
-        assert not Segment(path, len(data), 0, (), 0.0).intact()
+        digests = tuple(Record.of(payload, 1).digest for payload in payloads)
+        assert not Segment(path, len(data), 0, digests, 0.0).intact()
         spool = Spool(path.parent, LIMITS)
-        damages = spool.open()
+        losses = spool.open()
         assert waiting(spool) == payloads[:hit] + payloads[hit + lost :]
-        assert [damage.torn for damage in damages] == [False] * (lost and hit < len(payloads) - 1)
+        assert [loss.lost for loss in losses] == [1] * lost
         spool.close()
         spool.release()
 
     def test_a_segment_is_what_was_written_or_it_is_not_intact(self, tmp_path: Path) -> None:
         path = written(tmp_path, [b"one", b"two" * 100])
         size = path.stat().st_size
-        segment = Segment(path, size, 2, (), 0.0)
+        digests = tuple(Record.of(payload, 1).digest for payload in (b"one", b"two" * 100))
+        segment = Segment(path, size, 2, digests, 0.0)
         assert segment.intact()
         path.write_bytes(path.read_bytes() + b"more")
         assert not segment.intact()
@@ -439,10 +468,12 @@ class TestRecovery:
             for body in (body_of("a"), body_of("b"), body_of("c"))
         ]
         path.write_bytes(records[0] + records[1][:-1] + b"?" + records[2])
-        assert not Segment(path, path.stat().st_size, 3, (), 0.0).intact()
         spool = Spool(tmp_path, LIMITS)
-        (damage,) = spool.open()
-        assert damage.data == records[1][:-1] + b"?"
+        (loss,) = spool.open()
+        assert loss.lost == 1
+        assert [(area.offset, area.size) for area in loss.areas] == [
+            (len(records[0]), len(records[1]))
+        ]
         assert waiting(spool) == [body_of("a"), body_of("c")]
         spool.close()
 
@@ -459,8 +490,8 @@ class TestRecovery:
         ]
         path.write_bytes(b"?" + b"".join(records)[1:])
         spool = Spool(tmp_path, LIMITS)
-        (damage,) = spool.open()
-        assert len(damage.data) == len(records[0])
+        (loss,) = spool.open()
+        assert [area.size for area in loss.areas] == [len(records[0])]
         assert waiting(spool) == bodies[1:]
         spool.close()
 
@@ -472,15 +503,18 @@ class TestRecovery:
         data[17] ^= 1  # the length of the first record
         path.write_bytes(data)
         spool = Spool(path.parent, LIMITS)
-        (damage,) = spool.open()
-        assert other in damage.data
+        (loss,) = spool.open()
+        assert loss.lost == 1
+        assert loss.areas[0].size > len(other)
         assert waiting(spool) == [b"true"]
         spool.close()
 
     def test_an_empty_segment_is_removed(self, tmp_path: Path) -> None:
-        path = written(tmp_path, [b"one"])
-        os.truncate(path, 0)
+        """A crash between its creation and its first write leaves it, with or without a receipt."""
+        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
+        SegmentWriter(path).close(0.0)
+        (tmp_path / f"{8:012d}-00000000deadbeef.log").touch()
         spool = Spool(tmp_path, LIMITS)
-        spool.open()
-        assert not path.exists()
+        assert spool.open() == []
+        assert [path.name for path in tmp_path.iterdir()] == ["lock"]
         spool.close()

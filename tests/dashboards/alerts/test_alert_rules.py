@@ -16,12 +16,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from stores import new_store
 
 import mast_trace_dashboards.alerts
-from mast_trace_collector.telemetry import CollectorMetrics
+from mast_trace_collector.collector import Collector
+from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.alerts import prometheus_rules
 from mast_trace_dashboards.alerts.evaluate import Evaluator
 from mast_trace_dashboards.alerts.files import as_yaml
 from mast_trace_dashboards.alerts.grafana import contact_file, rule_file
-from mast_trace_dashboards.alerts.rules import REFUSED, RULES, tuned
+from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, tuned
 from mast_trace_dashboards.grafana.macros import Dashboard
 from mast_trace_dashboards.judge_metrics import JudgeMetrics
 from mast_trace_dashboards.queries import QUERIES
@@ -147,8 +148,9 @@ def test_the_file_has_the_fields_that_grafana_reads() -> None:
         assert rule["execErrState"] in {"OK", "Error", "Alerting", "KeepLast"}
         assert [part["refId"] for part in rule["data"]] == ["A", "B", "C"]
         assert rule["condition"] == "C"
-    # Refused spans never reach the database that Grafana asks.
-    assert {rule["uid"] for rule in rules()} == {r.uid for r in RULES if r.query != REFUSED}
+    # Refused spans and damaged files never reach the database that Grafana asks.
+    asked = {rule.uid for rule in RULES if rule.query not in {REFUSED, DAMAGED}}
+    assert {rule["uid"] for rule in rules()} == asked
 
 
 def test_no_text_is_taken_for_an_environment_variable() -> None:
@@ -216,9 +218,10 @@ def served(store: Store) -> CollectorRegistry:
     return registry
 
 
-def test_the_prometheus_rules_read_metrics_that_exist(store: Store) -> None:
+def test_the_prometheus_rules_read_metrics_that_exist(store: Store, tmp_path: Path) -> None:
     """Every name in the rules is one that the collector or the judge serves."""
-    shown = (generate_latest(served(store)) + CollectorMetrics().exposition()).decode()
+    collector = Collector(CollectorConfig.load(data_dir=tmp_path), store)
+    shown = (generate_latest(served(store)) + collector.metrics.exposition()).decode()
     used = set(re.findall(r"\bmast_trace_\w+", prometheus_rules.text()))
     assert used
     assert not [name for name in used if name.removesuffix("_total") not in shown]

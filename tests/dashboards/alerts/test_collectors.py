@@ -13,7 +13,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.alerts.collectors import Collectors
 from mast_trace_dashboards.alerts.evaluate import Evaluator
-from mast_trace_dashboards.alerts.rules import REFUSED, RULES
+from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -87,6 +87,37 @@ async def test_the_rule_fires_and_resolves(collector: Collector) -> None:
     assert await look(moment) == []
     await refuse(collector)
     told = [await look(moment + timedelta(minutes=minute)) for minute in range(5, 45, 5)]
+    assert [kind for kinds in told for kind in kinds] == ["firing", "resolved"]
+
+
+async def test_damaged_files_fire_until_somebody_has_looked(
+    collector: Collector, tmp_path: Path
+) -> None:
+    import asyncio
+    import shutil
+    from datetime import datetime, timedelta, timezone
+
+    evaluator = Evaluator(
+        store=None,  # type: ignore[arg-type]  # this rule asks the collectors alone
+        rules=[rule for rule in RULES if rule.query == DAMAGED],
+        collectors=Collectors([collector.http_address]),
+    )
+    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+    async def look(minute: int) -> list[str]:
+        at = moment + timedelta(minutes=minute)
+        return [change.kind for change in await asyncio.to_thread(evaluator.look, at)]
+
+    assert await look(0) == []
+    for folder in ("spool", "spool-logs"):
+        (tmp_path / folder / "damaged").mkdir()
+        (tmp_path / folder / "damaged" / "a.log").touch()
+        (tmp_path / folder / "damaged" / "a.json").touch()
+    told = [await look(minute) for minute in (5, 10)]
+    assert [change.value for change in evaluator.alerts] == [2.0]
+    for folder in ("spool", "spool-logs"):
+        shutil.rmtree(tmp_path / folder / "damaged")
+    told += [await look(minute) for minute in (15, 20, 25, 30)]
     assert [kind for kinds in told for kind in kinds] == ["firing", "resolved"]
 
 

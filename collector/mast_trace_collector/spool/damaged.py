@@ -1,0 +1,111 @@
+"""Damaged files of a spool, set aside with a note that says what is missing."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from mast_trace_collector.spool.reading import Damage
+
+logger = logging.getLogger(__name__)
+
+FOLDER = "damaged"
+_NOTE = ".json"
+_MAX_AREAS = 100
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is wrong with a file.
+
+    Attributes:
+        name: of the segment or dead letter.
+        reason: one clause that says it.
+        lost: acknowledged spans that can no longer be read, as far as that is known.
+        kept: spans that can be, and are stored.
+        areas: where nothing can be read.
+    """
+
+    name: str
+    reason: str
+    lost: int
+    kept: int = 0
+    areas: tuple[Damage, ...] = ()
+
+
+class DamagedFiles:
+    """The folder of damaged files beside a spool; nothing in it is ever deleted by us.
+
+    Args:
+        directory: the spool's; the files go into a folder in it, on the same disk.
+        items: noun for what is counted.
+    """
+
+    def __init__(self, directory: Path, items: str) -> None:
+        self._folder = directory / FOLDER
+        self._items = items
+
+    def __len__(self) -> int:
+        if not self._folder.is_dir():
+            return 0
+        return len({path.stem for path in self._folder.iterdir()})
+
+    def report(self, loss: Loss, advice: str = "") -> None:
+        """Say in the log what is lost, and what to do."""
+        logger.error(
+            "%s is damaged: %s. %d acknowledged %s are lost, which senders do not send again; %d "
+            "are kept. The file goes to %s, with a note. %s",
+            *(loss.name, loss.reason, loss.lost, self._items, loss.kept, self._folder),
+            advice
+            or "Look for the cause (the system's log, the disk's own checks, other programs that "
+            "write there), and delete the files there when they are of no more use: then the "
+            "alert ends.",
+            extra={"segment": loss.name, "lost": loss.lost, "kept": loss.kept},
+        )
+
+    def set_aside(self, loss: Loss, paths: Iterable[Path]) -> None:
+        """Move a damaged file, and what belongs to it, into the folder.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for path in paths:
+            if os.path.lexists(path):
+                path.rename(self._free(path.name))
+        note = self._free(f"{loss.name}{_NOTE}")
+        note.write_bytes(
+            orjson.dumps(
+                {
+                    "name": loss.name,
+                    "reason": loss.reason,
+                    "lost": loss.lost,
+                    "kept": loss.kept,
+                    "counted": self._items,
+                    "found": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                    "unreadable": [
+                        {"offset": area.offset, "bytes": area.size}
+                        for area in loss.areas[:_MAX_AREAS]
+                    ],
+                },
+                option=orjson.OPT_INDENT_2,
+            )
+        )
+
+    def _free(self, name: str) -> Path:
+        """A path that is not taken."""
+        path = self._folder / name
+        number = 1
+        while os.path.lexists(path):
+            path = self._folder / f"{number}.{name}"
+            number += 1
+        return path

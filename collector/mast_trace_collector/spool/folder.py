@@ -1,0 +1,126 @@
+"""The files of a spool: what is read of closed segments, and what becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace_collector.spool.damaged import DamagedFiles, Loss
+from mast_trace_collector.spool.reading import beyond_reading
+from mast_trace_collector.spool.receipt import receipt_path
+from mast_trace_collector.spool.recent import StoredMarks
+from mast_trace_collector.spool.recovery import Recovered, put_back, take_up
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mast_trace_collector.spool.reading import Damage
+    from mast_trace_collector.spool.record import Record
+    from mast_trace_collector.spool.segment import Segment
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What can be read of a segment.
+
+    Attributes:
+        records: its requests, in the order of their arrival.
+        gone: identities of those that can no longer be read, but could before.
+        lost: spans in requests that were found to be gone just now.
+    """
+
+    records: list[Record]
+    gone: frozenset[bytes] = frozenset()
+    lost: int = 0
+
+
+class SegmentFolder:
+    """The folder of a spool. Safe to use from any number of threads.
+
+    Args:
+        directory: the folder.
+        window: stored requests that are remembered.
+        items: noun for what requests hold.
+    """
+
+    def __init__(self, directory: Path, window: int, items: str) -> None:
+        self._directory = directory
+        self._marks = StoredMarks(directory, window)
+        # Guards the marks, and names of files while some are put back.
+        self._lock = threading.Lock()
+        self._losses: dict[str, Loss] = {}
+        self._gone: dict[str, frozenset[bytes]] = {}
+        self.damaged = DamagedFiles(directory, items)
+
+    def take_up(self) -> tuple[list[bytes], Recovered]:
+        """Return identities of requests that are stored, and what an earlier process left.
+
+        Raises:
+            OSError: the folder cannot be used, or a file for now.
+        """
+        digests = self._marks.load()
+        found = take_up(self._directory, self._marks, self.damaged)
+        for segment in (*found.stored, *found.segments):
+            digests += segment.digests
+            if segment.name in found.losses:
+                self._losses[segment.name] = found.losses[segment.name]
+        for segment in found.stored:
+            self.remove(segment)
+        return digests, found
+
+    def read(self, segment: Segment) -> Reading:
+        """Return what can be read of a closed segment.
+
+        Raises:
+            OSError: it cannot be read for now.
+        """
+        records, damages, reason = _read(segment)
+        if len(records) < len(segment.digests):
+            with self._lock:
+                put_back(self._directory, self.damaged)
+            records, damages, reason = _read(segment)
+        gone = frozenset(segment.digests) - {record.digest for record in records}
+        new = gone != self._gone.get(segment.name, frozenset())
+        if not new:
+            return Reading(records, gone)
+        kept = sum(record.items for record in records)
+        loss = Loss(segment.name, reason, segment.items - kept, kept, damages)
+        self._gone[segment.name] = gone
+        self._losses[segment.name] = loss
+        self.damaged.report(loss)
+        return Reading(records, gone, loss.lost)
+
+    def remove(self, segment: Segment) -> None:
+        """Remove a stored segment, or set it aside if it was damaged.
+
+        Raises:
+            OSError: that does not work now.
+        """
+        with self._lock:
+            gone = self._gone.get(segment.name, frozenset())
+            digests = [digest for digest in segment.digests if digest not in gone]
+            if digests:
+                self._marks.write(segment.name, digests)
+            # The receipt goes first: alone, it would tell of a segment that is missing.
+            paths = (receipt_path(segment.path), segment.path)
+            loss = self._losses.get(segment.name)
+            if loss is not None:
+                self.damaged.set_aside(loss, paths)
+            for path in paths:
+                with contextlib.suppress(IsADirectoryError):
+                    path.unlink(missing_ok=True)
+            self._losses.pop(segment.name, None)
+            self._gone.pop(segment.name, None)
+
+
+def _read(segment: Segment) -> tuple[list[Record], tuple[Damage, ...], str]:
+    try:
+        records, damages = segment.read()
+    except OSError as error:
+        if not beyond_reading(error):
+            raise
+        return [], (), f"its file cannot be read ({error.strerror})"
+    missing = len(segment.digests) - len(records)
+    return records, damages, f"{missing} of its {len(segment.digests)} requests cannot be read"
