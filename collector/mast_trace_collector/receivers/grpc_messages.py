@@ -12,8 +12,6 @@ import contextlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import grpc.aio
-
 from mast_trace_collector.open_files import connections_that_fit
 from mast_trace_collector.receivers.request_error import RequestError, TooSlow
 from mast_trace_collector.receivers.slots import Slots
@@ -21,6 +19,8 @@ from mast_trace_collector.spool import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import grpc.aio
 
     from mast_trace_collector.config import CollectorConfig
 
@@ -94,10 +94,9 @@ class Messages:
                 raise TooSlow(f"the message did not arrive within {self._seconds:g} s") from None
             finally:
                 self._slots.give_back(sender)
-        if message is grpc.aio.EOF:
+        if not isinstance(message, bytes):  # but the mark of a stream's end
             raise RequestError("the call has no message")
-        body: bytes = message
-        return body
+        return message
 
     @contextlib.contextmanager
     def _counted(self, sender: str) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -53,7 +53,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     limits = HTTPLimits()
-    idle: dict[BoundedProtocol, None] = {}  # noqa: RUF012  # each server's sub-class has its own
+    idle: ClassVar[dict[BoundedProtocol, None]] = {}  # each server's sub-class has its own
     refused: Callable[[str], None] = staticmethod(lambda _: None)
 
     _deadline: asyncio.TimerHandle | None = None

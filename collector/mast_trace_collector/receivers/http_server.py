@@ -141,8 +141,8 @@ class _Server(uvicorn.Server):
         """Accept connections with an acceptor of ours in place of the event loop's."""
         await self.lifespan.startup()
         limits = self._protocol.limits
-        self.servers = [
-            Acceptor(  # type: ignore[list-item]  # closed and waited for like a server
+        acceptors: list[Any] = [  # closed and waited for like the event loop's
+            Acceptor(
                 listener,
                 self._connection,
                 self.server_state.connections,
@@ -154,6 +154,7 @@ class _Server(uvicorn.Server):
             )
             for listener in sockets or ()
         ]
+        self.servers = acceptors
         self.started = True
         self.listening.set()
 

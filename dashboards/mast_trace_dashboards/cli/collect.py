@@ -104,7 +104,7 @@ def key(
 async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_json: bool) -> None:
     from mast_trace_collector.collector import Collector
 
-    stop = stop_signal()
+    stop = stop_signal(settings.shutdown_timeout_seconds)
     with Store.open(settings.store_url, connect=False) as store:
         migrated = await asyncio.to_thread(_migrate, store)
         collector = Collector(settings, store)

@@ -81,11 +81,12 @@ def up(
     )
     started = Up(settings, collector, JudgeConfig.load(config), WorkerConfig.load(config))
     configure_logging(collector)
-    asyncio.run(_up(started, ready_file=ready_file, as_json=as_json))
+    seconds = collector.shutdown_timeout_seconds
+    asyncio.run(_up(started, seconds, ready_file=ready_file, as_json=as_json))
 
 
-async def _up(up: Up, *, ready_file: Path | None, as_json: bool) -> None:
-    stop = stop_signal()
+async def _up(up: Up, seconds: float, *, ready_file: Path | None, as_json: bool) -> None:
+    stop = stop_signal(seconds)
     running = await up.start()
     try:
         ready(asdict(running), ready_file)
