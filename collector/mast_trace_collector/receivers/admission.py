@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _PAUSE_SECONDS = 0.1
+# So long a connection may take to send its request before it counts as idle.
+_YOUNG_SECONDS = 0.2
 # Those beyond the limit that can be answered with 503 at a time; others are hung up on.
 _STANDING = 16
 
@@ -32,7 +34,7 @@ class Acceptor:
         listener: listens.
         make: makes the protocol of a connection.
         connections: those of the server.
-        idle: of these, the ones without a request, the longest idle first.
+        idle: of these, the ones without a request, since when, the longest idle first.
         most: open at a time.
         handshake: seconds that a TLS handshake may take.
         tls: if the connections are encrypted.
@@ -44,7 +46,7 @@ class Acceptor:
         listener: socket.socket,
         make: Callable[[], asyncio.Protocol],
         connections: Collection[Any],
-        idle: dict[BoundedProtocol, None],
+        idle: dict[BoundedProtocol, float],
         most: int,
         *,
         handshake: float,
@@ -97,7 +99,9 @@ class Acceptor:
         task.add_done_callback(self._entering.discard)
 
     def _make_room(self) -> bool:
-        for longest_idle in self._idle:
+        for longest_idle, since in self._idle.items():
+            if asyncio.get_running_loop().time() - since < _YOUNG_SECONDS:
+                return False
             del self._idle[longest_idle]
             longest_idle.give_way()
             return True

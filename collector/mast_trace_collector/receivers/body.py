@@ -10,8 +10,6 @@ from mast_trace_collector.receivers.pace import Pace
 from mast_trace_collector.receivers.request_error import TooLarge, TooSlow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.receivers.memory import Memory
     from mast_trace_collector.receivers.otlp_http import Receive
@@ -22,7 +20,7 @@ class Disconnected(Exception):
 
 
 class Body:
-    """Reads one body, or throws it away.
+    """Reads one body.
 
     Args:
         receive: the ASGI channel that it comes from.
@@ -49,59 +47,38 @@ class Body:
         """
         if declared is not None and declared > self._limit:
             raise self._too_large()
-
-        def keep(chunk: bytes) -> None:
-            if self._size > self._limit:
-                raise self._too_large()
-            memory.grow(len(chunk))
-            self._chunks.append(chunk)
-
         try:
-            await self._to_the_end(keep, memory)
+            await self._to_the_end(memory)
             return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         finally:
             memory.arrived()
             self._chunks = []
 
-    async def discard(self) -> bool:
-        """Read what is left and throw it away; says whether it came to its end."""
-
-        def drop(_: bytes) -> None:
+    async def _arrive(self, memory: Memory) -> None:
+        while not self._complete:
+            chunk = await self._next()
             if self._size > self._limit:
                 raise self._too_large()
+            memory.grow(len(chunk))
+            self._chunks.append(chunk)
 
-        try:
-            await self._to_the_end(drop)
-        except (TooLarge, TooSlow, Disconnected):
-            return False
-        return True
-
-    async def _to_the_end(
-        self, take: Callable[[bytes], None], memory: Memory | None = None
-    ) -> None:
-        """Take one chunk after the other, and watch their speed once in a period."""
-
-        async def arrive() -> None:
-            while not self._complete:
-                take(await self._next())
-
+    async def _to_the_end(self, memory: Memory) -> None:
+        """Take one chunk after the other, and look at their speed once in a period."""
         while not self._complete:
-            arriving = asyncio.ensure_future(arrive())
-            if memory is not None:
-                memory.arriving(arriving.cancel)
+            arriving = asyncio.ensure_future(self._arrive(memory))
+            memory.arriving(arriving.cancel)
             left = min(self._until - time.monotonic(), self._pace.left)
             try:
                 await asyncio.wait({arriving}, timeout=max(0.0, left))
             finally:
                 arriving.cancel()
-            if memory is not None and memory.broken_off is not None:
+            if memory.broken_off is not None:
                 raise memory.broken_off
             if arriving.done() and not arriving.cancelled():
                 arriving.result()
-                continue
-            if time.monotonic() >= self._until:
+            elif time.monotonic() >= self._until:
                 raise TooSlow(f"the body did not arrive within {self._timeout:g} s")
-            if not self._pace.next_period():
+            elif not self._pace.next_period():
                 raise TooSlow(self._pace.text)
 
     async def _next(self) -> bytes:

@@ -53,7 +53,8 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     limits = HTTPLimits()
-    idle: ClassVar[dict[BoundedProtocol, None]] = {}  # each server's sub-class has its own
+    # Connections without a request, and since when; each server's sub-class has its own.
+    idle: ClassVar[dict[BoundedProtocol, float]] = {}
     refused: Callable[[str], None] = staticmethod(lambda _: None)
 
     _deadline: asyncio.TimerHandle | None = None
@@ -71,11 +72,12 @@ class BoundedProtocol(HttpToolsProtocol):
     _body_left = 0
     _method = b""
     _fault: Fault | None = None
+    _owed: Fault | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Give the connection its time for the headers of a first request."""
         super().connection_made(transport)
-        self.idle[self] = None
+        self.idle[self] = self.loop.time()
         self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -205,7 +207,12 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._in_body = False
         self._body_left = 0
+        self._headers_are_in()
         super().on_message_complete()
+        if self.cycle.response_complete:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
 
     def _failed(self, fault: Fault) -> ValueError:
         self._fault = fault
@@ -215,13 +222,18 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, unless the connection is to be closed."""
+        last = not self.pipeline
         super().on_response_complete()
-        if self.pipeline or self.transport.is_closing():
+        if not last or self.transport.is_closing():
             return
-        if self._ended:
-            self.transport.close()
+        if not self._ended:
+            self.idle[self] = self.loop.time()
+            if self._in_body:  # the rest of it is read and dropped, but not for ever
+                self._await_headers()
+        elif self._owed is not None:
+            self._answer(self._owed)
         else:
-            self.idle[self] = None
+            self.transport.close()
 
     def give_way(self) -> None:
         """Close the connection, which has nothing under way, for the sake of a new one."""
@@ -239,6 +251,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._in_body and not self._in_head:
             if self.pipeline and self.pipeline[0][0] is cycle:
                 self.pipeline.popleft()
+                self._owed = fault
             elif cycle.response_complete:
                 self.transport.close()
             elif not cycle.response_started:
@@ -247,6 +260,8 @@ class BoundedProtocol(HttpToolsProtocol):
             cycle.message_event.set()
         elif cycle is None or cycle.response_complete:
             self._answer(fault)
+        else:
+            self._owed = fault
 
     def _answer(self, fault: Fault) -> None:
         phrase = http.HTTPStatus(fault.status).phrase
@@ -259,7 +274,7 @@ class BoundedProtocol(HttpToolsProtocol):
             # What the peer still sends is read and dropped for a moment: if bytes were left unread,
             # the kernel would reset the connection, and with it the answer.
             self.transport.write_eof()
-            self.idle[self] = None
+            self.idle[self] = self.loop.time()
             self.loop.call_later(_LINGER_SECONDS, self.transport.close)
         else:
             self.transport.close()

@@ -106,7 +106,7 @@ class HTTPServer:
 def _protocol(limits_of_all: HTTPLimits, told: Callable[[str], None]) -> type[BoundedProtocol]:
     class Protocol(BoundedProtocol):
         limits = limits_of_all
-        idle: ClassVar[dict[BoundedProtocol, None]] = {}
+        idle: ClassVar[dict[BoundedProtocol, float]] = {}
         refused = staticmethod(told)
 
     return Protocol

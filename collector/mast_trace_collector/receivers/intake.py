@@ -185,9 +185,7 @@ class Intake:
 
     def stop_reading(self) -> None:
         """Refuse the requests whose bodies are still arriving; their senders send them again."""
-        self._memory.break_off(
-            Refused("shutting_down", "the collector is stopping", retry_after=1.0)
-        )
+        self._memory.close(Refused("shutting_down", "the collector is stopping", retry_after=1.0))
 
     def close(self) -> None:
         """Let the decoders go; what they are at is not waited for, for nobody has its answer."""

@@ -35,6 +35,7 @@ class MemoryShares:
         self._by_sender: Counter[str] = Counter()
         self._arriving: dict[str, dict[Memory, None]] = {}
         self._waits: dict[str, float] = {}
+        self._closed: Refused | None = None
         self.held = 0
 
     def hold(self, sender: str, size: int) -> None:
@@ -43,6 +44,8 @@ class MemoryShares:
         Raises:
             Refused: there is no room, or the sender has its share.
         """
+        if self._closed is not None:
+            raise self._closed
         now = time.monotonic()
         if self.held + size > self._most:
             self._make_room(sender, size)
@@ -76,8 +79,9 @@ class MemoryShares:
         if not requests:
             self._arriving.pop(memory.sender, None)
 
-    def break_off(self, error: Refused) -> None:
-        """Refuse all requests whose bodies are still arriving."""
+    def close(self, error: Refused) -> None:
+        """Refuse all requests whose bodies are still arriving, and all to come."""
+        self._closed = error
         for requests in list(self._arriving.values()):
             for memory in list(requests):
                 memory.break_off(error)

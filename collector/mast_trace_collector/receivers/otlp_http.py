@@ -11,7 +11,7 @@ from google.rpc.status_pb2 import Status
 
 from mast_trace_collector.receivers.body import Body, Disconnected
 from mast_trace_collector.receivers.memory import sender_of
-from mast_trace_collector.receivers.request_error import RequestError, UnsupportedMediaType
+from mast_trace_collector.receivers.request_error import RequestError, TooSlow, UnsupportedMediaType
 from mast_trace_collector.spool import Refused
 
 if TYPE_CHECKING:
@@ -71,18 +71,18 @@ class OTLPHTTPReceiver:
             # The server stops, and waits no longer. What is not acknowledged is sent again.
             error = Refused("shutting_down", "the collector is stopping", retry_after=1.0)
             self._refused(signal, error.reason)
-            await self._refuse(send, headers, None, 503, error)
+            await self._refuse(send, headers, 503, error)
             return
         except Disconnected:
             self._refused(signal, "disconnected")
             return
         except RequestError as error:
             self._refused(signal, error.reason)
-            await self._refuse(send, headers, body, error.status, error)
+            await self._refuse(send, headers, error.status, error)
             return
         except Refused as error:
             self._refused(signal, error.reason)
-            await self._refuse(send, headers, body, 503, error)
+            await self._refuse(send, headers, 503, error)
             return
         json = headers.json
         content = (
@@ -113,16 +113,15 @@ class OTLPHTTPReceiver:
     def _refused(self, signal: Signal, reason: str) -> None:
         self._intake.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
 
-    async def _refuse(
-        self, send: Send, headers: _Headers, body: Body | None, status: int, error: Exception
-    ) -> None:
+    async def _refuse(self, send: Send, headers: _Headers, status: int, error: Exception) -> None:
         extra = []
         if isinstance(error, Refused):
             extra.append((b"retry-after", str(math.ceil(error.retry_after)).encode()))
         elif status == 401:
             extra.append((b"www-authenticate", b"Bearer"))
-        # A sender that is still sending would see a broken connection instead of the answer.
-        if body is None or headers.expects_continue or not await body.discard():
+        # The server reads on, so that a sender that is still sending sees the answer; but not if
+        # nothing comes, or not what the headers have announced.
+        if headers.expects_continue or isinstance(error, TooSlow):
             extra.append((b"connection", b"close"))
         code = _UNAVAILABLE if isinstance(error, Refused) else _INVALID
         report = Status(code=code, message=str(error))
