@@ -12,6 +12,7 @@ import typer
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
+from mast_trace_collector.open_files import raise_limit
 from mast_trace_collector.security import add_line, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.cli import dead_letters
@@ -68,6 +69,7 @@ def collect(
         database_url=url or None,
     )
     configure_logging(settings)
+    raise_limit()
     asyncio.run(_collect(settings, ready_file, as_json=as_json))
 
 

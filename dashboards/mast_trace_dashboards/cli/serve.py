@@ -11,6 +11,7 @@ import typer
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
+from mast_trace_collector.open_files import raise_limit
 from mast_trace_collector.settings import masked
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, print_json_line
@@ -81,6 +82,7 @@ def up(
     )
     started = Up(settings, collector, JudgeConfig.load(config), WorkerConfig.load(config))
     configure_logging(collector)
+    raise_limit()
     seconds = collector.shutdown_timeout_seconds
     asyncio.run(_up(started, seconds, ready_file=ready_file, as_json=as_json))
 
