@@ -6,6 +6,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mast_trace_collector.receivers.http_limits import HTTPLimits
 from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.receivers.intake import Intake
 from mast_trace_collector.receivers.operations import Operations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # for one request while a batch is being transformed, so with shorter ones it answers several
 # times sooner; the batch takes hardly longer.
 _SWITCH_INTERVAL = 0.0005
+_PART_OF_FILES = 0.5
 
 
 class Collector:
@@ -94,10 +96,11 @@ class Collector:
             OTLPHTTPReceiver(self._intake, config, operations),
             config.host,
             config.http_port,
-            header_timeout=config.header_timeout_seconds,
-            keep_alive=config.keep_alive_seconds,
-            max_connections=config.max_connections,
+            limits=HTTPLimits.of(config),
+            paced=False,
+            part=_PART_OF_FILES,
             tls=tls,
+            refused=self.metrics.refusals("receiver"),
         )
 
     @property
@@ -167,6 +170,7 @@ class Collector:
         if not self._running:
             return
         self._running = False
+        self._intake.stop_reading()
         await asyncio.gather(self._http.stop(), self._grpc.stop())
         await asyncio.to_thread(self._finish, drain=drain)
         sys.setswitchinterval(self._usual_switch_interval)

@@ -68,7 +68,17 @@ class CollectorConfig(Settings):
         64 * MIB, le=GIB, description="Largest request after decompression."
     )
     max_inflight_bytes: PositiveInt = Field(
-        256 * MIB, description="Bytes of requests held in memory before senders are told to wait."
+        256 * MIB,
+        description="Bytes of requests held in memory before senders are told to wait. While another "
+        "waits, no key (without keys: no address) has more than half of them.",
+    )
+    max_decompression_seconds: PositiveFloat = Field(
+        10.0, description="CPU time that decompressing a request may take; beyond it: 413."
+    )
+    max_values: PositiveInt = Field(
+        2_000_000,
+        description="Most values (spans, events, attributes, elements of arrays) in a request; beyond "
+        "it: 413.",
     )
     max_nesting: PositiveInt = Field(
         24,
@@ -82,11 +92,28 @@ class CollectorConfig(Settings):
         "and links of one span; others are refused.",
     )
     max_connections: PositiveInt = Field(1024, description="Most HTTP connections at a time.")
+    max_header_bytes: PositiveInt = Field(
+        64 * KIB,
+        ge=1024,
+        description="Most bytes of a request beside its body: request line, headers, sizes and "
+        "extensions of chunks, trailers; beyond it: 431.",
+    )
+    max_headers: PositiveInt = Field(
+        100, description="Most headers and trailers of a request; beyond it: 431."
+    )
     header_timeout_seconds: PositiveFloat = Field(
         10.0, description="Time that a connection has to send a request's headers."
     )
     request_timeout_seconds: PositiveFloat = Field(
         30.0, description="Time that a connection has to send a request's body."
+    )
+    body_grace_seconds: PositiveFloat = Field(
+        10.0,
+        description="Time in which a body must have come on by min_body_bytes_per_second, again and "
+        "again; otherwise: 408.",
+    )
+    min_body_bytes_per_second: int = Field(
+        1024, ge=0, description="Least speed of a request's body; 0 asks for none."
     )
     keep_alive_seconds: PositiveInt = Field(75, description="Time that an idle connection is kept.")
 
@@ -131,6 +158,11 @@ class CollectorConfig(Settings):
     drain_timeout_seconds: PositiveFloat = Field(
         30.0,
         description="Time to store what waits when stopping; the rest stays in the spool.",
+    )
+    shutdown_timeout_seconds: PositiveFloat = Field(
+        40.0,
+        description="Time after which a process that is told to stop ends, whatever it still waits "
+        "for. What was acknowledged is on disk, and is stored after the next start.",
     )
 
     run_quiet_seconds: PositiveFloat = Field(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import orjson
+
+from mast_trace_collector.log_repeats import Repeats
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
@@ -27,6 +30,31 @@ _QUIETER = {
 }
 
 
+# What ends a line, moves or hides the text around it, or cannot be written: control characters,
+# separators of lines, marks of direction, halves of surrogate pairs.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Return a text in which nothing hides, but that may have lines and tabs."""
+    return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class TextFormatter(logging.Formatter):
+    """One line per entry, whatever peers have put into it; lines of an error below it are indented."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the library's name
+        """Render the line."""
+        return visible(super().formatMessage(record)).replace("\n", "\\n")
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  # the library's name
+        """Render an error, so that no line of it looks like an entry."""
+        return "\n".join(f"    {visible(line)}" for line in super().formatException(ei).split("\n"))
+
+
 class JSONFormatter(logging.Formatter):
     """One JSON object per entry: time, level, logger, message, what `extra` says, and the error."""
 
@@ -37,22 +65,23 @@ class JSONFormatter(logging.Formatter):
             + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": visible(record.getMessage()),
         }
-        entry |= {key: value for key, value in vars(record).items() if key not in _STANDARD}
+        entry |= {
+            key: visible(value) if isinstance(value, str) else value
+            for key, value in vars(record).items()
+            if key not in _STANDARD
+        }
         if record.exc_info:
-            entry["error"] = self.formatException(record.exc_info)
+            entry["error"] = visible(self.formatException(record.exc_info))
         return orjson.dumps(entry, default=str).decode()
 
 
 def configure_logging(config: CollectorConfig) -> None:
     """Send the entries of mast-trace and its servers to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        JSONFormatter()
-        if config.log_format == "json"
-        else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    )
+    handler.setFormatter(JSONFormatter() if config.log_format == "json" else TextFormatter())
+    handler.addFilter(Repeats(handler))
     level = config.log_level.upper()
     logging.basicConfig(handlers=[handler], level=level, force=True)
     for name, least in _QUIETER.items():

@@ -5,6 +5,22 @@ retried = stored + dead-lettered + damaged + waiting, where recovered is what an
 in the spool, damaged is what was acknowledged and a file of the spool no longer holds, and retried
 are dead letters that could be stored after all. Log records have counters of their own, which add up
 in the same way.
+
+What is turned away before it is known for an export request is counted by server ("receiver", "web",
+"clickhouse") and reason:
+
+========================  ==========================================================================
+header_too_large          more bytes or headers beside the body than allowed (431)
+malformed                 no valid HTTP (400)
+pipelined                 too many requests sent without waiting for answers
+header_timeout            headers that came too slowly
+too_slow                  a body that came too slowly (408), but for export requests
+slow_reader               an answer that was not read
+evicted                   an idle connection closed for the sake of a new one
+too_many_connections      all connections were busy
+no_resources              the process could not open another connection
+handshake                 a TLS handshake that failed or took too long
+========================  ==========================================================================
 """
 
 from __future__ import annotations
@@ -45,6 +61,13 @@ class CollectorMetrics:
         self.refused = self._counter(
             "refused_requests", "Export requests that were not taken.", "transport", "reason"
         )
+        if logs_of is None:
+            self._turned_away = Counter(
+                f"{_PREFIX}_turned_away",
+                "Connections, and what came on them, that were turned away before they were requests.",
+                ("server", "reason"),
+                registry=self.registry,
+            )
         self.duplicates = self._counter(
             "duplicate_requests", "Requests sent again after they had been accepted.", "transport"
         )
@@ -78,6 +101,10 @@ class CollectorMetrics:
             "acknowledgement_seconds", "From the whole request to its acknowledgement."
         )
         self.insert = self._histogram("insert_seconds", "Duration of one successful insert.")
+
+    def refusals(self, server: str) -> Callable[[str], None]:
+        """Return what counts the connections that a server turns away, by reason."""
+        return lambda reason: self._turned_away.labels(server, reason).inc()
 
     def watch(self, name: str, meaning: str, read: Callable[[], float]) -> None:
         """Show a value that is read when it is asked for."""

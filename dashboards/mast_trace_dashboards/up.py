@@ -13,6 +13,7 @@ from urllib.parse import quote
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.collector import Collector
+from mast_trace_collector.receivers.http_limits import HTTPLimits
 from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
@@ -24,6 +25,8 @@ from mast_trace_judge.ledger import StoreLedger
 from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_dashboards.up_config import UpConfig
     from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -111,18 +114,21 @@ class Up:
         parts.callback(self.store.close)
         await asyncio.to_thread(migrate, self.store)
 
+        # Made before the other servers, whose refusals it counts; started after them.
+        collector = Collector(config, self.store)
         clickhouse, owner = config.store_url, ""
         if self.store.embedded_path:
-            clickhouse, owner = await self._serve_clickhouse(parts, data_dir)
+            clickhouse, owner = await self._serve_clickhouse(
+                parts, data_dir, collector.metrics.refusals("clickhouse")
+            )
         if self.config.judge_enabled:
             await self._start_judge(parts)
-        collector = Collector(config, self.store)
         collector.metrics.registry.register(JudgeMetrics(self.store))
         await collector.start()
         # Stopped before the judge: what it drains may still be judged.
         parts.push_async_callback(collector.stop)
 
-        web = await self._serve_web(parts)
+        web = await self._serve_web(parts, collector.metrics.refusals("web"))
         running = state.Running(
             pid=os.getpid(),
             data_dir=str(data_dir),
@@ -136,20 +142,28 @@ class Up:
         parts.callback(state.withdraw, data_dir)
         return running
 
-    async def _serve_clickhouse(self, parts: AsyncExitStack, data_dir: Path) -> tuple[str, str]:
+    async def _serve_clickhouse(
+        self, parts: AsyncExitStack, data_dir: Path, refused: Callable[[str], None]
+    ) -> tuple[str, str]:
         password = self.config.clickhouse_password.get_secret_value() or kept_password(data_dir)
         token = secrets.token_urlsafe(24)
         keys_file = self._collector_config.keys_file
         keys = ProjectKeys(keys_file) if keys_file else None
         app = ClickHouseHTTP(self.store, password=password, keys=keys, write_token=token)
         parts.callback(app.close)
-        server = HTTPServer(app, _LOOPBACK, self.config.clickhouse_port)
+        server = HTTPServer(
+            app,
+            _LOOPBACK,
+            self.config.clickhouse_port,
+            limits=HTTPLimits.of(self._collector_config),
+            refused=refused,
+        )
         await server.start()
         parts.push_async_callback(server.stop)
         place = f"{server.address.removeprefix('http://')}/{self.store.database}"
         return f"http://default:{quote(password, safe='')}@{place}", f"http://owner:{token}@{place}"
 
-    async def _serve_web(self, parts: AsyncExitStack) -> str:
+    async def _serve_web(self, parts: AsyncExitStack, refused: Callable[[str], None]) -> str:
         token = self.config.web_token.get_secret_value()
         if not token and self.config.web_host not in _LOOPBACK_NAMES:
             raise ConfigurationError(
@@ -157,7 +171,13 @@ class Up:
                 "MAST_TRACE_WEB_TOKEN, or serve it on 127.0.0.1"
             )
         app = web_app(self.store, token)
-        server = HTTPServer(app, self.config.web_host, self.config.web_port)
+        server = HTTPServer(
+            app,
+            self.config.web_host,
+            self.config.web_port,
+            limits=HTTPLimits.of(self._collector_config),
+            refused=refused,
+        )
         await server.start()
         parts.push_async_callback(server.stop)
         return server.address

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message import DecodeError
 
 from mast_trace import semconv
+from mast_trace_collector.receivers.density import check_values
 from mast_trace_collector.receivers.otlp_json import parse_json
 from mast_trace_collector.receivers.request_error import RequestError
 from mast_trace_collector.receivers.signals import TRACES
@@ -22,6 +23,7 @@ _PARTS = ("events", "links")
 _ATTRIBUTES = attrgetter("attributes")
 _END = attrgetter("end_time_unix_nano")
 _LATE_NANOSECONDS = 60 * 10**9
+_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,12 @@ class Limits:
         max_nesting: depth of attribute values in JSON.
         max_attributes: attributes of one span, event, link, scope or resource, and events or links
             of one span.
+        max_values: values of the whole request.
     """
 
     max_nesting: int
     max_attributes: int
+    max_values: int = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,9 @@ def decode(
 
     Raises:
         RequestError: it is no such request, or nothing in it is within the limits.
+        TooLarge: it holds too many values.
     """
+    check_values(body, signal, limits.max_values, json=json)
     request = parse_json(body, signal, limits.max_nesting) if json else _parse(body, signal)
     items, excessive = _count(request, signal, limits.max_attributes)
     message = ""
@@ -101,13 +107,17 @@ def _count(request: Any, signal: Signal, most: int) -> tuple[int, int]:
     for resource in getattr(request, signal.resources):
         resource_excessive = len(resource.resource.attributes) > most
         for scope in getattr(resource, signal.scopes):
-            # Held, because each pass would make Python's view of every item anew.
-            found = list(getattr(scope, signal.items))
-            items += len(found)
+            all_items = getattr(scope, signal.items)
+            items += len(all_items)
             if resource_excessive or len(scope.scope.attributes) > most:
-                excessive += len(found)
-            elif _any_excessive(found, most):
-                excessive += sum(_excessive(item, most) for item in found)
+                excessive += len(all_items)
+                continue
+            for start in range(0, len(all_items), _AT_A_TIME):
+                # Held, because each pass would make Python's view of every item anew; but not all
+                # of a million, for a view takes more than an empty span.
+                found = all_items[start : start + _AT_A_TIME]
+                if _any_excessive(found, most):
+                    excessive += sum(_excessive(item, most) for item in found)
     return items, excessive
 
 

@@ -5,32 +5,38 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.open_files import connections_that_fit
+from mast_trace_collector.receivers.admission import Acceptor
+from mast_trace_collector.receivers.http_limits import HTTPLimits
+from mast_trace_collector.receivers.http_protocol import BoundedProtocol
+from mast_trace_collector.receivers.pace import PacedBodies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_MAX_HEADER_BYTES = 64 * 1024
 _STOP_SECONDS = 10
+_BACKLOG = 512
 
 
 class HTTPServer:
-    """uvicorn, without its signal handlers and with bounds on headers.
+    """uvicorn, without its signal handlers and with bounds on what connections may do.
 
     Args:
         app: the ASGI application.
         host: address to listen on.
         port: 0 takes a free one.
-        header_timeout: seconds that a connection has to send a request's headers.
-        keep_alive: seconds that an idle connection is kept.
-        max_connections: beyond it the answer is 503.
+        limits: of each connection, and of their number.
+        paced: end bodies that come too slowly; False for an application that does so itself.
+        part: of the files that this process may open, the part that connections may take.
         tls: certificate chain and private key, in PEM files.
+        refused: is told, in one word, why a connection or what it sent was turned away.
     """
 
     def __init__(
@@ -39,30 +45,30 @@ class HTTPServer:
         host: str,
         port: int,
         *,
-        header_timeout: float = 10.0,
-        keep_alive: int = 75,
-        max_connections: int = 1024,
+        limits: HTTPLimits | None = None,
+        paced: bool = True,
+        part: float = 0.125,
         tls: tuple[Path, Path] | None = None,
+        refused: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._host = host
         self._port = port
         self._tls = tls
-
-        class BoundedProtocol(_BoundedProtocol):
-            timeout = header_timeout
-
+        limits = limits or HTTPLimits()
+        limits = replace(limits, connections=connections_that_fit(limits.connections, part))
+        protocol = _protocol(limits, refused)
         config = uvicorn.Config(
-            app,
-            http=BoundedProtocol,
+            PacedBodies(app, limits, refused) if paced else app,
+            http=protocol,
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            backlog=512,
-            limit_concurrency=max_connections,
-            timeout_keep_alive=keep_alive,
+            # It answers 503 from the next one on.
+            limit_concurrency=limits.connections + 1,
+            timeout_keep_alive=limits.keep_alive,
             timeout_graceful_shutdown=_STOP_SECONDS,
             ssl_certfile=tls[0] if tls else None,
             ssl_keyfile=tls[1] if tls else None,
@@ -71,7 +77,7 @@ class HTTPServer:
             config.load()
         except OSError as error:
             raise ConfigurationError(f"cannot use the TLS certificate: {error}") from error
-        self._server = _Server(config)
+        self._server = _Server(config, protocol)
         self._task: asyncio.Task[None] | None = None
         self.address = ""
 
@@ -97,6 +103,15 @@ class HTTPServer:
             await task
 
 
+def _protocol(limits_of_all: HTTPLimits, told: Callable[[str], None]) -> type[BoundedProtocol]:
+    class Protocol(BoundedProtocol):
+        limits = limits_of_all
+        idle: ClassVar[dict[BoundedProtocol, float]] = {}
+        refused = staticmethod(told)
+
+    return Protocol
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -106,6 +121,7 @@ def _listen(host: str, port: int) -> socket.socket:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
+            listener.listen(_BACKLOG)
         except OSError:
             listener.close()
             raise
@@ -116,55 +132,36 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, protocol: type[BoundedProtocol]) -> None:
         super().__init__(config)
+        self._protocol = protocol
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        """Accept connections with an acceptor of ours in place of the event loop's."""
+        await self.lifespan.startup()
+        limits = self._protocol.limits
+        acceptors: list[Any] = [  # closed and waited for like the event loop's
+            Acceptor(
+                listener,
+                self._connection,
+                self.server_state.connections,
+                self._protocol.idle,
+                limits.connections,
+                handshake=limits.header_timeout,
+                tls=self.config.ssl,
+                refused=self._protocol.refused,
+            )
+            for listener in sockets or ()
+        ]
+        self.servers = acceptors
+        self.started = True
         self.listening.set()
+
+    def _connection(self) -> BoundedProtocol:
+        return self._protocol(self.config, self.server_state, self.lifespan.state)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the program."""
         yield
-
-
-class _BoundedProtocol(HttpToolsProtocol):
-    """Closes connections whose headers come too slowly or are too many."""
-
-    timeout = 10.0
-    _deadline: asyncio.TimerHandle | None = None
-    _header_bytes = 0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._await_headers()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._headers_are_in()
-        super().connection_lost(exc)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        if self._deadline is None:
-            self._await_headers()
-
-    def data_received(self, data: bytes) -> None:
-        self._header_bytes += len(data)
-        super().data_received(data)
-        if self._deadline is not None and self._header_bytes > _MAX_HEADER_BYTES:
-            self.send_400_response("the headers are too large")
-
-    def on_headers_complete(self) -> None:
-        self._headers_are_in()
-        super().on_headers_complete()
-
-    def _await_headers(self) -> None:
-        self._header_bytes = 0
-        self._deadline = self.loop.call_later(self.timeout, self.transport.close)
-
-    def _headers_are_in(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.receivers.decoding import Decoded, Limits, decode
 from mast_trace_collector.receivers.decompression import decompress
+from mast_trace_collector.receivers.memory import Memory, MemoryShares
 from mast_trace_collector.receivers.request_error import Unauthenticated
+from mast_trace_collector.receivers.slots import Slots
 from mast_trace_collector.spool import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
     from mast_trace_collector.config import CollectorConfig
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
 # Larger bodies are decoded beside the event loop, so that small ones need not wait for them.
 _INLINE_BYTES = 256 * 1024
 _USUAL_RATIO = 16  # of compression
-_DECODERS = 2
+# Of which a sender has half: two of them decode no faster, so that another waits for nobody.
+_DECODERS = 4
 
 
 class Intake:
@@ -50,9 +54,11 @@ class Intake:
         self._config = config
         self._keys = keys
         self.metrics = metrics
-        self._limits = Limits(config.max_nesting, config.max_attributes)
-        self._held = 0
+        self._limits = Limits(config.max_nesting, config.max_attributes, config.max_values)
+        share = max(config.max_inflight_bytes // 2, config.max_body_bytes)
+        self._memory = MemoryShares(config.max_inflight_bytes, share)
         self._decoders = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
+        self._decoding = Slots(_DECODERS)
 
     @property
     def signals(self) -> list[Signal]:
@@ -81,13 +87,23 @@ class Intake:
         self._spools[signal].check()
 
     @contextlib.contextmanager
-    def holding(self) -> Iterator[Memory]:
-        """Account for the memory of one request until it is answered."""
-        memory = Memory(self)
+    def holding(self, sender: str) -> Iterator[Memory]:
+        """Account for the memory of one request until it is answered.
+
+        Args:
+            sender: the address that it comes from.
+        """
+        memory = Memory(self._memory, sender)
         try:
             yield memory
         finally:
+            memory.arrived()
             memory.release()
+
+    @property
+    def held(self) -> int:
+        """Bytes of the requests that are not answered yet."""
+        return self._memory.held
 
     async def take(
         self,
@@ -112,12 +128,14 @@ class Intake:
         began = time.perf_counter()
 
         def decoded_body() -> Decoded:
-            data = decompress(body, encoding, self._config.max_decompressed_bytes)
+            config = self._config
+            data = decompress(
+                body, encoding, config.max_decompressed_bytes, config.max_decompression_seconds
+            )
             return decode(data, signal, self._limits, json=json, project=project)
 
         if len(body) * (_USUAL_RATIO if encoding else 1) > _INLINE_BYTES:
-            loop = asyncio.get_running_loop()
-            decoded = await loop.run_in_executor(self._decoders, decoded_body)
+            decoded = await self._beside(decoded_body, memory.sender)
         else:
             decoded = decoded_body()
         if len(decoded.payload) > len(body):
@@ -125,6 +143,25 @@ class Intake:
         await self._keep(decoded, signal, transport)
         self.metrics[signal].acknowledgement.observe(time.perf_counter() - began)
         return signal.answer(decoded.rejected, decoded.message)
+
+    async def _beside(self, work: Callable[[], Decoded], sender: str) -> Decoded:
+        """Decode in a thread; a sender has half of them at most."""
+        await self._decoding.take(sender)
+        loop = asyncio.get_running_loop()
+        leave = functools.partial(self._decoding.give_back, sender)
+        try:
+            future = self._decoders.submit(work)
+        except RuntimeError:
+            leave()
+            raise Refused("shutting_down", "the collector is stopping", retry_after=1.0) from None
+
+        def left(_: Future[Decoded]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for a place
+                loop.call_soon_threadsafe(leave)
+
+        # Not when this request is over: the thread goes on after its sender has hung up.
+        future.add_done_callback(left)
+        return await asyncio.wrap_future(future)
 
     async def _keep(self, decoded: Decoded, signal: Signal, transport: str) -> None:
         """Wait until the request is durable, and count it."""
@@ -146,41 +183,13 @@ class Intake:
             raise
         count(ticket.durable)
 
+    def stop_reading(self) -> None:
+        """Refuse the requests whose bodies are still arriving; their senders send them again."""
+        self._memory.close(Refused("shutting_down", "the collector is stopping", retry_after=1.0))
+
     def close(self) -> None:
-        """Let the decoders go."""
-        self._decoders.shutdown()
-
-    def hold(self, size: int) -> None:
-        """Count bytes as held in memory; use `holding`."""
-        if self._held + size > self._config.max_inflight_bytes:
-            raise Refused("memory_full", "too many requests are in flight", retry_after=1.0)
-        self._held += size
-
-    def let_go(self, size: int) -> None:
-        """Count bytes as no longer held; use `holding`."""
-        self._held -= size
-
-
-class Memory:
-    """The memory that one request holds."""
-
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
-        self._size = 0
-
-    def grow(self, size: int) -> None:
-        """Hold more.
-
-        Raises:
-            Refused: all requests together would hold too much.
-        """
-        self._intake.hold(size)
-        self._size += size
-
-    def release(self) -> None:
-        """Hold nothing any more."""
-        self._intake.let_go(self._size)
-        self._size = 0
+        """Let the decoders go; what they are at is not waited for, for nobody has its answer."""
+        self._decoders.shutdown(wait=False, cancel_futures=True)
 
 
 def _count(metrics: CollectorMetrics, decoded: Decoded, transport: str, *, duplicate: bool) -> None:

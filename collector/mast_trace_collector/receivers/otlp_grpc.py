@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -11,7 +12,14 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.receivers.request_error import RequestError, TooLarge, Unauthenticated
+from mast_trace_collector.receivers.grpc_messages import MAX_CALLS, Messages, grpc_options
+from mast_trace_collector.receivers.memory import sender_of
+from mast_trace_collector.receivers.request_error import (
+    RequestError,
+    TooLarge,
+    TooSlow,
+    Unauthenticated,
+)
 from mast_trace_collector.receivers.signals import LOGS, METRICS_SERVICE, TRACES
 from mast_trace_collector.spool import Refused
 
@@ -23,9 +31,11 @@ if TYPE_CHECKING:
     from mast_trace_collector.receivers.intake import Intake
     from mast_trace_collector.receivers.signals import Signal
 
+    _Context = grpc.aio.ServicerContext[Any, Any]
+    _Handler = Callable[[object, _Context], Awaitable[bytes]]
+
 _TRANSPORT = "grpc"
 _STOP_SECONDS = 10
-_MAX_CONCURRENT = 128
 _DETAILS = "grpc-status-details-bin"
 
 
@@ -40,6 +50,7 @@ class OTLPGRPCReceiver:
     def __init__(self, intake: Intake, config: CollectorConfig) -> None:
         self._intake = intake
         self._config = config
+        self._messages = Messages(config)
         self._server: grpc.aio.Server | None = None
         self.address = ""
 
@@ -51,14 +62,8 @@ class OTLPGRPCReceiver:
         """
         config = self._config
         server = grpc.aio.server(
-            options=[
-                ("grpc.max_receive_message_length", config.max_body_bytes),
-                # Otherwise a second collector would silently share the port.
-                ("grpc.so_reuseport", 0),
-                ("grpc.http2.max_ping_strikes", 0),
-                ("grpc.keepalive_permit_without_calls", 1),
-            ],
-            maximum_concurrent_rpcs=_MAX_CONCURRENT,
+            options=grpc_options(config),
+            maximum_concurrent_rpcs=MAX_CALLS,
         )
         server.add_generic_rpc_handlers(tuple(self._services()))
         host = f"[{config.host}]" if ":" in config.host else config.host
@@ -92,11 +97,11 @@ class OTLPGRPCReceiver:
         ]
         return [*handlers, _service(METRICS_SERVICE, _unimplemented("metrics"))]
 
-    def _exporter(self, signal: Signal) -> Callable[[bytes, Any], Awaitable[bytes]]:
-        async def export(body: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+    def _exporter(self, signal: Signal) -> _Handler:
+        async def export(_: object, context: _Context) -> bytes:
             self._intake.metrics[signal].received.labels(_TRANSPORT).inc()
             try:
-                answer: bytes = await self._take(body, context, signal)
+                answer: bytes = await self._take(context, signal)
             except RequestError as error:
                 self._refused(signal, error.reason)
                 await context.abort(_code(error), str(error))
@@ -107,20 +112,22 @@ class OTLPGRPCReceiver:
 
         return export
 
-    async def _take(
-        self, body: bytes, context: grpc.aio.ServicerContext[Any, Any], signal: Signal
-    ) -> Any:
+    async def _take(self, context: _Context, signal: Signal) -> bytes:
         metadata = dict(context.invocation_metadata() or ())
         authorization = metadata.get("authorization", "")
         project = self._intake.authenticate(
             authorization if isinstance(authorization, str) else authorization.decode("latin-1")
         )
-        with self._intake.holding() as memory:
+        self._intake.check_room(signal)
+        with self._intake.holding(_peer(context.peer())) as memory:
+            memory.belongs_to(project)
+            body = await self._messages.read(context, memory.sender)
             memory.grow(len(body))
             answer = await self._intake.take(
                 body, signal, memory, transport=_TRANSPORT, project=project
             )
-        return answer.SerializeToString()
+        content: bytes = answer.SerializeToString()
+        return content
 
     def _refused(self, signal: Signal, reason: str) -> None:
         self._intake.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
@@ -139,16 +146,15 @@ def _credentials(cert: Path, key: Path) -> grpc.ServerCredentials:
         raise ConfigurationError(f"cannot use the TLS certificate: {error}") from error
 
 
-def _service(
-    name: str, export: Callable[[bytes, Any], Awaitable[bytes]]
-) -> grpc.GenericRpcHandler[Any, Any]:
-    # No serializers: the sender's own bytes go to the spool.
-    handler = grpc.unary_unary_rpc_method_handler(export)
+def _service(name: str, export: _Handler) -> grpc.GenericRpcHandler[Any, Any]:
+    # No serializers: the sender's own bytes go to the spool. A stream of one message is the same on
+    # the wire, but read when the handler says so: after the key was checked, and when there is room.
+    handler = grpc.stream_unary_rpc_method_handler(export)
     return grpc.method_handlers_generic_handler(name, {"Export": handler})
 
 
-def _unimplemented(signal: str) -> Callable[[bytes, Any], Awaitable[bytes]]:
-    async def refuse(_: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+def _unimplemented(signal: str) -> _Handler:
+    async def refuse(_: object, context: _Context) -> bytes:
         await context.abort(
             grpc.StatusCode.UNIMPLEMENTED, f"this collector does not receive {signal}"
         )
@@ -157,15 +163,23 @@ def _unimplemented(signal: str) -> Callable[[bytes, Any], Awaitable[bytes]]:
     return refuse
 
 
+def _peer(peer: str) -> str:
+    """Return what stands for the sender at an address such as ``ipv4:127.0.0.1:40000``."""
+    host = unquote(peer.partition(":")[2]).rpartition(":")[0]
+    return sender_of(host.strip("[]"))
+
+
 def _code(error: RequestError) -> grpc.StatusCode:
     if isinstance(error, Unauthenticated):
         return grpc.StatusCode.UNAUTHENTICATED
     if isinstance(error, TooLarge):
         return grpc.StatusCode.RESOURCE_EXHAUSTED
+    if isinstance(error, TooSlow):
+        return grpc.StatusCode.DEADLINE_EXCEEDED
     return grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def _refuse(context: grpc.aio.ServicerContext[Any, Any], error: Refused) -> None:
+async def _refuse(context: _Context, error: Refused) -> None:
     """Tell the sender to come again, and when."""
     when = RetryInfo()
     when.retry_delay.FromMilliseconds(int(error.retry_after * 1000))

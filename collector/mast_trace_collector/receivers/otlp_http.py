@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.json_format import MessageToJson
 from google.rpc.status_pb2 import Status
 
-from mast_trace_collector.receivers.request_error import (
-    RequestError,
-    TooLarge,
-    TooSlow,
-    UnsupportedMediaType,
-)
+from mast_trace_collector.receivers.body import Body, Disconnected
+from mast_trace_collector.receivers.memory import sender_of
+from mast_trace_collector.receivers.request_error import RequestError, TooSlow, UnsupportedMediaType
 from mast_trace_collector.spool import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from mast_trace_collector.config import CollectorConfig
-    from mast_trace_collector.receivers.intake import Intake, Memory
+    from mast_trace_collector.receivers.intake import Intake
+    from mast_trace_collector.receivers.memory import Memory
     from mast_trace_collector.receivers.signals import Signal
 
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
     ASGIApp = Callable[[Message, Receive, Send], Awaitable[None]]
-
-logger = logging.getLogger(__name__)
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
@@ -67,20 +62,27 @@ class OTLPHTTPReceiver:
     async def _export(self, scope: Message, receive: Receive, send: Send, signal: Signal) -> None:
         headers = _Headers(scope)
         self._intake.metrics[signal].received.labels(_TRANSPORT).inc()
-        body = _Body(receive, self._config.request_timeout_seconds)
+        body = Body(receive, self._config)
+        client = scope.get("client")
         try:
-            with self._intake.holding() as memory:
+            with self._intake.holding(sender_of(client[0]) if client else "") as memory:
                 answer = await self._answer(headers, body, signal, memory)
-        except _Disconnected:
+        except asyncio.CancelledError:
+            # The server stops, and waits no longer. What is not acknowledged is sent again.
+            error = Refused("shutting_down", "the collector is stopping", retry_after=1.0)
+            self._refused(signal, error.reason)
+            await self._refuse(send, headers, 503, error)
+            return
+        except Disconnected:
             self._refused(signal, "disconnected")
             return
         except RequestError as error:
             self._refused(signal, error.reason)
-            await self._refuse(send, headers, body, error.status, error)
+            await self._refuse(send, headers, error.status, error)
             return
         except Refused as error:
             self._refused(signal, error.reason)
-            await self._refuse(send, headers, body, 503, error)
+            await self._refuse(send, headers, 503, error)
             return
         json = headers.json
         content = (
@@ -88,15 +90,16 @@ class OTLPHTTPReceiver:
         )
         await respond(send, 200, JSON if json else PROTOBUF, content)
 
-    async def _answer(self, headers: _Headers, body: _Body, signal: Signal, memory: Memory) -> Any:
+    async def _answer(self, headers: _Headers, body: Body, signal: Signal, memory: Memory) -> Any:
         project = self._intake.authenticate(headers.get(b"authorization"))
+        memory.belongs_to(project)
         if headers.content_type not in {PROTOBUF, JSON}:
             raise UnsupportedMediaType(
                 f"content type {headers.content_type[:80]!r} is not supported; "
                 f"use {PROTOBUF} or {JSON}"
             )
         self._intake.check_room(signal)
-        data = await body.read(self._config.max_body_bytes, headers.content_length, memory)
+        data = await body.read(headers.content_length, memory)
         return await self._intake.take(
             data,
             signal,
@@ -110,16 +113,15 @@ class OTLPHTTPReceiver:
     def _refused(self, signal: Signal, reason: str) -> None:
         self._intake.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
 
-    async def _refuse(
-        self, send: Send, headers: _Headers, body: _Body, status: int, error: Exception
-    ) -> None:
+    async def _refuse(self, send: Send, headers: _Headers, status: int, error: Exception) -> None:
         extra = []
         if isinstance(error, Refused):
             extra.append((b"retry-after", str(math.ceil(error.retry_after)).encode()))
         elif status == 401:
             extra.append((b"www-authenticate", b"Bearer"))
-        # A sender that is still sending would see a broken connection instead of the answer.
-        if not await body.discard(self._config.max_body_bytes):
+        # The server reads on, so that a sender that is still sending sees the answer; but not if
+        # nothing comes, or not what the headers have announced.
+        if headers.expects_continue or isinstance(error, TooSlow):
             extra.append((b"connection", b"close"))
         code = _UNAVAILABLE if isinstance(error, Refused) else _INVALID
         report = Status(code=code, message=str(error))
@@ -128,10 +130,6 @@ class OTLPHTTPReceiver:
         else:
             content = MessageToJson(report, indent=None).encode()
             await respond(send, status, JSON, content, *extra)
-
-
-class _Disconnected(Exception):
-    """The sender is gone."""
 
 
 class _Headers:
@@ -144,6 +142,11 @@ class _Headers:
         return self._headers.get(name, b"").decode("latin-1")
 
     @property
+    def expects_continue(self) -> bool:
+        """Whether the sender waits for a word before it sends the body."""
+        return self.get(b"expect").lower() == "100-continue"
+
+    @property
     def json(self) -> bool:
         return self.content_type == JSON
 
@@ -151,60 +154,6 @@ class _Headers:
     def content_length(self) -> int | None:
         text = self.get(b"content-length")
         return int(text) if text.isdecimal() else None
-
-
-class _Body:
-    def __init__(self, receive: Receive, timeout: float) -> None:
-        self._receive = receive
-        self._timeout = timeout
-        self._complete = False
-
-    async def read(self, limit: int, length: int | None, memory: Memory) -> bytes:
-        """Read the whole body, within a size and a time."""
-        if length is not None:
-            if length > limit:
-                raise TooLarge(f"the request has more than {limit} bytes")
-            memory.grow(length)
-        chunks: list[bytes] = []
-
-        async def collect() -> None:
-            size = 0
-            while not self._complete:
-                chunk = await self._next()
-                size += len(chunk)
-                if size > limit:
-                    raise TooLarge(f"the request has more than {limit} bytes")
-                if length is None:
-                    memory.grow(len(chunk))
-                chunks.append(chunk)
-
-        try:
-            await asyncio.wait_for(collect(), self._timeout)
-        except asyncio.TimeoutError:
-            raise TooSlow(f"the body did not arrive within {self._timeout:g} s") from None
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-    async def discard(self, limit: int) -> bool:
-        """Read what is left and throw it away; says whether it came to its end."""
-
-        async def drop() -> None:
-            size = 0
-            while not self._complete and size <= limit:
-                size += len(await self._next())
-
-        try:
-            await asyncio.wait_for(drop(), self._timeout)
-        except (asyncio.TimeoutError, _Disconnected):
-            return False
-        return self._complete
-
-    async def _next(self) -> bytes:
-        message = await self._receive()
-        if message["type"] == "http.disconnect":
-            raise _Disconnected
-        self._complete = not message.get("more_body", False)
-        chunk: bytes = message.get("body", b"")
-        return chunk
 
 
 async def respond(

@@ -12,6 +12,7 @@ import typer
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
+from mast_trace_collector.open_files import raise_limit
 from mast_trace_collector.security import add_line, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.cli import dead_letters
@@ -68,6 +69,7 @@ def collect(
         database_url=url or None,
     )
     configure_logging(settings)
+    raise_limit()
     asyncio.run(_collect(settings, ready_file, as_json=as_json))
 
 
@@ -104,7 +106,7 @@ def key(
 async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_json: bool) -> None:
     from mast_trace_collector.collector import Collector
 
-    stop = stop_signal()
+    stop = stop_signal(settings.shutdown_timeout_seconds)
     with Store.open(settings.store_url, connect=False) as store:
         migrated = await asyncio.to_thread(_migrate, store)
         collector = Collector(settings, store)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.state import Running
     from mast_trace_dashboards.up import Up
 
+_STOP_SECONDS = 40.0
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -79,7 +81,7 @@ async def _demo(folder: Path, *, keep: bool, as_json: bool) -> None:
             report(console(), played, shown)
             console().print(_next(running, shown, keep=keep))
         if keep:
-            await up.wait(stop_signal())
+            await up.wait(stop_signal(_STOP_SECONDS))
     finally:
         await up.stop()
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.shutdown import end_within
 from mast_trace_collector.storage.runs import run_summary, spans_of
 from mast_trace_dashboards.cli import judge_bench, judge_study
 from mast_trace_dashboards.cli.lookup import NotFound, parse_time, resolve_run
@@ -61,9 +63,10 @@ def work(
     Example: `mast-trace judge work --url http://clickhouse:8123/mast_trace --shard 0/2`
     """
     settings = WorkerConfig.load(config, worker_shard=shard)
+    seconds = CollectorConfig.load(config).shutdown_timeout_seconds
     with open_store(url, data_dir, config, write=True) as store:
         worker = Worker(store, _judge(store, config), settings)
-        judged = asyncio.run(_drain(worker) if once else _work_on(worker))
+        judged = asyncio.run(_drain(worker) if once else _work_on(worker, seconds))
     if as_json:
         print_json({"judged": judged})
     else:
@@ -77,10 +80,15 @@ async def _drain(worker: Worker) -> int:
     return total
 
 
-async def _work_on(worker: Worker) -> int:
+async def _work_on(worker: Worker, seconds: float) -> int:
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        end_within(seconds)
+        worker.request_stop()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, worker.request_stop)
+        loop.add_signal_handler(number, stop)
     warn("Judging runs as they finish; Ctrl-C stops.")
     await worker.run()
     return worker.status.judged

@@ -12,6 +12,7 @@ import typer
 from mast_trace.urls import masked
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
+from mast_trace_collector.open_files import raise_limit
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, print_json_line
 from mast_trace_dashboards.cli.serving import (
@@ -81,11 +82,13 @@ def up(
     )
     started = Up(settings, collector, JudgeConfig.load(config), WorkerConfig.load(config))
     configure_logging(collector)
-    asyncio.run(_up(started, ready_file=ready_file, as_json=as_json))
+    raise_limit()
+    seconds = collector.shutdown_timeout_seconds
+    asyncio.run(_up(started, seconds, ready_file=ready_file, as_json=as_json))
 
 
-async def _up(up: Up, *, ready_file: Path | None, as_json: bool) -> None:
-    stop = stop_signal()
+async def _up(up: Up, seconds: float, *, ready_file: Path | None, as_json: bool) -> None:
+    stop = stop_signal(seconds)
     running = await up.start()
     try:
         ready(asdict(running), ready_file)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from mast_trace_collector.shutdown import end_within
 from mast_trace_dashboards.cli.output import plain
 
 _KILLED = 130
@@ -31,13 +32,18 @@ ReadyFile = Annotated[
 ]
 
 
-def stop_signal() -> asyncio.Event:
-    """Return what SIGINT and SIGTERM set; a second one ends the process at once."""
+def stop_signal(seconds: float) -> asyncio.Event:
+    """Return what SIGINT and SIGTERM set; a second one ends the process at once.
+
+    Args:
+        seconds: time that the process then has to end.
+    """
     stop = asyncio.Event()
 
     def on_signal() -> None:
         if stop.is_set():
             os._exit(_KILLED)
+        end_within(seconds)
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):

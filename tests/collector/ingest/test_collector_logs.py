@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from typing import Literal
 
 import pytest
 
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.logs import JSONFormatter, configure_logging
+from mast_trace_collector.log_repeats import Repeats
+from mast_trace_collector.logs import JSONFormatter, TextFormatter, configure_logging
 
 
 def entry_of(**fields: object) -> dict[str, object]:
@@ -60,3 +62,118 @@ def test_libraries_do_not_repeat_what_we_tell(level: Literal["debug", "info", "e
         root.handlers, root.level = before
         for name in ("uvicorn", "urllib3.connectionpool", "clickhouse_connect", "httpx"):
             logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+class TestPeers:
+    """What a peer sends cannot hide, end a line, or look like an entry of ours."""
+
+    HOSTILE = "a\x00b\x1b[2Kc\r\n2030-01-01 00:00:00,000 ERROR root: forged\u202e\x85\ud800"
+
+    def text(self, **fields: object) -> str:
+        record = logging.makeLogRecord({"name": "x", "levelname": "WARNING", **fields})
+        return TextFormatter().format(record)
+
+    def test_in_a_message(self) -> None:
+        text = self.text(msg="refused: %s", args=(self.HOSTILE,))
+        assert text.isprintable()
+        assert r"a\x00b\x1b[2Kc\r\n2030" in text
+        assert text.endswith(r"forged\u202e\x85\ud800")
+
+    def test_in_an_error(self) -> None:
+        text = self.text(msg="x", exc_info=(ValueError, ValueError(self.HOSTILE), None))
+        lines = text.split("\n")
+        assert all(line.isprintable() for line in lines)
+        assert all(line.startswith("    ") for line in lines[1:])
+
+    def test_in_json(self) -> None:
+        entry = entry_of(msg=self.HOSTILE, extra_field=self.HOSTILE, args=())
+        for text in (entry["message"], entry["extra_field"]):
+            assert str(text).replace("\n", "").isprintable()
+        error = entry_of(msg="x", exc_info=(ValueError, ValueError(self.HOSTILE), None))["error"]
+        assert str(error).replace("\n", "").isprintable()
+
+    def test_texts_of_all_scripts_stay(self) -> None:
+        text = "naïve Zoë, 中文, emoji 🙂, a\ttab"
+        assert text in self.text(msg=text)
+        assert entry_of(msg=text)["message"] == text
+
+
+class Written(logging.Handler):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.entries.append(record.getMessage())
+
+
+def logger_of(name: str) -> logging.Logger:
+    logger = logging.getLogger(name)
+    logger.propagate = False
+    logger.setLevel(logging.DEBUG)
+    return logger
+
+
+class TestRepeats:
+    """A flood of one entry is told as a number."""
+
+    @pytest.fixture
+    def log(self, request: pytest.FixtureRequest) -> tuple[logging.Logger, Written, Repeats]:
+        logger, handler = logger_of(request.node.name), Written()
+        repeats = Repeats(handler, most=3, seconds=1000.0)
+        handler.addFilter(repeats)
+        logger.addHandler(handler)
+        return logger, handler, repeats
+
+    def test_whatever_a_peer_puts_into_it(
+        self, log: tuple[logging.Logger, Written, Repeats]
+    ) -> None:
+        logger, handler, repeats = log
+        for number in range(2_839):
+            logger.warning("cannot accept %d" % number)  # noqa: G002, UP031
+            logger.debug("seen %d", number)
+        logger.warning("another matter")
+        warnings = [entry for entry in handler.entries if not entry.startswith("seen")]
+        assert warnings == [
+            "cannot accept 0",
+            "cannot accept 1",
+            "cannot accept 2",
+            "another matter",
+        ]
+        assert len(handler.entries) == 2_843
+        repeats.tell()
+        assert handler.entries[-1].startswith("repeated 2836 times in ")
+        assert handler.entries[-1].endswith("the last time: cannot accept 2838")
+
+    def test_while_it_goes_on_one_in_a_period_is_enough(
+        self, log: tuple[logging.Logger, Written, Repeats]
+    ) -> None:
+        logger, handler, repeats = log
+        for _ in range(3):
+            for _ in range(10):
+                logger.error("again")
+            repeats.tell()
+        assert handler.entries.count("again") == 5
+        assert [e.split()[1] for e in handler.entries if e.startswith("repeated")] == [
+            "7",
+            "9",
+            "9",
+        ]
+        repeats.tell()
+        for _ in range(10):
+            logger.error("again")
+        assert handler.entries.count("again") == 8
+
+    def test_the_number_comes_by_itself(self) -> None:
+        logger, handler = logger_of("alone"), Written()
+        handler.addFilter(Repeats(handler, most=1, seconds=0.05))
+        logger.addHandler(handler)
+        for _ in range(5):
+            logger.warning("once")
+        deadline = time.monotonic() + 20
+        while len(handler.entries) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert handler.entries[1].startswith("repeated 4 times")

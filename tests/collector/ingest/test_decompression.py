@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import random
+import struct
 import zlib
 
 import pytest
@@ -96,3 +98,46 @@ def test_an_uncompressed_body_is_bounded_too() -> None:
 def test_an_unknown_encoding_is_refused() -> None:
     with pytest.raises(UnsupportedMediaType, match="br"):
         decompress(b"", "br", LIMIT)
+
+
+def skippable_frame(_: bytes) -> bytes:
+    return struct.pack("<II", 0x184D2A50, 0)
+
+
+MEMBERS = pytest.mark.parametrize(
+    ("encoding", "member"),
+    [
+        ("gzip", gzip.compress),
+        ("zstd", zstandard.ZstdCompressor().compress),
+        ("zstd", zstd_stream),
+        ("zstd", skippable_frame),
+    ],
+)
+
+
+@MEMBERS
+def test_members_are_read_one_after_the_other_and_counted(encoding, member) -> None:
+    """Each end of a member made the rest be copied: 20 MB of empty ones took more than minutes."""
+    empty = member(b"")
+    assert decompress(empty * 9_999 + gzip_or_zstd(encoding, b"last"), encoding, LIMIT) == b"last"
+    with pytest.raises(TooLarge, match="10000 compressed members"):
+        decompress(empty * 1_000_000, encoding, LIMIT)
+
+
+def gzip_or_zstd(encoding: str, data: bytes) -> bytes:
+    return gzip.compress(data) if encoding == "gzip" else zstandard.compress(data)
+
+
+@codecs
+def test_the_time_is_bounded(encoding, compress) -> None:
+    """Whatever a body is made of; one that one call decompresses is small."""
+    body = compress(random.Random(1).randbytes(2_000_000))
+    with pytest.raises(TooLarge, match="takes more than 0 s"):
+        decompress(body, encoding, 4_000_000, seconds=0)
+
+
+def test_frames_of_zstd_are_joined() -> None:
+    """As RFC 8878 says, and parallel compressors write them."""
+    large = random.Random(2).randbytes(600_000)
+    frames = [zstd_stream(large), skippable_frame(b""), zstandard.compress(large)]
+    assert decompress(b"".join(frames), "zstd", 2_000_000) == large * 2

@@ -100,7 +100,7 @@ class TestAccepted:
             sending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await sending
-            await until(lambda: collector._intake._held == 0)
+            await until(lambda: collector._intake.held == 0)
         assert await until(lambda: names(store)) == ["impatient"]
         await until(lambda: collector.metrics.value("accepted_spans_total") == 1)
 

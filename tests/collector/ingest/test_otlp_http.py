@@ -219,12 +219,12 @@ class TestRefused:
             slow = asyncio.create_task(
                 client.post("/v1/traces", content=slow_body(), headers=PROTOBUF)
             )
-            await until(lambda: collector._intake._held == 900)
+            await until(lambda: collector._intake.held == 900)
             refusals.append(await post(collector, body_of("x", attributes=20)))
             hold.set()
             await slow
         assert refusals[0].status_code == 503
-        assert collector._intake._held == 0
+        assert collector._intake.held == 0
 
     async def test_the_exporter_keeps_what_was_refused_and_sends_it_again(
         self, start_collector: StartCollector, store: Store
@@ -325,7 +325,7 @@ class TestSlowSenders:
             b"content-length: 100\r\n\r\nabc"
         )
         assert (await self.closes(collector, sent)).startswith(b"HTTP/1.1 408")
-        assert collector._intake._held == 0
+        assert collector._intake.held == 0
 
     async def test_a_sender_that_goes_away(self, collector: Collector) -> None:
         host, _, port = collector.http_address.removeprefix("http://").rpartition(":")

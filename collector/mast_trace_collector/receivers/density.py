@@ -1,0 +1,129 @@
+"""The number of values in a request, counted before it is parsed.
+
+A parser makes an object of every value, 30 to 700 bytes for the two of an empty one: 64 MiB of
+them, a few kilobytes when compressed, would take it many gigabytes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_collector.receivers.request_error import TooLarge
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
+
+    from mast_trace_collector.receivers.signals import Signal
+
+_STRUCTURE = (b"{", b"[", b",")
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_DEEPEST = 101  # where the parser gives up
+
+_UNKNOWN: Any = object()
+
+_Fields = dict[int, "Descriptor | None"]
+
+
+def check_values(body: bytes, signal: Signal, most: int, *, json: bool) -> None:
+    """Refuse a request with too many values; these are all that is not a single number or text.
+
+    Raises:
+        TooLarge: it has more than ``most``.
+    """
+    if len(body) <= most:
+        return
+    count = _in_json(body, most) if json else _in_protobuf(body, signal, most)
+    if count > most:
+        raise TooLarge(f"the request has more than {most} values; send it in smaller ones")
+
+
+def _in_json(body: bytes, most: int) -> int:
+    # An upper bound, found quickly: texts hold these characters, too.
+    if sum(map(body.count, _STRUCTURE)) <= most:
+        return 0
+    count = end = 0
+    for text in _STRING.finditer(body):
+        between = body[end : text.start()]
+        count += sum(map(between.count, _STRUCTURE))
+        end = text.end()
+        if count > most:
+            return count
+    return count + sum(map(body[end:].count, _STRUCTURE))
+
+
+def _in_protobuf(body: bytes, signal: Signal, most: int) -> int:
+    request: Any = signal.request.DESCRIPTOR
+    if len(body) - len(body.translate(None, _tags(request))) <= most:
+        return 0
+    count = position = 0
+    end, fields = len(body), _fields(request)
+    outer: list[tuple[int, _Fields]] = []
+    while count <= most and len(outer) < _DEEPEST:
+        if position >= end:
+            if not outer:
+                break
+            end, fields = outer.pop()
+            continue
+        tag, position = _varint(body, position)
+        if tag & 7 != _BYTES:
+            position = _after(body, position, tag & 7)
+            continue
+        size, position = _varint(body, position)
+        inner = fields.get(tag >> 3, _UNKNOWN)
+        count += inner is not _UNKNOWN
+        if inner is _UNKNOWN or inner is None or not size:
+            position += size
+        else:
+            outer.append((end, fields))
+            end, fields = min(position + size, end), _fields(inner)
+    return count
+
+
+def _after(body: bytes, position: int, kind: int) -> int:
+    """Return where a number ends; the marks of a group are nothing but tags."""
+    if kind == _VARINT:
+        return _varint(body, position)[1]
+    return position + {_FIXED64: 8, _FIXED32: 4}.get(kind, 0)
+
+
+def _varint(body: bytes, position: int) -> tuple[int, int]:
+    """Read a number, and where it ends; one that the body cuts off ends with it."""
+    if position < len(body) and body[position] < 0x80:
+        return body[position], position + 1
+    value = shift = 0
+    for byte in body[position : position + 10]:
+        position += 1
+        if byte < 0x80:
+            return value | byte << shift, position
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return value, len(body)
+
+
+@cache  # one entry for each message type of OTLP
+def _fields(descriptor: Descriptor) -> _Fields:
+    """Numbers of the fields that are counted, with what each of them is made of."""
+    return {
+        field.number: field.message_type
+        for field in descriptor.fields
+        if field.message_type is not None or field.default_value == []
+    }
+
+
+@cache  # one entry for each signal
+def _tags(request: Descriptor) -> bytes:
+    """Bytes with one of which the tag of every counted field ends.
+
+    A tag that is longer than it must be ends with a zero.
+    """
+    found, waiting, seen = {0}, [request], {request}
+    while waiting:
+        for number, inner in _fields(waiting.pop()).items():
+            found.add(number << 3 | _BYTES if number < 16 else number >> 4)
+            if inner is not None and inner not in seen:
+                seen.add(inner)
+                waiting.append(inner)
+    return bytes(found)

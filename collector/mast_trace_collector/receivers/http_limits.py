@@ -1,0 +1,48 @@
+"""Bounds of an HTTP server's connections, the same for receivers, web view and ClickHouse endpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mast_trace_collector.config import CollectorConfig
+
+
+@dataclass(frozen=True)
+class HTTPLimits:
+    """What a connection may do.
+
+    Attributes:
+        header_bytes: bytes of a request that are not its body: request line, headers, sizes and
+            extensions of chunks, trailers.
+        headers: headers and trailers of a request.
+        header_timeout: seconds that a connection has to send a request's headers.
+        keep_alive: seconds that an idle connection is kept.
+        connections: open at a time.
+        body_grace: seconds in which a body must make progress, again and again.
+        body_rate: bytes per second that a body must come with in each of these periods.
+        write_timeout: seconds in which a peer must take some of its answer.
+    """
+
+    header_bytes: int = 64 * 1024
+    headers: int = 100
+    header_timeout: float = 10.0
+    keep_alive: int = 75
+    connections: int = 1024
+    body_grace: float = 10.0
+    body_rate: int = 1024
+    write_timeout: float = 60.0
+
+    @classmethod
+    def of(cls, config: CollectorConfig) -> HTTPLimits:
+        """Return the limits that the settings ask for."""
+        return cls(
+            header_bytes=config.max_header_bytes,
+            headers=config.max_headers,
+            header_timeout=config.header_timeout_seconds,
+            keep_alive=config.keep_alive_seconds,
+            connections=config.max_connections,
+            body_grace=config.body_grace_seconds,
+            body_rate=config.min_body_bytes_per_second,
+        )

@@ -1,0 +1,186 @@
+"""The memory that requests hold until they are answered, and the share of it for each sender."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from mast_trace_collector.spool import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_WAITS_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
+_MOST_REMEMBERED = 1000
+
+
+class MemoryShares:
+    """Counts the bytes of all requests, against a bound.
+
+    While another sender waits, none has more than its share: one that has more takes no more, and
+    those of its requests whose bodies are still arriving make room. A sender waits for ten seconds
+    after it was refused.
+
+    Args:
+        most: bytes of all requests together.
+        share: bytes of a sender's requests while another waits.
+    """
+
+    def __init__(self, most: int, share: int) -> None:
+        self._most = most
+        self._share = share
+        self._by_sender: Counter[str] = Counter()
+        self._arriving: dict[str, dict[Memory, None]] = {}
+        self._waits: dict[str, float] = {}
+        self._closed: Refused | None = None
+        self.held = 0
+
+    def hold(self, sender: str, size: int) -> None:
+        """Count bytes as held; use `Memory`.
+
+        Raises:
+            Refused: there is no room, or the sender has its share.
+        """
+        if self._closed is not None:
+            raise self._closed
+        now = time.monotonic()
+        if self.held + size > self._most:
+            self._make_room(sender, size)
+        if self.held + size > self._most:
+            self._remember(sender, now)
+            raise Refused(
+                "memory_full", "too many requests are in flight", retry_after=_RETRY_SECONDS
+            )
+        if self._by_sender[sender] + size > self._share and self._others_wait(sender, now):
+            raise Refused(
+                "share_full", "others wait, and you have your share", retry_after=_RETRY_SECONDS
+            )
+        self.held += size
+        self._by_sender[sender] += size
+
+    def let_go(self, sender: str, size: int) -> None:
+        """Count bytes as no longer held; use `Memory`."""
+        self.held -= size
+        self._by_sender[sender] -= size
+        if not self._by_sender[sender]:
+            del self._by_sender[sender]
+
+    def arrives(self, memory: Memory) -> None:
+        """Count a request among those whose bodies are arriving."""
+        self._arriving.setdefault(memory.sender, {})[memory] = None
+
+    def arrived(self, memory: Memory) -> None:
+        """Count it no longer among them."""
+        requests = self._arriving.get(memory.sender, {})
+        requests.pop(memory, None)
+        if not requests:
+            self._arriving.pop(memory.sender, None)
+
+    def close(self, error: Refused) -> None:
+        """Refuse all requests whose bodies are still arriving, and all to come."""
+        self._closed = error
+        for requests in list(self._arriving.values()):
+            for memory in list(requests):
+                memory.break_off(error)
+
+    def _make_room(self, sender: str, size: int) -> None:
+        """Break off requests of the sender that holds most, if that is more than its share."""
+        if not self._by_sender:
+            return
+        greedy, held = self._by_sender.most_common(1)[0]
+        if greedy == sender or held <= self._share:
+            return
+        self._remember(sender, time.monotonic())
+        error = Refused(
+            "share_full",
+            "others wait, and you have more than your share",
+            retry_after=_RETRY_SECONDS,
+        )
+        largest_first = sorted(self._arriving.get(greedy, ()), key=lambda m: m.size, reverse=True)
+        for memory in largest_first:
+            if self.held + size <= self._most or self._by_sender[greedy] <= self._share:
+                return
+            memory.break_off(error)
+
+    def _remember(self, sender: str, now: float) -> None:
+        if len(self._waits) >= _MOST_REMEMBERED:
+            self._waits.clear()
+        self._waits[sender] = now
+
+    def _others_wait(self, sender: str, now: float) -> bool:
+        if not self._waits:
+            return False
+        self._waits = {who: at for who, at in self._waits.items() if now - at < _WAITS_SECONDS}
+        return any(who != sender for who in self._waits)
+
+
+class Memory:
+    """The memory that one request holds.
+
+    Attributes:
+        sender: its project, or without keys the address that it comes from.
+        size: bytes that it holds.
+        broken_off: why its body is not read to the end; None if it is.
+    """
+
+    def __init__(self, shares: MemoryShares, sender: str) -> None:
+        self._shares = shares
+        self._stop: Callable[[], object] | None = None
+        self.sender = sender
+        self.size = 0
+        self.broken_off: Refused | None = None
+
+    def belongs_to(self, project: str | None) -> None:
+        """Count for a project, whatever the address; to be called before anything is held."""
+        if project is not None:
+            self.sender = f"project {project}"
+
+    def arriving(self, stop: Callable[[], object]) -> None:
+        """Say that the body arrives from now on, and how that can be stopped."""
+        self._stop = stop
+        self._shares.arrives(self)
+
+    def arrived(self) -> None:
+        """Say that the body does not arrive any more."""
+        self._stop = None
+        self._shares.arrived(self)
+
+    def grow(self, size: int) -> None:
+        """Hold more.
+
+        Raises:
+            Refused: all requests together, or the sender's, would hold too much.
+        """
+        self._shares.hold(self.sender, size)
+        self.size += size
+
+    def break_off(self, error: Refused) -> None:
+        """Stop the body, which is being read, and hold nothing any more."""
+        self.broken_off = error
+        stop = self._stop
+        self.arrived()
+        self.release()
+        if stop is not None:
+            stop()
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+        self._shares.let_go(self.sender, self.size)
+        self.size = 0
+
+
+def sender_of(host: str) -> str:
+    """Return what stands for a sender without a key: its address, of IPv6 the network."""
+    if ":" not in host:
+        return host
+    try:
+        address = ipaddress.IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    # Whoever has an IPv6 address usually has a network of 64 bits.
+    return str(ipaddress.IPv6Network((address, 64), strict=False))

@@ -1,0 +1,40 @@
+"""The deadline of a process that was told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import logging
+import os
+import sys
+import threading
+
+logger = logging.getLogger(__name__)
+
+_STATUS = 1
+# Should no thread of Python's get its turn any more.
+_BACKSTOP_SECONDS = 5.0
+
+
+def end_within(seconds: float) -> None:
+    """End this process when so many seconds have passed, whatever it waits for; the status is 1.
+
+    What was acknowledged is on disk long before, as it is when the process is killed.
+    """
+
+    def end() -> None:
+        logger.error(
+            "not everything has ended within %g s of the signal to stop; what was acknowledged is on "
+            "disk, and is stored after the next start",
+            seconds,
+        )
+        sys.stderr.flush()
+        os._exit(_STATUS)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # there is no standard error
+        faulthandler.dump_traceback_later(
+            seconds + _BACKSTOP_SECONDS, exit=True, file=sys.__stderr__ or sys.stderr
+        )

@@ -1,0 +1,375 @@
+"""No sender takes what others need: memory, decoders, places for messages."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import struct
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ingest_support import PROTOBUF, body_of, until
+
+from mast_trace_collector.receivers.memory import Memory, MemoryShares, sender_of
+from mast_trace_collector.receivers.slots import Slots
+from mast_trace_collector.security import new_key
+from mast_trace_collector.spool import Refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ingest_support import StartCollector
+
+    from mast_trace_collector.collector import Collector
+
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+
+class TestMemory:
+    """Half of the memory is what a sender keeps while another waits."""
+
+    @staticmethod
+    def holding(shares: MemoryShares, sender: str, size: int) -> Memory:
+        memory = Memory(shares, sender)
+        memory.grow(size)
+        return memory
+
+    def test_a_sender_alone_may_have_all(self) -> None:
+        shares = MemoryShares(100, 50)
+        self.holding(shares, "a", 100)
+        with pytest.raises(Refused, match="in flight"):
+            self.holding(shares, "a", 1)
+
+    def test_the_largest_body_that_still_arrives_makes_room(self) -> None:
+        shares = MemoryShares(100, 50)
+        stopped = []
+        small, large = self.holding(shares, "a", 40), self.holding(shares, "a", 60)
+        for memory in (small, large):
+            memory.arriving(lambda memory=memory: stopped.append(memory))
+        self.holding(shares, "b", 30)
+        assert stopped == [large]
+        assert large.broken_off.reason == "share_full"
+        assert (large.size, small.size, shares.held) == (0, 40, 70)
+
+    def test_what_has_arrived_is_not_broken_off_but_no_more_is_taken(self) -> None:
+        shares = MemoryShares(100, 50)
+        first = self.holding(shares, "a", 60)
+        self.holding(shares, "a", 40)
+        with pytest.raises(Refused, match="in flight"):
+            self.holding(shares, "b", 30)
+        first.release()
+        with pytest.raises(Refused, match="your share"):
+            self.holding(shares, "a", 20)
+        self.holding(shares, "b", 50)
+
+    @given(
+        steps=st.lists(
+            st.tuples(st.sampled_from("abc"), st.integers(1, 60), st.booleans()), max_size=60
+        )
+    )
+    def test_what_is_held_adds_up_and_stays_below_the_bound(
+        self, steps: list[tuple[str, int, bool]]
+    ) -> None:
+        shares = MemoryShares(100, 50)
+        memories: list[Memory] = []
+        for sender, size, arriving in steps:
+            memory = Memory(shares, sender)
+            if arriving:
+                memory.arriving(lambda: None)
+            try:
+                memory.grow(size)
+            except Refused:
+                memory.arrived()
+                continue
+            memories.append(memory)
+            assert shares.held == sum(memory.size for memory in memories) <= 100
+            if size % 3 == 0:
+                oldest = memories.pop(0)
+                oldest.arrived()
+                oldest.release()
+        for memory in memories:
+            memory.arrived()
+            memory.release()
+        assert shares.held == 0
+        assert not shares._by_sender
+        assert not shares._arriving
+
+
+@pytest.mark.parametrize(
+    ("host", "sender"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unix:", "unix:"),
+    ],
+)
+def test_a_sender_is_an_address_and_of_ipv6_its_network(host: str, sender: str) -> None:
+    assert sender_of(host) == sender
+
+
+class TestSlots:
+    """A sender has half of the places."""
+
+    async def test_another_finds_a_place_at_once(self) -> None:
+        slots = Slots(4)
+        for _ in range(2):
+            await slots.take("a")
+        third = asyncio.create_task(slots.take("a"))
+        await asyncio.wait_for(slots.take("b"), 5)
+        assert not third.done()
+        slots.give_back("b")
+        await asyncio.sleep(0)
+        assert not third.done()
+        slots.give_back("a")
+        await asyncio.wait_for(third, 5)
+
+    async def test_one_that_gives_up_leaves_nothing_behind(self) -> None:
+        slots = Slots(2)
+        await slots.take("a")
+        for _ in range(5):
+            waiting = asyncio.create_task(slots.take("a"))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        # Also if its turn came at the very moment that it gave up.
+        waiting = asyncio.create_task(slots.take("a"))
+        await asyncio.sleep(0)
+        slots.give_back("a")
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await asyncio.wait_for(slots.take("a"), 5)
+        await asyncio.wait_for(slots.take("b"), 5)
+
+
+async def stalled(collector: Collector, sent: bytes, length: int, key: str = "none") -> Any:
+    """A connection on which a part of a body was sent."""
+    host, port = collector.http_address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    headers = f"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n"
+    headers += f"content-type: application/x-protobuf\r\nauthorization: Bearer {key}\r\n\r\n"
+    writer.write(headers.encode() + sent)
+    await writer.drain()
+    return reader, writer
+
+
+async def post(collector: Collector, body: bytes, key: str = "none") -> httpx.Response:
+    async with httpx.AsyncClient(base_url=collector.http_address, timeout=30) as client:
+        headers = PROTOBUF | {"authorization": f"Bearer {key}"}
+        return await client.post("/v1/traces", content=body, headers=headers)
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> dict[str, str]:
+    """A key of each of two projects."""
+    made = {project: new_key(project) for project in ("greedy", "modest")}
+    (tmp_path / "keys").write_text("\n".join(line for _, line in made.values()))
+    return {project: key for project, (key, _) in made.items()}
+
+
+async def test_declared_lengths_take_no_memory(start_collector: StartCollector) -> None:
+    """Four senders that declare the largest body and send a byte of it keep nobody out."""
+    collector = await start_collector()
+    slow = [await stalled(collector, b"x", 64 << 20) for _ in range(8)]
+    await until(lambda: collector._intake.held == 8)
+    assert (await post(collector, body_of("innocent"))).status_code == 200
+    for _, writer in slow:
+        writer.close()
+
+
+async def test_a_slow_body_is_refused(start_collector: StartCollector) -> None:
+    collector = await start_collector(body_grace_seconds=0.2)
+    reader, writer = await stalled(collector, b"x", 64 << 20)
+    assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 408")
+    assert collector.metrics.value("refused_requests_total", transport="http", reason="too_slow")
+    assert collector._intake.held == 0
+    writer.close()
+
+
+async def test_a_sender_that_fills_the_memory_makes_room_for_another(
+    start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
+) -> None:
+    collector = await start_collector(
+        keys_file=tmp_path / "keys", max_body_bytes=100_000, max_inflight_bytes=400_000
+    )
+    slow = [await stalled(collector, b"x" * 99_000, 100_000, keys["greedy"]) for _ in range(4)]
+    await until(lambda: collector._intake.held == 4 * 99_000)
+    body = body_of(*map(str, range(100)), attributes=4)
+    assert len(body) > 4_000
+    assert (await post(collector, body, keys["modest"])).status_code == 200
+    assert collector.metrics.value("refused_requests_total", transport="http", reason="share_full")
+    # What was broken off is told to come again, and takes no more than the share meanwhile.
+    answered, _ = await asyncio.wait(
+        [asyncio.create_task(reader.read(20)) for reader, _ in slow],
+        timeout=30,
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    assert [task.result() for task in answered] == [b"HTTP/1.1 503 Service"]
+    assert (await post(collector, b"y" * 99_000, keys["greedy"])).status_code == 503
+    for _, writer in slow:
+        writer.close()
+
+
+async def test_bodies_that_still_arrive_are_refused_when_the_collector_stops(
+    start_collector: StartCollector,
+) -> None:
+    collector = await start_collector()
+    reader, writer = await stalled(collector, b"x", 100_000)
+    await until(lambda: collector._intake.held)
+    stopping = asyncio.create_task(collector.stop())
+    answer = await asyncio.wait_for(reader.read(), 60)
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert b"retry-after" in answer
+    await stopping
+    writer.close()
+
+
+async def test_expensive_requests_of_one_sender_leave_decoders_to_others(
+    start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
+) -> None:
+    collector = await start_collector(keys_file=tmp_path / "keys")
+    decoding = collector._intake._decoding
+    for _ in range(2):
+        await decoding.take("project greedy")
+    large = body_of(*map(str, range(2000)), attributes=20)
+    waiting = asyncio.create_task(post(collector, large, keys["greedy"]))
+    assert (await post(collector, large + body_of("x"), keys["modest"])).status_code == 200
+    assert not waiting.done()
+    for _ in range(2):
+        decoding.give_back("project greedy")
+    assert (await waiting).status_code == 200
+
+
+class SlowCall:
+    """A gRPC call of which the headers are sent and a part of the message, frame by frame."""
+
+    def __init__(self, address: str, key: str, length: int, sent: bytes) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)))
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self.frame(4, 0, 0, b""))
+        headers = {
+            ":method": "POST",
+            ":scheme": "http",
+            ":path": EXPORT,
+            ":authority": "x",
+            "te": "trailers",
+            "content-type": "application/grpc",
+            "authorization": f"Bearer {key}",
+        }
+        block = b"".join(
+            b"\0" + bytes([len(k)]) + k.encode() + bytes([len(v)]) + v.encode()
+            for k, v in headers.items()
+        )
+        self.socket.sendall(self.frame(1, 4, 1, block))
+        prefix = struct.pack(">BI", 0, length)
+        self.socket.sendall(self.frame(0, 0, 1, prefix + sent))
+
+    @staticmethod
+    def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+        size = struct.pack(">I", len(payload))[1:]
+        return size + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+async def call(collector: Collector, body: bytes, key: str, **options: Any) -> bytes:
+    async with grpc.aio.insecure_channel(collector.grpc_address) as channel:
+        export = channel.unary_unary(EXPORT)
+        metadata = (("authorization", f"Bearer {key}"),)
+        answer: bytes = await export(body, timeout=30, metadata=metadata, **options)
+        return answer
+
+
+class TestGRPC:
+    """The same over gRPC, where only the library sees the bytes arrive."""
+
+    async def test_slow_calls_of_one_sender_keep_no_other_out(
+        self, start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
+    ) -> None:
+        collector = await start_collector(keys_file=tmp_path / "keys")
+        address = collector.grpc_address
+        slow = [SlowCall(address, keys["greedy"], 64 << 20, b"x") for _ in range(100)]
+        messages = collector._grpc._messages
+        await until(lambda: messages._calls["project greedy"] == 64)
+        await call(collector, body_of("innocent"), keys["modest"])
+        await until(
+            lambda: (
+                collector.metrics.value(
+                    "refused_requests_total", transport="grpc", reason="share_full"
+                )
+                == 36
+            )
+        )
+        for one in slow:
+            one.socket.close()
+        await until(lambda: not messages._calls)
+
+    async def test_a_slow_call_ends(self, start_collector: StartCollector) -> None:
+        collector = await start_collector(request_timeout_seconds=0.3)
+        slow = SlowCall(collector.grpc_address, "", 64 << 20, b"x")
+        await until(
+            lambda: collector.metrics.value(
+                "refused_requests_total", transport="grpc", reason="too_slow"
+            )
+        )
+        slow.socket.close()
+
+    async def test_without_a_key_no_message_is_read(
+        self, start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
+    ) -> None:
+        assert keys
+        collector = await start_collector(keys_file=tmp_path / "keys")
+        slow = SlowCall(collector.grpc_address, "wrong", 64 << 20, b"x" * 1000)
+        await until(
+            lambda: collector.metrics.value(
+                "refused_requests_total", transport="grpc", reason="unauthenticated"
+            )
+        )
+        assert not collector._grpc._messages._calls
+        slow.socket.close()
+
+    async def test_metadata_is_bounded(self, start_collector: StartCollector) -> None:
+        collector = await start_collector(max_header_bytes=20_000)
+        async with grpc.aio.insecure_channel(collector.grpc_address) as channel:
+            export = channel.unary_unary(EXPORT)
+            metadata = (("x", "y" * 30_000),)
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await export(body_of("x"), timeout=30, metadata=metadata)
+        assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        await call(collector, body_of("x"), "")
+
+    async def test_a_call_without_a_message(self, start_collector: StartCollector) -> None:
+        collector = await start_collector()
+        async with grpc.aio.insecure_channel(collector.grpc_address) as channel:
+            empty = channel.stream_unary(EXPORT)(timeout=30)
+            await empty.done_writing()
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await empty
+        assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("transport", ["http", "grpc"])
+async def test_a_few_kilobytes_of_countless_values_are_refused_before_they_are_parsed(
+    start_collector: StartCollector, transport: str
+) -> None:
+    """Sixteen megabytes of empty spans would take the parser six gigabytes."""
+    collector = await start_collector(max_values=100_000)
+    spans = b"\x12\x00" * (1 << 18)
+    for tag in (0x12, 0x0A):
+        size = struct.pack("<BBBB", *(len(spans) >> shift & 127 | 128 for shift in (0, 7, 14, 21)))
+        spans = bytes([tag]) + size + b"\0" + spans
+    if transport == "http":
+        async with httpx.AsyncClient(base_url=collector.http_address, timeout=60) as client:
+            headers = PROTOBUF | {"content-encoding": "gzip"}
+            answer = await client.post("/v1/traces", content=gzip.compress(spans), headers=headers)
+        assert answer.status_code == 413
+        assert b"values" in answer.content
+    else:
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await call(collector, spans, "", compression=grpc.Compression.Gzip)
+        assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

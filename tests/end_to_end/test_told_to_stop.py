@@ -1,0 +1,206 @@
+"""A process that is told to stop ends in its time, whatever keeps it, and loses nothing acknowledged."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from end_to_end.processes import CollectorProcess
+from end_to_end.span_sender import post, request_of
+from end_to_end.up_process import MAST_TRACE, UpProcess, wait_for
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage import Store
+
+pytestmark = pytest.mark.end_to_end
+
+DEADLINE = "6"
+# What a busy machine may need beyond the deadline, until a process that has ended is seen to have.
+PATIENCE = 60
+REQUESTS = 20
+JOB = Path(__file__).parent / "long_job.py"
+DENSE = gzip.compress(b'{"resourceSpans":[' + b'{"a":1},' * 900_000 + b"{}]}")
+
+
+def slow_senders(port: int, grpc: str) -> list[socket.socket]:
+    """Connections that never come to an end: headers, bodies, a call."""
+    head = b"POST /v1/traces HTTP/1.1\r\nhost: x\r\n"
+    typed = head + b"content-type: application/x-protobuf\r\n"
+    sent = [
+        b"",
+        head,
+        typed + b"content-length: 1000000\r\n\r\nabc",
+        typed + b"transfer-encoding: chunked\r\n\r\n5\r\nhel",
+    ]
+    connections = [socket.create_connection(("127.0.0.1", port)) for _ in sent]
+    for connection, data in zip(connections, sent, strict=True):
+        connection.sendall(data)
+    host, _, number = grpc.rpartition(":")
+    call = socket.create_connection((host, int(number)))
+    call.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+    return [*connections, call]
+
+
+def keep_decoding(port: int) -> None:
+    """Requests that take seconds to decode, more than there are decoders."""
+
+    def send() -> None:
+        request = b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        request += b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(DENSE)
+        with (
+            contextlib.suppress(ConnectionError),
+            socket.create_connection(("127.0.0.1", port)) as connection,
+        ):
+            connection.sendall(request + DENSE)
+            connection.recv(1000)
+
+    for _ in range(6):
+        threading.Thread(target=send, daemon=True).start()
+
+
+def acknowledged(port: int, sender: int) -> set[str]:
+    """Span ids of requests that were acknowledged."""
+    ids: set[str] = set()
+    for number in range(REQUESTS):
+        body, spans = request_of(sender, number)
+        assert post(port, body)
+        ids.update(spans)
+    return ids
+
+
+class HangingModel:
+    """An address of a model that takes requests and never answers."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/v1"
+        self.asked = threading.Event()
+        self.connections: list[socket.socket] = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        while True:
+            connection, _ = self.listener.accept()
+            self.connections.append(connection)
+            if connection.recv(1):
+                self.asked.set()
+
+
+def test_up_ends_whatever_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow senders, decoders that compute, a model that hangs: the process ends by itself."""
+    model = HangingModel()
+    for name, value in {
+        "OPENAI_API_KEY": "none",
+        "OPENAI_BASE_URL": model.url,
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    class Up(UpProcess):
+        def environment(self) -> dict[str, str]:
+            settings = {
+                "MAST_TRACE_SHUTDOWN_TIMEOUT_SECONDS": DEADLINE,
+                "MAST_TRACE_JUDGE_MODEL": "scripted",
+            }
+            return super().environment() | settings
+
+    up = Up(tmp_path / "data")
+    with ExitStack() as stack:
+        stack.callback(up.kill_if_running)
+        up.start()
+        subprocess.run([sys.executable, JOB], env=up.environment(), check=True, timeout=120)
+        assert model.asked.wait(60)
+        ids = acknowledged(up.port, 1)
+        for connection in slow_senders(up.port, up.ready["otlp_grpc"]):
+            stack.callback(connection.close)
+        keep_decoding(up.port)
+        time.sleep(0.5)
+        assert up._process is not None
+        up._process.send_signal(signal.SIGTERM)
+        assert up._process.wait(float(DEADLINE) + PATIENCE) in {0, 1}
+        # The next one stores what was left.
+        up.start()
+        with up.store() as store:
+            found = wait_for(
+                lambda: counted if ids <= (counted := spans_of(store)).keys() else None
+            )
+        assert {span: found[span] for span in ids} == dict.fromkeys(ids, 1)
+
+
+def spans_of(store: Store) -> dict[str, int]:
+    """How often every span is stored."""
+    rows = store.query("SELECT SpanId, count() AS times FROM otel_traces GROUP BY SpanId")
+    return {row["SpanId"]: row["times"] for row in rows}
+
+
+class Collect:
+    """`mast-trace collect` beside a database."""
+
+    def __init__(self, folder: Path, database: CollectorProcess, **settings: str) -> None:
+        self.ready = folder / "ready.json"
+        self.log = folder / "collect.log"
+        self.command = [*MAST_TRACE, "collect", "--data-dir", str(folder / "spool")]
+        self.command += ["--http-port", "0", "--grpc-port", "0", "--ready-file", str(self.ready)]
+        self.command += ["--url", f"http://test:write@127.0.0.1:{database.port}/mast_trace"]
+        self.environment = {**os.environ, **settings}
+
+    def start(self) -> dict[str, Any]:
+        self.ready.unlink(missing_ok=True)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command, env=self.environment, stdout=log, stderr=log
+            )
+        while not self.ready.exists():
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+        found: dict[str, Any] = json.loads(self.ready.read_text())
+        return found
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(float(DEADLINE) + PATIENCE)
+
+
+def test_collect_ends_while_its_database_hangs(tmp_path: Path) -> None:
+    """An insert that never returns is not waited for beyond the deadline; the next start stores it."""
+    database = CollectorProcess(tmp_path / "database", database_only=True)
+    database.start()
+    collect = Collect(
+        tmp_path,
+        database,
+        MAST_TRACE_SHUTDOWN_TIMEOUT_SECONDS=DEADLINE,
+        MAST_TRACE_SPOOL_MIN_FREE_BYTES="0",
+    )
+    try:
+        addresses = collect.start()
+        port = int(addresses["otlp_http"].rpartition(":")[2])
+        ids = acknowledged(port, 1)
+        database.signal(signal.SIGSTOP)
+        ids |= acknowledged(port, 2)
+        slow = slow_senders(port, addresses["otlp_grpc"])
+        assert collect.stop() == 1
+        assert "what was acknowledged is on disk" in collect.log.read_text()
+        for connection in slow:
+            connection.close()
+        database.signal(signal.SIGCONT)
+        collect.environment["MAST_TRACE_SHUTDOWN_TIMEOUT_SECONDS"] = "120"
+        collect.start()
+        assert collect.stop() == 0
+    finally:
+        if collect.process.poll() is None:
+            collect.process.kill()
+        database.signal(signal.SIGCONT)
+        database.terminate()
+    rows = database.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
+    assert [row["SpanId"] for row in rows] == sorted(ids)
