@@ -118,6 +118,28 @@ def _runs(options: SchemaOptions, key: str) -> str:
     return _part(options, "runs", column=column, key=f"s.{key}, " if key else "")
 
 
+def _arriving(options: SchemaOptions, _: str = "") -> str:
+    """The states of spans as they arrive."""
+    spans = f"{options.database}.otel_traces" + ("_local" if options.distributed else "")
+    return _part(
+        options, "run_states.v2", day="today()", seen="now64(3)", spans=spans, of=""
+    )
+
+
+def states_of_stored_spans(options: SchemaOptions, *, day: str, of: str) -> str:
+    """Return the SELECT of the states of spans that are stored, as if they had come before all others.
+
+    Args:
+        options: how the tables are made.
+        day: SQL of the day under which a run's states stand.
+        of: a condition on the spans.
+    """
+    spans = f"{options.database}.otel_traces"
+    return _part(
+        options, "run_states.v2", day=day, seen="toDateTime64(0, 3)", spans=spans, of=f" AND {of}"
+    )
+
+
 _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "database": lambda options, _: options.database,
     "on_cluster": _on_cluster,
@@ -129,6 +151,7 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "finding_columns": lambda _, __: _FINDING,
     "part": _part,
     "runs": _runs,
+    "run_states_v2": _arriving,
     "operation": lambda _, __: expressions.operation(),
     "field": lambda _, name: expressions.field(name),
     "strings": lambda _, name: expressions.strings(name),

@@ -1,0 +1,2 @@
+-- The facts of what was stored before there were any: see `totals_repair`, which does it piece by piece and
+-- may be done while everything is in use.
