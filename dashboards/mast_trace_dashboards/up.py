@@ -16,6 +16,7 @@ from mast_trace_collector.collector import Collector
 from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards import state
 from mast_trace_dashboards.judge_metrics import JudgeMetrics
 from mast_trace_dashboards.web.app import web_app
@@ -109,7 +110,10 @@ class Up:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.store = await asyncio.to_thread(Store.open, config.store_url)
         parts.callback(self.store.close)
-        await asyncio.to_thread(migrate, self.store)
+        await asyncio.to_thread(migrate, self.store, repairs=False)
+        repairs = RepairLater(self.store)
+        repairs.start()
+        parts.push_async_callback(asyncio.to_thread, repairs.stop)
 
         clickhouse, owner = config.store_url, ""
         if self.store.embedded_path:

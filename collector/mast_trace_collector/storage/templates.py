@@ -121,23 +121,18 @@ def _runs(options: SchemaOptions, key: str) -> str:
 def _arriving(options: SchemaOptions, _: str = "") -> str:
     """The states of spans as they arrive."""
     spans = f"{options.database}.otel_traces" + ("_local" if options.distributed else "")
-    return _part(
-        options, "run_states.v2", day="today()", seen="now64(3)", spans=spans, of=""
-    )
+    return _part(options, "run_states.v2", day="today()", seen="now64(3)", spans=spans, of="")
 
 
-def states_of_stored_spans(options: SchemaOptions, *, day: str, of: str) -> str:
-    """Return the SELECT of the states of spans that are stored, as if they had come before all others.
+def states_of_stored_spans(options: SchemaOptions, *, of: str) -> str:
+    """Return the SELECT of the states of the spans that are stored, as if they had come long ago.
 
     Args:
         options: how the tables are made.
-        day: SQL of the day under which a run's states stand.
         of: a condition on the spans.
     """
-    spans = f"{options.database}.otel_traces"
-    return _part(
-        options, "run_states.v2", day=day, seen="toDateTime64(0, 3)", spans=spans, of=f" AND {of}"
-    )
+    given = {"day": "today()", "seen": "toDateTime64(0, 3)", "of": f" AND {of}"}
+    return _part(options, "run_states.v2", spans=f"{options.database}.otel_traces", **given)
 
 
 _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {

@@ -714,3 +714,190 @@ GROUP BY s.RunKey, s.Project, s.TraceId;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (9, 'mast_runs_by_key', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.mast_run_states_local ON CLUSTER main
+    MODIFY COLUMN Agents SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)) CODEC(ZSTD(1)),
+    MODIFY COLUMN Models SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS SpanFacts SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS CallFacts SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt256)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Failed SimpleAggregateFunction(max, UInt8) DEFAULT notEmpty(Errors),
+    ADD COLUMN IF NOT EXISTS Kind SimpleAggregateFunction(max, String) CODEC(ZSTD(1));
+
+ALTER TABLE traces.mast_run_states ON CLUSTER main
+    MODIFY COLUMN Agents SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)),
+    MODIFY COLUMN Models SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)),
+    ADD COLUMN IF NOT EXISTS SpanFacts SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)),
+    ADD COLUMN IF NOT EXISTS CallFacts SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt256)),
+    ADD COLUMN IF NOT EXISTS Failed SimpleAggregateFunction(max, UInt8) DEFAULT notEmpty(Errors),
+    ADD COLUMN IF NOT EXISTS Kind SimpleAggregateFunction(max, String);
+
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    MODIFY COLUMN InputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.input_tokens'] != '', SpanAttributes['gen_ai.usage.input_tokens'], SpanAttributes['llm.token_count.prompt'] != '', SpanAttributes['llm.token_count.prompt'], SpanAttributes['gen_ai.usage.prompt_tokens'])), 0xFFFFFFFF)),
+    MODIFY COLUMN OutputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.output_tokens'] != '', SpanAttributes['gen_ai.usage.output_tokens'], SpanAttributes['llm.token_count.completion'] != '', SpanAttributes['llm.token_count.completion'], SpanAttributes['gen_ai.usage.completion_tokens'])), 0xFFFFFFFF));
+
+ALTER TABLE traces.mast_run_states_mv ON CLUSTER main MODIFY QUERY
+WITH
+    multiIf(ParentSpanId = '', 2, Operation = 'invoke_workflow', 1, 0) AS root,
+    greatest(toUnixTimestamp64Nano(Timestamp), 0) AS started,
+    started + toInt64(least(Duration, toUInt64(9223372036854775807 - started))) AS ended,
+    -- An id of OpenTelemetry is 64 bits: taken as they are, two are never mistaken for one, whoever chose
+    -- them. No hash can promise that. What is no such id is hashed.
+    reinterpretAsUInt64(unhex(SpanId)) AS number,
+    if(lower(hex(reinterpretAsFixedString(number))) = SpanId, number, sipHash64(SpanId)) AS id,
+    -- A sum, because the order of attributes means nothing and may differ in a repetition.
+    arraySum((name, value) -> cityHash64(name, value),
+        mapKeys(SpanAttributes), mapValues(SpanAttributes)) AS attributes,
+    bitShiftRight(cityHash64(started, ended, ParentSpanId, SpanName, StatusCode, StatusMessage, attributes), 32)
+        AS content,
+    StatusCode = 'Error' AS failed,
+    Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AS has_tokens,
+    if(has_tokens, least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.cache_read.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_read.input_tokens'], SpanAttributes['llm.token_count.prompt_details.cache_read'] != '', SpanAttributes['llm.token_count.prompt_details.cache_read'], SpanAttributes['gen_ai.usage.cache_read_input_tokens'])), 0x3FFFFFF), 0) AS cache_read,
+    if(has_tokens, least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.cache_creation.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_creation.input_tokens'], SpanAttributes['llm.token_count.prompt_details.cache_write'] != '', SpanAttributes['llm.token_count.prompt_details.cache_write'], SpanAttributes['gen_ai.usage.cache_creation_input_tokens'])), 0xFFFFFF), 0) AS cache_write,
+    SpanAttributes['mast.framework'] != '' OR startsWith(ScopeName, 'mast_trace') AS is_ours,
+    if(is_ours, 0, 1 + cityHash64(ScopeName) % 255) AS source,
+    if(SpanAttributes['mast.run.kind'] != '', SpanAttributes['mast.run.kind'],
+        ResourceAttributes['mast.run.kind']) AS kind,
+    SpanAttributes['mast.run.outcome'] AS outcome
+SELECT
+    Project,
+    TraceId,
+    today() AS Day,
+    min(Timestamp) AS Start,
+    max(fromUnixTimestamp64Nano(ended)) AS End,
+    now64(3) AS LastSeen,
+    max(root) AS Root,
+    min(concat(toString(2 - root), leftPad(toString(started), 19, '0'),
+        if(SpanAttributes['gen_ai.workflow.name'] != '',
+            SpanAttributes['gen_ai.workflow.name'], toString(SpanName)))) AS Named,
+    max(toString(ServiceName)) AS ServiceName,
+    max(toString(Framework)) AS Framework,
+    max(ConversationId) AS ConversationId,
+    max(SpanAttributes['mast.run.termination_reason']) AS TerminationReason,
+    max(substring(kind, 1, 64)) AS Kind,
+    groupUniqArrayIf(1000)(toString(AgentName), AgentName != '') AS Agents,
+    groupUniqArrayIf(1000)(toString(Model), Model != '') AS Models,
+    max(failed) AS Failed,
+    groupUniqArrayIf(2097152)(bitOr(bitShiftLeft(toUInt128(id), 64),
+        toUInt128(bitOr(bitShiftLeft(toUInt64(failed), 32), content))), NOT has_tokens) AS SpanFacts,
+    groupUniqArrayIf(2097152)(
+        bitOr(bitShiftLeft(toUInt256(id), 192), bitOr(
+        bitShiftLeft(toUInt256(bitOr(bitShiftLeft(toUInt64(least(InputTokens, 0x7FFFFFFF)), 33), bitOr(
+            bitShiftLeft(toUInt64(least(OutputTokens, 0x7FFFFFFF)), 2), bitShiftLeft(toUInt64(failed), 1)))), 128),
+        bitOr(bitShiftLeft(toUInt256(cache_read), 64), toUInt256(bitOr(
+            bitShiftLeft(toUInt64(cache_write), 40), bitOr(
+            bitShiftLeft(toUInt64(source), 32), content)))))), has_tokens) AS CallFacts,
+    maxIf(concat('0', leftPad(toString(ended), 19, '0'), outcome, '\n',
+        SpanAttributes['mast.run.outcome_reason']), outcome IN ('success', 'failure')) AS Said
+FROM traces.otel_traces_local
+WHERE TraceId != ''
+GROUP BY Project, TraceId;
+
+CREATE OR REPLACE VIEW traces.mast_runs ON CLUSTER main AS
+WITH
+    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers.
+    groupArrayArray(4194304)(s.SpanFacts) AS stored_spans,
+    groupArrayArray(4194304)(s.CallFacts) AS stored_calls,
+    arrayCompact(arraySort(stored_spans)) AS spans,
+    arrayCompact(arrayReverseSort(stored_calls)) AS calls,
+    greatest(length(spans), length(calls)) >= 2097152
+        OR greatest(length(stored_spans), length(stored_calls)) >= 4194304 AS is_full,
+    -- Each span's id and content, of every content that it came with.
+    arrayConcat(arrayMap(fact -> toUInt64(bitShiftRight(fact, 64)), spans),
+        arrayMap(fact -> toUInt64(bitShiftRight(fact, 192)), calls)) AS ids,
+    arrayConcat(arrayMap(fact -> bitAnd(toUInt64(fact), 0xFFFFFFFF), spans),
+        arrayMap(fact -> bitAnd(toUInt64(fact), 0xFFFFFFFF), calls)) AS contents,
+    arrayConcat(
+        arrayMap(fact -> toUInt64(bitShiftRight(fact, 64)), arrayFilter(fact -> bitTest(toUInt64(fact), 32), spans)),
+        arrayMap(fact -> toUInt64(bitShiftRight(fact, 192)), arrayFilter(fact -> bitTest(toUInt64(bitShiftRight(fact, 128)), 1), calls)))
+        AS failed,
+    -- What the fingerprint is made of: 32 bits of the hash of an id above 32 of the content's, as they were
+    -- stored before there were facts, so that verdicts of that time stay valid.
+    arrayCompact(arraySort(arrayMap((id, content) -> bitOr(content,
+        bitAnd(cityHash64(lower(hex(reinterpretAsFixedString(id)))), 0xFFFFFFFF00000000)), ids, contents))) AS marks,
+    arraySort(groupArrayArray(s.Spans)) AS old_marks,
+    if(empty(old_marks), marks, arrayCompact(arraySort(
+        arrayConcat(if(empty(old_marks), old_marks, marks), old_marks)))) AS all_marks,
+    length(all_marks) = length(marks) AS is_known,
+    -- Of a call that came with several contents, the one with the most input tokens counts, then output.
+    arrayCompact(fact -> bitShiftRight(fact, 192), calls) AS each_call,
+    -- Where several tools have recorded calls, of those with the same tokens there were as many as the tool
+    -- saw that saw most; ours come first, so that what else is said of a call is what we say.
+    arrayUniq(arrayMap(fact -> toUInt8(bitShiftRight(toUInt64(fact), 32)), each_call)) > 1 AS is_mixed,
+    arraySort(fact -> (toUInt8(bitShiftRight(toUInt64(fact), 32)), fact),
+        if(is_mixed, each_call, arraySlice(each_call, 1, 0))) AS mixed,
+    arrayMap(fact -> toUInt64(bitShiftRight(fact, 130)), mixed) AS used,
+    arrayEnumerateUniq(used, arrayMap(fact -> toUInt8(bitShiftRight(toUInt64(fact), 32)), mixed)) AS nth_of_source,
+    if(is_mixed, arrayFilter((fact, nth) -> nth = 1, mixed, arrayEnumerateUniq(used, nth_of_source)), each_call)
+        AS counted,
+    arraySum(fact -> bitAnd(toUInt64(bitShiftRight(fact, 161)), 0x7FFFFFFF), counted) AS input,
+    arraySum(fact -> bitAnd(toUInt64(bitShiftRight(fact, 130)), 0x7FFFFFFF), counted) AS output,
+    arrayExists(fact -> bitAnd(toUInt64(bitShiftRight(fact, 161)), 0x7FFFFFFF) = 0x7FFFFFFF
+        OR bitAnd(toUInt64(bitShiftRight(fact, 130)), 0x7FFFFFFF) = 0x7FFFFFFF
+        OR bitAnd(toUInt64(bitShiftRight(fact, 64)), 0x3FFFFFF) = 0x3FFFFFF
+        OR bitShiftRight(toUInt64(fact), 40) = 0xFFFFFF, counted) AS is_cut,
+    -- What was stored before there were facts and whose spans are gone: 16 bits of a call's id.
+    arrayCompact(arraySort(groupArrayArray(s.Tokens))) AS old_calls,
+    arrayFilter(call -> bitTest(call, 47), old_calls) AS our_old_calls,
+    if(empty(our_old_calls), old_calls, our_old_calls) AS old_counted,
+    max(s.Said) AS said,
+    position(said, '\n') AS line_break
+SELECT
+    s.RunKey AS RunKey,
+    s.Project AS Project,
+    s.TraceId AS TraceId,
+    substring(min(s.Named), 21) AS Name,
+    max(s.ServiceName) AS ServiceName,
+    max(s.Framework) AS Framework,
+    max(s.ConversationId) AS ConversationId,
+    min(s.Start) AS Start,
+    max(s.End) AS End,
+    max(s.LastSeen) AS LastSeen,
+    toUInt8(max(s.Root) > 0) AS RootSeen,
+    toUInt64(if(is_known, length(arrayCompact(arraySort(ids))),
+        length(arrayCompact(mark -> bitShiftRight(mark, 32), all_marks)))) AS Spans,
+    toUInt64(if(is_known, arrayUniq(failed), arrayUniq(arrayConcat(groupArrayArray(s.Errors),
+        arrayMap(id -> cityHash64(lower(hex(reinterpretAsFixedString(id)))), failed))))) AS Errors,
+    if(is_known, input, greatest(input,
+        arraySum(call -> bitAnd(bitShiftRight(call, 24), 0x7FFFFF), old_counted))) AS InputTokens,
+    if(is_known, output, greatest(output, arraySum(call -> bitAnd(call, 0xFFFFFF), old_counted))) AS OutputTokens,
+    arraySort(groupUniqArrayArray(1000)(s.Agents)) AS Agents,
+    arraySort(groupUniqArrayArray(1000)(s.Models)) AS Models,
+    if(line_break = 0, '', substring(said, 21, line_break - 21)) AS Outcome,
+    if(line_break = 0, '', substring(said, line_break + 1)) AS OutcomeReason,
+    max(s.TerminationReason) AS TerminationReason,
+    -- Of a run beyond the bound it is made of what does not depend on which facts were kept.
+    lower(hex(if(is_full, cityHash64(Start, End, RootSeen, Outcome, OutcomeReason),
+        cityHash64(all_marks, Outcome, OutcomeReason)))) AS Fingerprint,
+    max(s.Kind) AS Kind,
+    multiIf(NOT is_known, 'about', is_full OR is_cut, 'at least', 'exact') AS Totals,
+    arraySum(fact -> bitAnd(toUInt64(bitShiftRight(fact, 64)), 0x3FFFFFF), counted) AS CacheReadTokens,
+    arraySum(fact -> bitShiftRight(toUInt64(fact), 40), counted) AS CacheWriteTokens,
+    toUInt8(max(s.Failed)) AS Failed
+FROM traces.mast_run_states AS s
+GROUP BY s.RunKey, s.Project, s.TraceId;
+
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+ALTER TABLE traces.mast_verdicts ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+ALTER TABLE traces.mast_findings_local ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+ALTER TABLE traces.mast_findings ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
+ALTER TABLE traces.mast_findings_mv ON CLUSTER main MODIFY QUERY
+SELECT Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination, Kind
+FROM traces.mast_verdicts_local;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (10, 'exact_totals', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (11, 'repaired_totals', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
