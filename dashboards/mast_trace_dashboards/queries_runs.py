@@ -35,8 +35,6 @@ _RUN_COLUMNS: Final = {
     "Steps": Column("UInt32", "messages, tool calls and model actions; 0 until judged"),
     "InputTokens": Column("UInt64"),
     "OutputTokens": Column("UInt64"),
-    "CacheReadTokens": Column("UInt64", "of the input tokens"),
-    "CacheWriteTokens": Column("UInt64"),
     "Totals": Column("String", TOTALS),
     "Kind": Column("String", "of run; empty for a program's own"),
     "Agents": Column("Array(String)"),

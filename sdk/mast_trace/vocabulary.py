@@ -44,16 +44,6 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "llm.token_count.completion",
             "gen_ai.usage.completion_tokens",
         ),
-        "cache_read_tokens": (
-            semconv.CACHED_INPUT_TOKENS,
-            "llm.token_count.prompt_details.cache_read",
-            "gen_ai.usage.cache_read_input_tokens",
-        ),
-        "cache_write_tokens": (
-            semconv.CACHE_WRITE_TOKENS,
-            "llm.token_count.prompt_details.cache_write",
-            "gen_ai.usage.cache_creation_input_tokens",
-        ),
         "conversation": (semconv.CONVERSATION_ID, "session.id"),
         "framework": (semconv.FRAMEWORK,),
         "sender": (semconv.MESSAGE_SENDER,),

@@ -121,7 +121,7 @@ def _runs(options: SchemaOptions, key: str) -> str:
 def _arriving(options: SchemaOptions, _: str = "") -> str:
     """The states of spans as they arrive."""
     spans = f"{options.database}.otel_traces" + ("_local" if options.distributed else "")
-    return _part(options, "run_states.v2", day="today()", seen="now64(3)", spans=spans, of="")
+    return _part(options, "run_states.v2", seen="now64(3)", spans=spans, of="")
 
 
 def states_of_stored_spans(options: SchemaOptions, *, of: str) -> str:
@@ -131,7 +131,7 @@ def states_of_stored_spans(options: SchemaOptions, *, of: str) -> str:
         options: how the tables are made.
         of: a condition on the spans.
     """
-    given = {"day": "today()", "seen": "toDateTime64(0, 3)", "of": f" AND {of}"}
+    given = {"seen": "toDateTime64(0, 3)", "of": f" AND {of}"}
     return _part(options, "run_states.v2", spans=f"{options.database}.otel_traces", **given)
 
 

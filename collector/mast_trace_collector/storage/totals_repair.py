@@ -35,13 +35,13 @@ _ROWS_AT_ONCE = 5_000
 _SECONDS_BETWEEN_REPORTS = 10.0
 _SECONDS_BEFORE_ANOTHER_TRY = 30.0
 
-_HOW_MANY = "SELECT sum(length(Spans)) AS Spans FROM mast_run_states"
+_HOW_MANY = "SELECT sum(length(Spans)) AS Old FROM mast_run_states WHERE Whole = 0"
 _PROJECTS = "SELECT DISTINCT toString(Project) AS Project FROM mast_run_states ORDER BY Project"
-# Some states of before the change, from one trace on; read in the order of the table, not all of them.
+# Some states of before, from one trace on; read in the order of the table, not all of them.
 _NEXT = """
 SELECT TraceId, length(Spans) AS Old FROM mast_run_states
 WHERE Project = {project:String} AND TraceId > {after:String}
-  AND ({end:String} = '' OR TraceId <= {end:String}) AND notEmpty(Spans)
+  AND ({end:String} = '' OR TraceId <= {end:String}) AND Whole = 0
 ORDER BY TraceId
 LIMIT {rows:UInt32}
 """
@@ -51,13 +51,11 @@ SELECT Project, TraceId FROM mast_runs
 WHERE Totals = 'about' AND (Project, TraceId) IN
 (
     SELECT Project, TraceId FROM mast_run_states
-    WHERE LastSeen >= toDateTime64({since:DateTime}, 3) - 600 AND notEmpty(Spans)
+    WHERE LastSeen >= toDateTime64({since:DateTime}, 3) - 600 AND Whole = 0
 )
 """
 _RANGE = "Project = {project:String} AND TraceId >= {first:String} AND TraceId <= {last:String}"
 _ARE_ANY_UNKNOWN = f"SELECT count() AS Runs FROM mast_runs WHERE {_RANGE} AND Totals = 'about'"  # noqa: S608
-# What is no id of OpenTelemetry was hashed otherwise before: its run stays as it is known.
-_WITH_AN_ID = "lower(hex(reinterpretAsFixedString(reinterpretAsUInt64(unhex(SpanId))))) = SpanId"
 # Under the day on which the run's states stand: what looks for old runs must not take it for a new one.
 _REPAIR = """
 INSERT INTO mast_run_states ({columns})
@@ -68,7 +66,7 @@ SELECT {columns} FROM
     INNER JOIN
     (
         SELECT TraceId, max(Day) AS KnownDay FROM mast_run_states
-        WHERE {range} AND notEmpty(Spans)
+        WHERE {range} AND Whole = 0
         GROUP BY TraceId
     ) AS known ON known.TraceId = stored.TraceId
 )
@@ -104,7 +102,7 @@ def repair_totals(
     repair = _Repair(store, options)
     began = reported = time.monotonic()
     (row,) = store.query(_HOW_MANY)
-    done, total = 0, int(row["Spans"])
+    done, total = 0, int(row["Old"])
     (clock,) = store.query("SELECT now() AS Now")
     for piece in chain(_pieces(store), _late(store, clock["Now"])):
         if stop is not None and stop.is_set():
@@ -128,7 +126,7 @@ class _Repair:
 
     def __init__(self, store: Store, options: SchemaOptions) -> None:
         self._store = store
-        states = states_of_stored_spans(options, of=f"{_RANGE} AND {_WITH_AN_ID}")
+        states = states_of_stored_spans(options, of=_RANGE)
         columns = ", ".join(name for name, _ in store.describe(states, vars(_Piece("", "", ""))))
         self._sql = (
             _REPAIR.replace("{columns}", columns)

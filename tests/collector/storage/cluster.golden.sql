@@ -717,17 +717,23 @@ INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (9, 'm
 ALTER TABLE traces.mast_run_states_local ON CLUSTER main
     MODIFY COLUMN Agents SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)) CODEC(ZSTD(1)),
     MODIFY COLUMN Models SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)) CODEC(ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS SpanFacts SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)) CODEC(ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS CallFacts SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt256)) CODEC(ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS Failed SimpleAggregateFunction(max, UInt8) DEFAULT notEmpty(Errors),
+    MODIFY COLUMN Spans SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt64)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS SpanIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS ErrorIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Calls SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Charges SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Whole SimpleAggregateFunction(min, UInt8) DEFAULT empty(Spans),
     ADD COLUMN IF NOT EXISTS Kind SimpleAggregateFunction(max, String) CODEC(ZSTD(1));
 
 ALTER TABLE traces.mast_run_states ON CLUSTER main
     MODIFY COLUMN Agents SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)),
     MODIFY COLUMN Models SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)),
-    ADD COLUMN IF NOT EXISTS SpanFacts SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)),
-    ADD COLUMN IF NOT EXISTS CallFacts SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt256)),
-    ADD COLUMN IF NOT EXISTS Failed SimpleAggregateFunction(max, UInt8) DEFAULT notEmpty(Errors),
+    MODIFY COLUMN Spans SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt64)),
+    ADD COLUMN IF NOT EXISTS SpanIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)),
+    ADD COLUMN IF NOT EXISTS ErrorIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)),
+    ADD COLUMN IF NOT EXISTS Calls SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)),
+    ADD COLUMN IF NOT EXISTS Charges SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)),
+    ADD COLUMN IF NOT EXISTS Whole SimpleAggregateFunction(min, UInt8) DEFAULT empty(Spans),
     ADD COLUMN IF NOT EXISTS Kind SimpleAggregateFunction(max, String);
 
 ALTER TABLE traces.otel_traces_local ON CLUSTER main
@@ -746,12 +752,8 @@ WITH
     -- A sum, because the order of attributes means nothing and may differ in a repetition.
     arraySum((name, value) -> cityHash64(name, value),
         mapKeys(SpanAttributes), mapValues(SpanAttributes)) AS attributes,
-    bitShiftRight(cityHash64(started, ended, ParentSpanId, SpanName, StatusCode, StatusMessage, attributes), 32)
-        AS content,
-    StatusCode = 'Error' AS failed,
+    cityHash64(started, ended, ParentSpanId, SpanName, StatusCode, StatusMessage, attributes) AS content,
     Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AS has_tokens,
-    if(has_tokens, least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.cache_read.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_read.input_tokens'], SpanAttributes['llm.token_count.prompt_details.cache_read'] != '', SpanAttributes['llm.token_count.prompt_details.cache_read'], SpanAttributes['gen_ai.usage.cache_read_input_tokens'])), 0x3FFFFFF), 0) AS cache_read,
-    if(has_tokens, least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.cache_creation.input_tokens'] != '', SpanAttributes['gen_ai.usage.cache_creation.input_tokens'], SpanAttributes['llm.token_count.prompt_details.cache_write'] != '', SpanAttributes['llm.token_count.prompt_details.cache_write'], SpanAttributes['gen_ai.usage.cache_creation_input_tokens'])), 0xFFFFFF), 0) AS cache_write,
     SpanAttributes['mast.framework'] != '' OR startsWith(ScopeName, 'mast_trace') AS is_ours,
     if(is_ours, 0, 1 + cityHash64(ScopeName) % 255) AS source,
     if(SpanAttributes['mast.run.kind'] != '', SpanAttributes['mast.run.kind'],
@@ -775,16 +777,13 @@ SELECT
     max(substring(kind, 1, 64)) AS Kind,
     groupUniqArrayIf(1000)(toString(AgentName), AgentName != '') AS Agents,
     groupUniqArrayIf(1000)(toString(Model), Model != '') AS Models,
-    max(failed) AS Failed,
-    groupUniqArrayIf(2097152)(bitOr(bitShiftLeft(toUInt128(id), 64),
-        toUInt128(bitOr(bitShiftLeft(toUInt64(failed), 32), content))), NOT has_tokens) AS SpanFacts,
-    groupUniqArrayIf(2097152)(
-        bitOr(bitShiftLeft(toUInt256(id), 192), bitOr(
-        bitShiftLeft(toUInt256(bitOr(bitShiftLeft(toUInt64(least(InputTokens, 0x7FFFFFFF)), 33), bitOr(
-            bitShiftLeft(toUInt64(least(OutputTokens, 0x7FFFFFFF)), 2), bitShiftLeft(toUInt64(failed), 1)))), 128),
-        bitOr(bitShiftLeft(toUInt256(cache_read), 64), toUInt256(bitOr(
-            bitShiftLeft(toUInt64(cache_write), 40), bitOr(
-            bitShiftLeft(toUInt64(source), 32), content)))))), has_tokens) AS CallFacts,
+    toUInt8(1) AS Whole,
+    groupUniqArray(2097152)(bitOr(bitAnd(cityHash64(SpanId), 0xFFFFFFFF00000000), bitShiftRight(content, 32))) AS Spans,
+    groupUniqArrayIf(1048576)(id, NOT has_tokens) AS SpanIds,
+    groupUniqArrayIf(1048576)(id, StatusCode = 'Error') AS ErrorIds,
+    groupUniqArrayIf(2097152)(bitOr(bitShiftLeft(toUInt128(id), 64), toUInt128(bitOr(
+        bitShiftLeft(toUInt64(least(InputTokens, 0xFFFFFFF)), 36), bitOr(
+        bitShiftLeft(toUInt64(least(OutputTokens, 0xFFFFFFF)), 8), source)))), has_tokens) AS Calls,
     maxIf(concat('0', leftPad(toString(ended), 19, '0'), outcome, '\n',
         SpanAttributes['mast.run.outcome_reason']), outcome IN ('success', 'failure')) AS Said
 FROM traces.otel_traces_local
@@ -794,47 +793,39 @@ GROUP BY Project, TraceId;
 CREATE OR REPLACE VIEW traces.mast_runs ON CLUSTER main AS
 WITH
     -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers.
-    groupArrayArray(4194304)(s.SpanFacts) AS stored_spans,
-    groupArrayArray(4194304)(s.CallFacts) AS stored_calls,
-    arrayCompact(arraySort(stored_spans)) AS spans,
+    groupArrayArray(4194304)(s.Spans) AS stored_marks,
+    arrayCompact(arraySort(stored_marks)) AS marks,
+    groupArrayArray(2097152)(s.SpanIds) AS stored_ids,
+    arrayCompact(arraySort(stored_ids)) AS span_ids,
+    groupArrayArray(4194304)(s.Calls) AS stored_calls,
     arrayCompact(arrayReverseSort(stored_calls)) AS calls,
-    greatest(length(spans), length(calls)) >= 2097152
-        OR greatest(length(stored_spans), length(stored_calls)) >= 4194304 AS is_full,
-    -- Each span's id and content, of every content that it came with.
-    arrayConcat(arrayMap(fact -> toUInt64(bitShiftRight(fact, 64)), spans),
-        arrayMap(fact -> toUInt64(bitShiftRight(fact, 192)), calls)) AS ids,
-    arrayConcat(arrayMap(fact -> bitAnd(toUInt64(fact), 0xFFFFFFFF), spans),
-        arrayMap(fact -> bitAnd(toUInt64(fact), 0xFFFFFFFF), calls)) AS contents,
-    arrayConcat(
-        arrayMap(fact -> toUInt64(bitShiftRight(fact, 64)), arrayFilter(fact -> bitTest(toUInt64(fact), 32), spans)),
-        arrayMap(fact -> toUInt64(bitShiftRight(fact, 192)), arrayFilter(fact -> bitTest(toUInt64(bitShiftRight(fact, 128)), 1), calls)))
-        AS failed,
-    -- What the fingerprint is made of: 32 bits of the hash of an id above 32 of the content's, as they were
-    -- stored before there were facts, so that verdicts of that time stay valid.
-    arrayCompact(arraySort(arrayMap((id, content) -> bitOr(content,
-        bitAnd(cityHash64(lower(hex(reinterpretAsFixedString(id)))), 0xFFFFFFFF00000000)), ids, contents))) AS marks,
-    arraySort(groupArrayArray(s.Spans)) AS old_marks,
-    if(empty(old_marks), marks, arrayCompact(arraySort(
-        arrayConcat(if(empty(old_marks), old_marks, marks), old_marks)))) AS all_marks,
-    length(all_marks) = length(marks) AS is_known,
+    arrayCompact(arraySort(arrayConcat(span_ids,
+        arrayMap(call -> toUInt64(bitShiftRight(call, 64)), calls)))) AS ids,
+    groupArrayArray(2097152)(s.ErrorIds) AS stored_errors,
+    arrayCompact(arraySort(stored_errors)) AS errors,
+    -- A set is as large as it may be: there was more.
+    greatest(length(span_ids), length(errors)) >= 1048576 OR length(calls) >= 2097152
+        OR greatest(length(stored_ids), length(stored_errors)) >= 2097152 OR length(stored_calls) >= 4194304
+        AS is_full,
     -- Of a call that came with several contents, the one with the most input tokens counts, then output.
-    arrayCompact(fact -> bitShiftRight(fact, 192), calls) AS each_call,
+    arrayCompact(call -> bitShiftRight(call, 64), calls) AS each_call,
+    arrayMap(call -> toUInt64(call), each_call) AS used,
     -- Where several tools have recorded calls, of those with the same tokens there were as many as the tool
-    -- saw that saw most; ours come first, so that what else is said of a call is what we say.
-    arrayUniq(arrayMap(fact -> toUInt8(bitShiftRight(toUInt64(fact), 32)), each_call)) > 1 AS is_mixed,
-    arraySort(fact -> (toUInt8(bitShiftRight(toUInt64(fact), 32)), fact),
-        if(is_mixed, each_call, arraySlice(each_call, 1, 0))) AS mixed,
-    arrayMap(fact -> toUInt64(bitShiftRight(fact, 130)), mixed) AS used,
-    arrayEnumerateUniq(used, arrayMap(fact -> toUInt8(bitShiftRight(toUInt64(fact), 32)), mixed)) AS nth_of_source,
-    if(is_mixed, arrayFilter((fact, nth) -> nth = 1, mixed, arrayEnumerateUniq(used, nth_of_source)), each_call)
-        AS counted,
-    arraySum(fact -> bitAnd(toUInt64(bitShiftRight(fact, 161)), 0x7FFFFFFF), counted) AS input,
-    arraySum(fact -> bitAnd(toUInt64(bitShiftRight(fact, 130)), 0x7FFFFFFF), counted) AS output,
-    arrayExists(fact -> bitAnd(toUInt64(bitShiftRight(fact, 161)), 0x7FFFFFFF) = 0x7FFFFFFF
-        OR bitAnd(toUInt64(bitShiftRight(fact, 130)), 0x7FFFFFFF) = 0x7FFFFFFF
-        OR bitAnd(toUInt64(bitShiftRight(fact, 64)), 0x3FFFFFF) = 0x3FFFFFF
-        OR bitShiftRight(toUInt64(fact), 40) = 0xFFFFFF, counted) AS is_cut,
-    -- What was stored before there were facts and whose spans are gone: 16 bits of a call's id.
+    -- saw that saw most.
+    arrayUniq(arrayMap(use -> toUInt8(use), used)) > 1 AS is_mixed,
+    if(is_mixed, used, arraySlice(used, 1, 0)) AS mixed,
+    arrayMap(use -> bitShiftRight(use, 8), mixed) AS tokens,
+    arrayEnumerateUniq(tokens, arrayEnumerateUniq(mixed)) AS witness,
+    if(is_mixed, arrayFilter((use, nth) -> nth = 1, mixed, witness), used) AS counted,
+    arraySum(use -> bitShiftRight(use, 36), counted) AS input,
+    arraySum(use -> bitAnd(bitShiftRight(use, 8), 0xFFFFFFF), counted) AS output,
+    arrayExists(use -> bitShiftRight(use, 36) = 0xFFFFFFF
+        OR bitAnd(bitShiftRight(use, 8), 0xFFFFFFF) = 0xFFFFFFF, counted) AS is_cut,
+    -- Of a run of which something was stored before ids were held whole: whether each of its spans is, too.
+    min(s.Whole) AS is_whole,
+    arrayCompact(arraySort(arrayMap(id -> bitShiftRight(cityHash64(lower(hex(reinterpretAsFixedString(id)))), 32),
+        if(is_whole, arraySlice(ids, 1, 0), ids)))) AS hashed_ids,
+    is_whole OR length(hashed_ids) >= length(arrayCompact(mark -> bitShiftRight(mark, 32), marks)) AS is_known,
     arrayCompact(arraySort(groupArrayArray(s.Tokens))) AS old_calls,
     arrayFilter(call -> bitTest(call, 47), old_calls) AS our_old_calls,
     if(empty(our_old_calls), old_calls, our_old_calls) AS old_counted,
@@ -852,10 +843,9 @@ SELECT
     max(s.End) AS End,
     max(s.LastSeen) AS LastSeen,
     toUInt8(max(s.Root) > 0) AS RootSeen,
-    toUInt64(if(is_known, length(arrayCompact(arraySort(ids))),
-        length(arrayCompact(mark -> bitShiftRight(mark, 32), all_marks)))) AS Spans,
-    toUInt64(if(is_known, arrayUniq(failed), arrayUniq(arrayConcat(groupArrayArray(s.Errors),
-        arrayMap(id -> cityHash64(lower(hex(reinterpretAsFixedString(id)))), failed))))) AS Errors,
+    toUInt64(if(is_known, length(ids), length(arrayCompact(mark -> bitShiftRight(mark, 32), marks)))) AS Spans,
+    toUInt64(if(is_known, length(errors), arrayUniq(arrayConcat(groupArrayArray(s.Errors),
+        arrayMap(id -> cityHash64(lower(hex(reinterpretAsFixedString(id)))), errors))))) AS Errors,
     if(is_known, input, greatest(input,
         arraySum(call -> bitAnd(bitShiftRight(call, 24), 0x7FFFFF), old_counted))) AS InputTokens,
     if(is_known, output, greatest(output, arraySum(call -> bitAnd(call, 0xFFFFFF), old_counted))) AS OutputTokens,
@@ -864,14 +854,13 @@ SELECT
     if(line_break = 0, '', substring(said, 21, line_break - 21)) AS Outcome,
     if(line_break = 0, '', substring(said, line_break + 1)) AS OutcomeReason,
     max(s.TerminationReason) AS TerminationReason,
-    -- Of a run beyond the bound it is made of what does not depend on which facts were kept.
-    lower(hex(if(is_full, cityHash64(Start, End, RootSeen, Outcome, OutcomeReason),
-        cityHash64(all_marks, Outcome, OutcomeReason)))) AS Fingerprint,
+    -- Of a run beyond the bound it is made of what does not depend on which marks were kept.
+    lower(hex(if(length(marks) >= 2097152 OR length(stored_marks) >= 4194304,
+        cityHash64(Start, End, RootSeen, Outcome, OutcomeReason),
+        cityHash64(marks, Outcome, OutcomeReason)))) AS Fingerprint,
     max(s.Kind) AS Kind,
     multiIf(NOT is_known, 'about', is_full OR is_cut, 'at least', 'exact') AS Totals,
-    arraySum(fact -> bitAnd(toUInt64(bitShiftRight(fact, 64)), 0x3FFFFFF), counted) AS CacheReadTokens,
-    arraySum(fact -> bitShiftRight(toUInt64(fact), 40), counted) AS CacheWriteTokens,
-    toUInt8(max(s.Failed)) AS Failed
+    toUInt8(max(notEmpty(s.ErrorIds) OR notEmpty(s.Errors))) AS Failed
 FROM traces.mast_run_states AS s
 GROUP BY s.RunKey, s.Project, s.TraceId;
 

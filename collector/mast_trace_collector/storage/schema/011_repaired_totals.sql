@@ -1,2 +1,2 @@
--- The facts of what was stored before there were any: see `totals_repair`, which does it piece by piece and
--- may be done while everything is in use.
+-- Ids and calls of what was stored before they were held whole: `storage/totals_repair.py` does it, piece by
+-- piece, which may take minutes and be done while everything is in use.
