@@ -792,17 +792,18 @@ GROUP BY Project, TraceId;
 
 CREATE OR REPLACE VIEW traces.mast_runs ON CLUSTER main AS
 WITH
-    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers.
+    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers. No more is
+    -- taken of it than the sets keep when they are merged.
     groupArrayArray(4194304)(s.Spans) AS stored_marks,
     arrayCompact(arraySort(stored_marks)) AS marks,
     groupArrayArray(2097152)(s.SpanIds) AS stored_ids,
-    arrayCompact(arraySort(stored_ids)) AS span_ids,
+    arraySlice(arrayCompact(arraySort(stored_ids)), 1, 1048576) AS span_ids,
     groupArrayArray(4194304)(s.Calls) AS stored_calls,
-    arrayCompact(arrayReverseSort(stored_calls)) AS calls,
+    arraySlice(arrayCompact(arrayReverseSort(stored_calls)), 1, 2097152) AS calls,
     arrayCompact(arraySort(arrayConcat(span_ids,
         arrayMap(call -> toUInt64(bitShiftRight(call, 64)), calls)))) AS ids,
     groupArrayArray(2097152)(s.ErrorIds) AS stored_errors,
-    arrayCompact(arraySort(stored_errors)) AS errors,
+    arraySlice(arrayCompact(arraySort(stored_errors)), 1, 1048576) AS errors,
     -- A set is as large as it may be: there was more.
     greatest(length(span_ids), length(errors)) >= 1048576 OR length(calls) >= 2097152
         OR greatest(length(stored_ids), length(stored_errors)) >= 2097152 OR length(stored_calls) >= 4194304
