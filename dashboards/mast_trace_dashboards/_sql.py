@@ -131,6 +131,7 @@ _JUDGED = f"""SELECT
     intDiv(toUnixTimestamp64Nano(r.End) - toUnixTimestamp64Nano(r.Start), 1000000) AS DurationMs,
     r.Spans AS Spans, r.Errors AS Errors, v.Steps AS Steps,
     r.InputTokens AS InputTokens, r.OutputTokens AS OutputTokens,
+    r.Totals AS Totals, r.Kind AS Kind,
     r.Agents AS Agents, r.TerminationReason AS TerminationReason,
     multiIf(r.Outcome != '', r.Outcome, {_JUDGED_OK}, v.Outcome, '') AS Outcome,
     multiIf(r.Outcome != '', 'recorded', {_JUDGED_OK}, 'judged', '') AS OutcomeSource,

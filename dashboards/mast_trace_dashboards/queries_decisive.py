@@ -84,7 +84,7 @@ DECISIVE_CONFIDENCE: Final = Query(
 SELECT countIf(Outcome != 'success') AS Failures,
     countIf(Outcome != 'success' AND isNull(DecisiveStep)) AS Undecided,
     if(Failures = 0, NULL, Undecided / Failures) AS UndecidedShare,
-    quantileOrNullIf(0.5)(DecisiveProbability, isNotNull(DecisiveStep)) AS MedianProbability
+    quantileExactInclusiveOrNullIf(0.5)(DecisiveProbability, isNotNull(DecisiveStep)) AS MedianProbability
 FROM ({VERDICTS})
 WHERE Status = 'ok'""",
     params={**RANGE, **OWNERS},

@@ -17,8 +17,8 @@ SELECT
     assumeNotNull(late.2) AS OldestWaitSeconds,
     countIf(Status = 'ok') AS Judged,
     countIf(Status = 'unscored') AS Unscored,
-    if(count() = 0, NULL, quantile(0.5)(Lag)) AS MedianLagSeconds,
-    if(count() = 0, NULL, quantile(0.95)(Lag)) AS P95LagSeconds
+    if(count() = 0, NULL, quantileExactInclusive(0.5)(Lag)) AS MedianLagSeconds,
+    if(count() = 0, NULL, quantileExactInclusive(0.95)(Lag)) AS P95LagSeconds
 FROM (
   SELECT Status, greatest(dateDiff('millisecond', RunEnd, JudgedAt), 0) / 1000 AS Lag
   FROM ({VERDICTS})
@@ -42,7 +42,7 @@ SELECT
     Model, Stage, count() AS Calls, countIf(Status != 'ok') AS Failed, sum(Retries) AS AllRetries,
     sum(InputTokens) AS AllInputTokens, sum(CachedTokens) AS AllCachedTokens,
     sum(OutputTokens) AS AllOutputTokens, sum(CostUsd) AS Cost,
-    quantile(0.95)(DurationMs) AS P95Ms
+    quantileExactInclusive(0.95)(DurationMs) AS P95Ms
 FROM mast_judge_calls FINAL
 WHERE StartedAt >= {since:DateTime64(3)} AND StartedAt < {until:DateTime64(3)}
   AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))

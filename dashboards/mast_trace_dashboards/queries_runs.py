@@ -14,6 +14,10 @@ from mast_trace_dashboards._sql import (
 )
 from mast_trace_dashboards.query import Column, Param, Query
 
+TOTALS: Final = (
+    "what spans, errors and tokens are: exact; at least (a run of millions of spans, or a number that "
+    "does not fit); about (stored by an earlier version, and the spans are gone)"
+)
 _RUN_COLUMNS: Final = {
     "Project": Column("String"),
     "TraceId": Column("String", "the run's id"),
@@ -31,6 +35,8 @@ _RUN_COLUMNS: Final = {
     "Steps": Column("UInt32", "messages, tool calls and model actions; 0 until judged"),
     "InputTokens": Column("UInt64"),
     "OutputTokens": Column("UInt64"),
+    "Totals": Column("String", TOTALS),
+    "Kind": Column("String", "of run; empty for a program's own"),
     "Agents": Column("Array(String)"),
     "TerminationReason": Column("String", "why the framework stopped"),
     "Outcome": Column("String", "success, failure, unknown; empty if nobody said"),

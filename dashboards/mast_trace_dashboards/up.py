@@ -17,6 +17,7 @@ from mast_trace_collector.receivers.http_limits import HTTPLimits
 from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards import state
 from mast_trace_dashboards.judge_metrics import JudgeMetrics
 from mast_trace_dashboards.web.app import web_app
@@ -112,7 +113,10 @@ class Up:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.store = await asyncio.to_thread(Store.open, config.store_url)
         parts.callback(self.store.close)
-        await asyncio.to_thread(migrate, self.store)
+        await asyncio.to_thread(migrate, self.store, repairs=False)
+        repairs = RepairLater(self.store)
+        repairs.start()
+        parts.push_async_callback(asyncio.to_thread, repairs.stop)
 
         # Made before the other servers, whose refusals it counts; started after them.
         collector = Collector(config, self.store)

@@ -151,6 +151,7 @@ def _facts(run: FinishedRun) -> RunFacts:
         outcome=run.outcome,
         outcome_reason=run.outcome_reason,
         termination_reason=run.termination_reason,
+        kind=run.kind,
     )
 
 

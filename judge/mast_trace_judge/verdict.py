@@ -76,6 +76,7 @@ class RunFacts(_Record):
     Attributes:
         seen: when its newest span had arrived; a later arrival means that the run may have changed.
         outcome: what was said of its end; empty when nobody had said.
+        kind: empty for a program's own run.
     """
 
     seen: datetime
@@ -88,6 +89,7 @@ class RunFacts(_Record):
     outcome: str = ""
     outcome_reason: str = ""
     termination_reason: str = ""
+    kind: str = ""
 
 
 class Verdict(_Record):

@@ -161,6 +161,7 @@ def _facts(row: Mapping[str, Any]) -> RunFacts | None:
         outcome=row["RunOutcome"],
         outcome_reason=row["RunOutcomeReason"],
         termination_reason=row["RunTermination"],
+        kind=row["Kind"],
     )
 
 
@@ -234,6 +235,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
         "RunOutcome": run.outcome,
         "RunOutcomeReason": run.outcome_reason,
         "RunTermination": run.termination_reason,
+        "Kind": run.kind,
     }
 
 

@@ -86,6 +86,8 @@ PLAN_OPEN_ITEMS: Final = "mast.plan.open_items"
 FAILED_ATTEMPTS: Final = "mast.failed_attempts"
 """How often the framework tried in vain before the attempt that the span ends with, or gave up."""
 
+RUN_KIND: Final = "mast.run.kind"
+"""Span or resource attribute: what kind of run it is; absent for a program's own."""
 RUN_OUTCOME: Final = "mast.run.outcome"
 """``success`` or ``failure``; absent when nobody said."""
 RUN_OUTCOME_REASON: Final = "mast.run.outcome_reason"

@@ -19,8 +19,11 @@ from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageErr
 from mast_trace_collector.storage.expressions import literal
 from mast_trace_collector.storage.store import error_code
 from mast_trace_collector.storage.templates import SchemaOptions, fill
+from mast_trace_collector.storage.totals_repair import repair_totals
 
 if TYPE_CHECKING:
+    import threading
+
     from mast_trace_collector.storage.store import Store
 
 OLDEST_CLICKHOUSE = (25, 8)
@@ -32,6 +35,8 @@ _RECORD = (
     "INSERT INTO {database}.mast_schema_migrations (Version, Name, Options) "
     "VALUES ({version}, {name}, {how})"
 )
+REPAIRS = {11: repair_totals}
+"""Versions that change no table, only rows: whoever reads and writes need not wait for them."""
 _SHAPE = ("cluster", "replicated", "distributed")
 
 
@@ -77,12 +82,16 @@ def render(options: SchemaOptions) -> list[str]:
     return statements
 
 
-def migrate(store: Store, options: SchemaOptions | None = None) -> list[int]:
+def migrate(
+    store: Store, options: SchemaOptions | None = None, *, repairs: bool = True
+) -> list[int]:
     """Bring the database up to this version of mast-trace; return the versions that were new.
 
     Args:
         store: opened on the database.
         options: how tables are made; by default as those that are there, else plainly.
+        repairs: also repair the rows of earlier versions, which takes seconds for a million spans.
+            Otherwise `repair` is to be called, at any time.
 
     Raises:
         ConfigurationError: ``options`` are for another database than the store's, or contradict
@@ -100,16 +109,43 @@ def migrate(store: Store, options: SchemaOptions | None = None) -> list[int]:
         store.command(statement, use_database=False)
     applied = _applied(store, options)
     _refuse_newer(applied)
-    new = [migration for migration in versions if migration.version not in applied]
+    new = [
+        migration
+        for migration in versions
+        if migration.version not in applied and (repairs or migration.version not in REPAIRS)
+    ]
     try:
         for migration in new:
-            for statement in [*migration.statements(options), migration.record(options)]:
+            for statement in migration.statements(options):
                 store.command(statement)
+            if migration.version in REPAIRS:
+                REPAIRS[migration.version](store, options)
+            store.command(migration.record(options))
     except StorageError as error:
         if advice := _if_too_old(store):
             raise StorageError(f"{error}; {advice}") from error.__cause__
         raise
     return [migration.version for migration in new]
+
+
+def repair(store: Store, stop: threading.Event | None = None) -> bool:
+    """Do the repairs that `migrate` was told to leave; return whether all are done.
+
+    Args:
+        store: on a database of this version.
+        stop: set by whoever wants it to end; it goes on from there another time.
+
+    Raises:
+        StorageError: the database refused, or is away.
+    """
+    options = options_of(store) or SchemaOptions(database=store.database)
+    applied = _applied(store, options)
+    for migration in migrations():
+        if migration.version in REPAIRS and migration.version not in applied:
+            if not REPAIRS[migration.version](store, options, stop):
+                return False
+            store.command(migration.record(options))
+    return True
 
 
 def _if_too_old(store: Store) -> str:
@@ -176,7 +212,7 @@ def check_schema(store: Store) -> None:
     """
     applied = _applied(store, SchemaOptions(database=store.database))
     _refuse_newer(applied)
-    newest = migrations()[-1].version
+    newest = max(each.version for each in migrations() if each.version not in REPAIRS)
     if max(applied, default=0) < newest:
         raise SchemaMismatch(
             f"{store.url}: the schema is at version {max(applied, default=0)}, this mast-trace "

@@ -24,6 +24,9 @@ class RunSummary:
         last_seen: when the newest span arrived.
         has_root: whether the root span has ended.
         outcome: ``success``, ``failure`` or empty when nobody said.
+        kind: empty for a program's own run.
+        totals: what the numbers are: ``exact``, ``at least`` (more spans than are held, or a value that
+            does not fit) or ``about`` (stored by an earlier version, and the spans are gone).
     """
 
     project: str
@@ -46,6 +49,8 @@ class RunSummary:
     outcome: str
     outcome_reason: str
     termination_reason: str
+    kind: str = ""
+    totals: str = "exact"
 
 
 FinishedRun = RunSummary
@@ -255,4 +260,6 @@ def summary_of(row: Mapping[str, Any]) -> RunSummary:
         outcome=row["Outcome"],
         outcome_reason=row["OutcomeReason"],
         termination_reason=row["TerminationReason"],
+        kind=row["Kind"],
+        totals=row["Totals"],
     )

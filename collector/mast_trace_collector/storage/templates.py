@@ -118,6 +118,23 @@ def _runs(options: SchemaOptions, key: str) -> str:
     return _part(options, "runs", column=column, key=f"s.{key}, " if key else "")
 
 
+def _arriving(options: SchemaOptions, _: str = "") -> str:
+    """The states of spans as they arrive."""
+    spans = f"{options.database}.otel_traces" + ("_local" if options.distributed else "")
+    return _part(options, "run_states.v2", seen="now64(3)", spans=spans, of="")
+
+
+def states_of_stored_spans(options: SchemaOptions, *, of: str) -> str:
+    """Return the SELECT of the states of the spans that are stored, as if they had come long ago.
+
+    Args:
+        options: how the tables are made.
+        of: a condition on the spans.
+    """
+    given = {"seen": "toDateTime64(0, 3)", "of": f" AND {of}"}
+    return _part(options, "run_states.v2", spans=f"{options.database}.otel_traces", **given)
+
+
 _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "database": lambda options, _: options.database,
     "on_cluster": _on_cluster,
@@ -129,6 +146,7 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "finding_columns": lambda _, __: _FINDING,
     "part": _part,
     "runs": _runs,
+    "run_states_v2": _arriving,
     "operation": lambda _, __: expressions.operation(),
     "field": lambda _, name: expressions.field(name),
     "strings": lambda _, name: expressions.strings(name),

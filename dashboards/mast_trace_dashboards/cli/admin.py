@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.storage import SchemaOptions, Store, migrate, render
 from mast_trace_collector.storage.address import DEFAULT_DATABASE
 from mast_trace_dashboards.alerts.config import AlertConfig
@@ -56,6 +57,9 @@ def migrate_database(
 ) -> None:
     """Make the tables, or bring them up to this version. Safe to run again, and from many places.
 
+    What earlier versions stored is repaired where that is needed, which is logged if it takes long and
+    goes on where it ended if it is stopped. `up` and `collect` do the same, the repair beside their work.
+
     How the tables are made (cluster, replicated ...) is remembered in the database: say it the
     first time only. For keeping rows of tables that exist for another time: `mast-trace retain`.
 
@@ -76,6 +80,7 @@ def migrate_database(
             sys.stdout.write("".join(f"{statement};\n\n" for statement in statements))
         return
     settings = CollectorConfig.load(config, data_dir=data_dir, database_url=url or None)
+    configure_logging(settings)
     address = settings.database_url or (
         locate(url, data_dir, config, write=True)
         if settings.data_dir.exists()

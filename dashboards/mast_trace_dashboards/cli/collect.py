@@ -15,6 +15,7 @@ from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.open_files import raise_limit
 from mast_trace_collector.security import add_line, new_key
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards.cli import dead_letters
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
@@ -108,10 +109,13 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
 
     stop = stop_signal(settings.shutdown_timeout_seconds)
     with Store.open(settings.store_url, connect=False) as store:
+        repairs = RepairLater(store)
         migrated = await asyncio.to_thread(_migrate, store)
+        if migrated:
+            repairs.start()
         collector = Collector(settings, store)
         await collector.start()
-        later = None if migrated else asyncio.create_task(_migrate_later(store))
+        later = None if migrated else asyncio.create_task(_migrate_later(store, repairs))
         try:
             addresses = {
                 "otlp_http": collector.http_address,
@@ -128,13 +132,14 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
             if later is not None:
                 later.cancel()
             await collector.stop()
+            await asyncio.to_thread(repairs.stop)
             not_ready(ready_file)
 
 
 def _migrate(store: Store) -> bool:
     """Make the tables; say whether that could be done now."""
     try:
-        migrate(store)
+        migrate(store, repairs=False)
     except SchemaMismatch:
         raise
     except StorageError as error:
@@ -145,16 +150,17 @@ def _migrate(store: Store) -> bool:
     return True
 
 
-async def _migrate_later(store: Store) -> None:
+async def _migrate_later(store: Store, repairs: RepairLater) -> None:
     """Make the tables as soon as the server answers: what waits cannot be stored without them."""
     while True:
         await asyncio.sleep(_MIGRATE_AGAIN_SECONDS)
         try:
-            await asyncio.to_thread(migrate, store)
+            await asyncio.to_thread(migrate, store, repairs=False)
         except (SchemaMismatch, ConfigurationError) as error:
             logger.error("spans stay in the spool: %s", error)  # noqa: TRY400
             return
         except StorageError as error:
             logger.debug("the database does not take the tables yet: %s", error)
         else:
+            repairs.start()
             return

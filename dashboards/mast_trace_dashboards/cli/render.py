@@ -13,6 +13,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import StepKind
 from mast_trace.vocabulary import loaded
 from mast_trace_dashboards.cli.output import clip, plain
+from mast_trace_dashboards.totals import tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -157,7 +158,7 @@ def _title(row: Mapping[str, Any], trajectory: Trajectory) -> Text:
         f"{len(trajectory.steps)} steps",
         f"{sum(agent != 'user' for agent in trajectory.agents)} agents",
         took(row["DurationMs"]),
-        f"{row['InputTokens'] + row['OutputTokens']:,} tokens",
+        f"{tokens_of(row)} tokens",
     ]
     title = Text.assemble(plain(row["Name"] or "run", "bold"), " ", (row["TraceId"], "dim"), "\n")
     title.append_text(outcome(row))

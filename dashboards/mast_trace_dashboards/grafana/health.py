@@ -145,7 +145,7 @@ INGESTION: Final = Dashboard(
         (
             lines(
                 "Spans",
-                "Stored spans by framework.",
+                "Stored spans by framework. One that was sent twice counts twice.",
                 sql("spans_over_time", "Time AS time, Framework, Spans") + "\nORDER BY time",
                 stacked=True,
             ),

@@ -23,13 +23,14 @@ EXPLORER: Final = Dashboard(
         (
             table(
                 "Runs",
-                "Newest first. A column's filter narrows the list.",
+                "Newest first. A column's filter narrows the list. "
+                "Tokens are what the column beside them says: exact, at least, or about.",
                 sql(
                     "runs",
                     "Start, TraceId AS Run, Name, Framework, Outcome, "
                     "arrayStringConcat(Modes, ', ') AS Modes, DecisiveAgent AS Agent, "
                     "DecisiveStep AS Step, Steps, DurationMs AS Duration, "
-                    "InputTokens + OutputTokens AS Tokens, CostUsd AS Cost, State",
+                    "InputTokens + OutputTokens AS Tokens, Totals AS Counted, CostUsd AS Cost, State",
                     limit="500",
                 ),
                 height=24,

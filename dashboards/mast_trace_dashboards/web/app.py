@@ -13,6 +13,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 
 from mast_trace.exceptions import StorageError
+from mast_trace_dashboards.totals import tokens_of
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.pages import Pages
 
@@ -73,6 +74,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(percent=_percent, moment=_moment, seconds=_seconds, visible=_visible)
+    made.filters.update(tokens=tokens_of)
     return made
 
 

@@ -714,3 +714,180 @@ GROUP BY s.RunKey, s.Project, s.TraceId;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (9, 'mast_runs_by_key', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.mast_run_states_local ON CLUSTER main
+    MODIFY COLUMN Agents SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)) CODEC(ZSTD(1)),
+    MODIFY COLUMN Models SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)) CODEC(ZSTD(1)),
+    MODIFY COLUMN Spans SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt64)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS SpanIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS ErrorIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Calls SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Charges SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS Whole SimpleAggregateFunction(min, UInt8) DEFAULT empty(Spans),
+    ADD COLUMN IF NOT EXISTS Kind SimpleAggregateFunction(max, String) CODEC(ZSTD(1));
+
+ALTER TABLE traces.mast_run_states ON CLUSTER main
+    MODIFY COLUMN Agents SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)),
+    MODIFY COLUMN Models SimpleAggregateFunction(groupUniqArrayArray(1000), Array(String)),
+    MODIFY COLUMN Spans SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt64)),
+    ADD COLUMN IF NOT EXISTS SpanIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)),
+    ADD COLUMN IF NOT EXISTS ErrorIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)),
+    ADD COLUMN IF NOT EXISTS Calls SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)),
+    ADD COLUMN IF NOT EXISTS Charges SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)),
+    ADD COLUMN IF NOT EXISTS Whole SimpleAggregateFunction(min, UInt8) DEFAULT empty(Spans),
+    ADD COLUMN IF NOT EXISTS Kind SimpleAggregateFunction(max, String);
+
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    MODIFY COLUMN InputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.input_tokens'] != '', SpanAttributes['gen_ai.usage.input_tokens'], SpanAttributes['llm.token_count.prompt'] != '', SpanAttributes['llm.token_count.prompt'], SpanAttributes['gen_ai.usage.prompt_tokens'])), 0xFFFFFFFF)),
+    MODIFY COLUMN OutputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.output_tokens'] != '', SpanAttributes['gen_ai.usage.output_tokens'], SpanAttributes['llm.token_count.completion'] != '', SpanAttributes['llm.token_count.completion'], SpanAttributes['gen_ai.usage.completion_tokens'])), 0xFFFFFFFF));
+
+ALTER TABLE traces.mast_run_states_mv ON CLUSTER main MODIFY QUERY
+WITH
+    multiIf(ParentSpanId = '', 2, Operation = 'invoke_workflow', 1, 0) AS root,
+    greatest(toUnixTimestamp64Nano(Timestamp), 0) AS started,
+    started + toInt64(least(Duration, toUInt64(9223372036854775807 - started))) AS ended,
+    -- An id of OpenTelemetry is 64 bits: taken as they are, two are never mistaken for one, whoever chose
+    -- them. No hash can promise that. What is no such id is hashed.
+    reinterpretAsUInt64(unhex(SpanId)) AS number,
+    if(lower(hex(reinterpretAsFixedString(number))) = SpanId, number, sipHash64(SpanId)) AS id,
+    -- A sum, because the order of attributes means nothing and may differ in a repetition.
+    arraySum((name, value) -> cityHash64(name, value),
+        mapKeys(SpanAttributes), mapValues(SpanAttributes)) AS attributes,
+    cityHash64(started, ended, ParentSpanId, SpanName, StatusCode, StatusMessage, attributes) AS content,
+    Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AS has_tokens,
+    SpanAttributes['mast.framework'] != '' OR startsWith(ScopeName, 'mast_trace') AS is_ours,
+    if(is_ours, 0, 1 + cityHash64(ScopeName) % 255) AS source,
+    if(SpanAttributes['mast.run.kind'] != '', SpanAttributes['mast.run.kind'],
+        ResourceAttributes['mast.run.kind']) AS kind,
+    SpanAttributes['mast.run.outcome'] AS outcome
+SELECT
+    Project,
+    TraceId,
+    today() AS Day,
+    min(Timestamp) AS Start,
+    max(fromUnixTimestamp64Nano(ended)) AS End,
+    now64(3) AS LastSeen,
+    max(root) AS Root,
+    min(concat(toString(2 - root), leftPad(toString(started), 19, '0'),
+        if(SpanAttributes['gen_ai.workflow.name'] != '',
+            SpanAttributes['gen_ai.workflow.name'], toString(SpanName)))) AS Named,
+    max(toString(ServiceName)) AS ServiceName,
+    max(toString(Framework)) AS Framework,
+    max(ConversationId) AS ConversationId,
+    max(SpanAttributes['mast.run.termination_reason']) AS TerminationReason,
+    max(substring(kind, 1, 64)) AS Kind,
+    groupUniqArrayIf(1000)(toString(AgentName), AgentName != '') AS Agents,
+    groupUniqArrayIf(1000)(toString(Model), Model != '') AS Models,
+    toUInt8(1) AS Whole,
+    groupUniqArray(2097152)(bitOr(bitAnd(cityHash64(SpanId), 0xFFFFFFFF00000000), bitShiftRight(content, 32))) AS Spans,
+    groupUniqArrayIf(1048576)(id, NOT has_tokens) AS SpanIds,
+    groupUniqArrayIf(1048576)(id, StatusCode = 'Error') AS ErrorIds,
+    groupUniqArrayIf(2097152)(bitOr(bitShiftLeft(toUInt128(id), 64), toUInt128(bitOr(
+        bitShiftLeft(toUInt64(least(InputTokens, 0xFFFFFFF)), 36), bitOr(
+        bitShiftLeft(toUInt64(least(OutputTokens, 0xFFFFFFF)), 8), source)))), has_tokens) AS Calls,
+    maxIf(concat('0', leftPad(toString(ended), 19, '0'), outcome, '\n',
+        SpanAttributes['mast.run.outcome_reason']), outcome IN ('success', 'failure')) AS Said
+FROM traces.otel_traces_local
+WHERE TraceId != ''
+GROUP BY Project, TraceId;
+
+CREATE OR REPLACE VIEW traces.mast_runs ON CLUSTER main AS
+WITH
+    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers. No more is
+    -- taken of it than the sets keep when they are merged.
+    groupArrayArray(4194304)(s.Spans) AS stored_marks,
+    arrayCompact(arraySort(stored_marks)) AS marks,
+    groupArrayArray(2097152)(s.SpanIds) AS stored_ids,
+    arraySlice(arrayCompact(arraySort(stored_ids)), 1, 1048576) AS span_ids,
+    groupArrayArray(4194304)(s.Calls) AS stored_calls,
+    arraySlice(arrayCompact(arrayReverseSort(stored_calls)), 1, 2097152) AS calls,
+    arrayCompact(arraySort(arrayConcat(span_ids,
+        arrayMap(call -> toUInt64(bitShiftRight(call, 64)), calls)))) AS ids,
+    groupArrayArray(2097152)(s.ErrorIds) AS stored_errors,
+    arraySlice(arrayCompact(arraySort(stored_errors)), 1, 1048576) AS errors,
+    -- A set is as large as it may be: there was more.
+    greatest(length(span_ids), length(errors)) >= 1048576 OR length(calls) >= 2097152
+        OR greatest(length(stored_ids), length(stored_errors)) >= 2097152 OR length(stored_calls) >= 4194304
+        AS is_full,
+    -- Of a call that came with several contents, the one with the most input tokens counts, then output.
+    arrayCompact(call -> bitShiftRight(call, 64), calls) AS each_call,
+    arrayMap(call -> toUInt64(call), each_call) AS used,
+    -- Where several tools have recorded calls, of those with the same tokens there were as many as the tool
+    -- saw that saw most.
+    arrayUniq(arrayMap(use -> toUInt8(use), used)) > 1 AS is_mixed,
+    if(is_mixed, used, arraySlice(used, 1, 0)) AS mixed,
+    arrayMap(use -> bitShiftRight(use, 8), mixed) AS tokens,
+    arrayEnumerateUniq(tokens, arrayEnumerateUniq(mixed)) AS witness,
+    if(is_mixed, arrayFilter((use, nth) -> nth = 1, mixed, witness), used) AS counted,
+    arraySum(use -> bitShiftRight(use, 36), counted) AS input,
+    arraySum(use -> bitAnd(bitShiftRight(use, 8), 0xFFFFFFF), counted) AS output,
+    arrayExists(use -> bitShiftRight(use, 36) = 0xFFFFFFF
+        OR bitAnd(bitShiftRight(use, 8), 0xFFFFFFF) = 0xFFFFFFF, counted) AS is_cut,
+    -- Of a run of which something was stored before ids were held whole: whether each of its spans is, too.
+    min(s.Whole) AS is_whole,
+    arrayCompact(arraySort(arrayMap(id -> bitShiftRight(cityHash64(lower(hex(reinterpretAsFixedString(id)))), 32),
+        if(is_whole, arraySlice(ids, 1, 0), ids)))) AS hashed_ids,
+    is_whole OR length(hashed_ids) >= length(arrayCompact(mark -> bitShiftRight(mark, 32), marks)) AS is_known,
+    arrayCompact(arraySort(groupArrayArray(s.Tokens))) AS old_calls,
+    arrayFilter(call -> bitTest(call, 47), old_calls) AS our_old_calls,
+    if(empty(our_old_calls), old_calls, our_old_calls) AS old_counted,
+    max(s.Said) AS said,
+    position(said, '\n') AS line_break
+SELECT
+    s.RunKey AS RunKey,
+    s.Project AS Project,
+    s.TraceId AS TraceId,
+    substring(min(s.Named), 21) AS Name,
+    max(s.ServiceName) AS ServiceName,
+    max(s.Framework) AS Framework,
+    max(s.ConversationId) AS ConversationId,
+    min(s.Start) AS Start,
+    max(s.End) AS End,
+    max(s.LastSeen) AS LastSeen,
+    toUInt8(max(s.Root) > 0) AS RootSeen,
+    toUInt64(if(is_known, length(ids), length(arrayCompact(mark -> bitShiftRight(mark, 32), marks)))) AS Spans,
+    toUInt64(if(is_known, length(errors), arrayUniq(arrayConcat(groupArrayArray(s.Errors),
+        arrayMap(id -> cityHash64(lower(hex(reinterpretAsFixedString(id)))), errors))))) AS Errors,
+    if(is_known, input, greatest(input,
+        arraySum(call -> bitAnd(bitShiftRight(call, 24), 0x7FFFFF), old_counted))) AS InputTokens,
+    if(is_known, output, greatest(output, arraySum(call -> bitAnd(call, 0xFFFFFF), old_counted))) AS OutputTokens,
+    arraySort(groupUniqArrayArray(1000)(s.Agents)) AS Agents,
+    arraySort(groupUniqArrayArray(1000)(s.Models)) AS Models,
+    if(line_break = 0, '', substring(said, 21, line_break - 21)) AS Outcome,
+    if(line_break = 0, '', substring(said, line_break + 1)) AS OutcomeReason,
+    max(s.TerminationReason) AS TerminationReason,
+    -- Of a run beyond the bound it is made of what does not depend on which marks were kept.
+    lower(hex(if(length(marks) >= 2097152 OR length(stored_marks) >= 4194304,
+        cityHash64(Start, End, RootSeen, Outcome, OutcomeReason),
+        cityHash64(marks, Outcome, OutcomeReason)))) AS Fingerprint,
+    max(s.Kind) AS Kind,
+    multiIf(NOT is_known, 'about', is_full OR is_cut, 'at least', 'exact') AS Totals,
+    toUInt8(max(notEmpty(s.ErrorIds) OR notEmpty(s.Errors))) AS Failed
+FROM traces.mast_run_states AS s
+GROUP BY s.RunKey, s.Project, s.TraceId;
+
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+ALTER TABLE traces.mast_verdicts ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+ALTER TABLE traces.mast_findings_local ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+ALTER TABLE traces.mast_findings ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
+ALTER TABLE traces.mast_findings_mv ON CLUSTER main MODIFY QUERY
+SELECT Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination, Kind
+FROM traces.mast_verdicts_local;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (10, 'exact_totals', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (11, 'repaired_totals', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

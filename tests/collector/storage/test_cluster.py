@@ -5,16 +5,20 @@ them and what reads them are the real ones.
 """
 
 import pytest
+from old_schema import BEFORE_WHOLE_IDS, make_version
 from otlp_requests import TRACE, agent_span, request
 
 from mast_trace_collector.storage import SchemaOptions, SpanWriter, Store, embedded, render
+from mast_trace_collector.storage.migrations import migrations
 from mast_trace_collector.storage.runs import (
     finished_runs,
     record_outcome,
     run_summary,
     spans_of,
 )
+from mast_trace_collector.storage.totals_repair import repair_totals
 
+CLUSTERED = SchemaOptions(cluster="main", distributed=True)
 CLUSTER = """<timezone>UTC</timezone>
     <tcp_port>9000</tcp_port>
     <remote_servers><main><shard><replica>
@@ -23,14 +27,48 @@ CLUSTER = """<timezone>UTC</timezone>
 
 
 @pytest.fixture
-def cluster(folder, monkeypatch):
-    """A store whose tables are Distributed over the one shard that this process is."""
+def engine_of_cluster(folder, monkeypatch):
+    """An empty store in a process that is a cluster of one shard."""
     config = embedded._CONFIG.replace("<timezone>UTC</timezone>", CLUSTER)
     monkeypatch.setattr(embedded, "_CONFIG", config)
     with Store.open(f"chdb://{folder}") as store:
-        for statement in render(SchemaOptions(cluster="main", distributed=True)):
-            store.command(statement.replace("ON CLUSTER main", ""), use_database=False)
         yield store
+
+
+@pytest.fixture
+def cluster(engine_of_cluster):
+    """A store whose tables are Distributed over the one shard that this process is."""
+    for statement in render(CLUSTERED):
+        engine_of_cluster.command(statement.replace("ON CLUSTER main", ""), use_database=False)
+    return engine_of_cluster
+
+
+def test_totals_of_an_earlier_version_are_repaired_across_the_shards(engine_of_cluster):
+    """States and spans are read and written through the Distributed tables."""
+    make_version(engine_of_cluster, BEFORE_WHOLE_IDS, CLUSTERED)
+    used = {"gen_ai.usage.input_tokens": 100}
+    traces = [f"{number:032x}" for number in range(1, 4)]
+    SpanWriter(engine_of_cluster).write(
+        [
+            request(*(agent_span(n, trace=t, attributes=used) for n in range(1, 1001)))
+            for t in traces
+        ],
+        token="before",
+    )
+    before = engine_of_cluster.query("SELECT TraceId, Fingerprint FROM mast_runs ORDER BY TraceId")
+    for migration in migrations()[BEFORE_WHOLE_IDS + 1 :]:
+        for statement in [*migration.statements(CLUSTERED), migration.record(CLUSTERED)]:
+            engine_of_cluster.command(statement.replace("ON CLUSTER main", ""), use_database=False)
+    for _ in range(2):
+        assert repair_totals(engine_of_cluster, CLUSTERED)
+        rows = engine_of_cluster.query(
+            "SELECT TraceId, InputTokens, Totals FROM mast_runs ORDER BY TraceId"
+        )
+        assert rows == [{"TraceId": t, "InputTokens": 100_000, "Totals": "exact"} for t in traces]
+    assert (
+        engine_of_cluster.query("SELECT TraceId, Fingerprint FROM mast_runs ORDER BY TraceId")
+        == before
+    )
 
 
 @pytest.mark.parametrize("parse_from", [0, 2**60], ids=["by ClickHouse", "by Python"])

@@ -1,0 +1,14 @@
+"""A run's totals in words: a number that is not exact is never shown as if it were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def tokens_of(row: Mapping[str, Any]) -> str:
+    """Return the tokens of a run, input and output, as the queries `runs` and `run` have them."""
+    word = "" if row["Totals"] == "exact" else f"{row['Totals']} "
+    return f"{word}{row['InputTokens'] + row['OutputTokens']:,}"
