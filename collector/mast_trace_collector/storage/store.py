@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
     from typing_extensions import Self
 
+    from mast_trace_collector.storage.project_store import ProjectStore
+
 
 PERMANENT = frozenset({6, 27, 32, 33, 36, 43, 53, 69, 70, 72, 117, 131, 248, 349, 395, 444, 469})
 """ClickHouse's errors about the data of an insert: another try ends the same way."""
@@ -44,6 +46,7 @@ class Store:
         self.database = address.database
         self.url = address.label
         self.embedded_path = address.path
+        self._address = address
         self._clients = clients
         self._column_types: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
 
@@ -87,6 +90,15 @@ class Store:
             with clients.borrow():
                 pass
         return store
+
+    def for_project(self, project: str) -> ProjectStore:
+        """Return the store as one project sees it: the engine itself leaves out all other rows.
+
+        It has clients of its own; whoever asked for it closes it.
+        """
+        from mast_trace_collector.storage.project_store import ProjectStore
+
+        return ProjectStore(self, self._address, self._clients, project)
 
     def query(self, sql: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Return the rows of a SELECT; ``{name:Type}`` in the text is bound by the server."""
