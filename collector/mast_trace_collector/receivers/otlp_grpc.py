@@ -11,7 +11,12 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.receivers.request_error import RequestError, TooLarge, Unauthenticated
+from mast_trace_collector.receivers.request_error import (
+    Forbidden,
+    RequestError,
+    TooLarge,
+    Unauthenticated,
+)
 from mast_trace_collector.receivers.signals import LOGS, METRICS_SERVICE, TRACES
 from mast_trace_collector.spool import Refused
 
@@ -160,6 +165,8 @@ def _unimplemented(signal: str) -> Callable[[bytes, Any], Awaitable[bytes]]:
 def _code(error: RequestError) -> grpc.StatusCode:
     if isinstance(error, Unauthenticated):
         return grpc.StatusCode.UNAUTHENTICATED
+    if isinstance(error, Forbidden):
+        return grpc.StatusCode.PERMISSION_DENIED
     if isinstance(error, TooLarge):
         return grpc.StatusCode.RESOURCE_EXHAUSTED
     return grpc.StatusCode.INVALID_ARGUMENT

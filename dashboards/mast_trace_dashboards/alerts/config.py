@@ -31,5 +31,6 @@ class AlertConfig(Settings):
         "that of the running `mast-trace up`.",
     )
     alert_collector_key: SecretStr = Field(
-        SecretStr(""), description="Bearer key with which their /metrics are read."
+        SecretStr(""),
+        description="Bearer key with which their /metrics are read; it needs the right `metrics`.",
     )
