@@ -122,6 +122,17 @@ def test_where_the_condition_is_not_applied_nothing_is_shown(both, ours, monkeyp
         ours.query("SELECT * FROM mast_runs")
 
 
+def test_it_is_closed_with_the_whole_store(both):
+    if not both.embedded_path:
+        pytest.skip("one way suffices")
+    whole = Store.open(both.url)
+    confined = whole.for_project(OURS)
+    confined.query("SELECT 1")
+    whole.close()
+    with pytest.raises(StorageError, match="closed"):
+        confined.query("SELECT 1")
+
+
 def test_closing_it_leaves_the_whole_store_open(both):
     confined = both.for_project(OURS)
     confined.query("SELECT 1")
