@@ -44,7 +44,7 @@ class Access:
         *,
         is_open: bool = True,
     ) -> None:
-        config = config or WebConfig()
+        config = config or WebConfig.load()
         self._token = config.web_token.get_secret_value()
         self._keys = keys
         self._names = config.public_names

@@ -13,6 +13,8 @@ from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.visitor import visitor_or_none
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 
@@ -103,7 +105,7 @@ class SignIn:
         status: int,
         said: str,
         place: str,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         *,
         again: bool = False,
     ) -> Response:
