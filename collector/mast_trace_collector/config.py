@@ -50,8 +50,8 @@ class CollectorConfig(Settings):
 
     keys_file: Path | None = Field(
         None,
-        description="File of hashed bearer keys, one 'project sha256:...' a line. With it, every "
-        "request needs a key, and the key decides the project.",
+        description="File of hashed bearer keys, one 'project sha256:... write,read' a line. With "
+        "it, every request needs a key, and the key decides the project and what may be done.",
     )
     allow_insecure_bind: bool = Field(
         default=False,

@@ -1,7 +1,7 @@
-"""Who may write: bearer keys and the projects they belong to, and where the receivers may listen.
+"""Bearer keys with the projects they belong to, and where servers may listen.
 
-The keys file has one line per key, ``project sha256:<hex>``; ``#`` begins a comment. Keys are
-random and long, so a plain hash of one reveals nothing.
+The keys file has one line per key, ``project sha256:<hex> rights``; ``#`` begins a comment. Keys
+are random and long, so a plain hash of one reveals nothing.
 """
 
 from __future__ import annotations
@@ -10,92 +10,160 @@ import hashlib
 import hmac
 import ipaddress
 import logging
-import re
 import secrets
 import time
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.rights import (
+    FORMER_RIGHTS,
+    FORMER_UNTIL,
+    Grant,
+    Right,
+    line_of,
+    read_line,
+    spelled,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.config import CollectorConfig
 
+    _State = tuple[int, ...]
+
 logger = logging.getLogger(__name__)
 
-_LINE = re.compile(r"(?P<project>[\w.-]{1,64})\s+sha256:(?P<hash>[0-9a-f]{64})")
 _RELOAD_SECONDS = 1.0
 _MAX_KEY_LENGTH = 512
+_NAMED_LINES = 8
+
+_told: dict[Path, _State | None] = {}
+"""Files whose lines without rights were told of, as they were then: several parts of a process read
+the same file."""
 
 
 class ProjectKeys:
     """The keys file; changes to it take effect within a second.
 
     Raises:
-        ConfigurationError: the file cannot be read, or a line of it is no key.
+        ConfigurationError: the file cannot be read, a line of it is no key, or there is none.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._checked = time.monotonic()
-        self._changed = self._modified()
-        self._keys = self._read()
+        self._seen: _State | None = self._state()
+        self._emptied: float | None = None
+        self._grants = self._read()
+        if not self._grants:
+            raise ConfigurationError(f"{path} holds no keys")
 
-    def project_of(self, authorization: str) -> str | None:
-        """The project of a request's ``Authorization`` header; None when it may not write."""
+    def grant_of(self, authorization: str) -> Grant | None:
+        """Return what a request's ``Authorization`` header allows; None if its key is not known."""
         scheme, _, key = authorization.partition(" ")
-        if scheme.lower() != "bearer" or len(key) > _MAX_KEY_LENGTH:
-            return None
+        return self.grant_of_key(key.strip()) if scheme.lower() == "bearer" else None
+
+    def grant_of_key(self, key: str) -> Grant | None:
+        """Return what a key allows; None if it is not known."""
+        return None if len(key) > _MAX_KEY_LENGTH else self.grant_of_hash(hash_of(key))
+
+    def grant_of_hash(self, presented: str) -> Grant | None:
+        """Return what the key of this hash allows; None if it is not, or no longer, known."""
         self._refresh()
-        presented = hash_of(key.strip())
-        project = None
+        found = None
         # Every hash is compared, so that the time taken says nothing about which one matched.
-        for known, owner in self._keys:
-            if hmac.compare_digest(known, presented):
-                project = owner
-        return project
+        for grant in self._grants:
+            if hmac.compare_digest(grant.hash, presented):
+                found = grant
+        return found
 
     def _refresh(self) -> None:
+        """Read the file again if it has changed.
+
+        A slip while it is edited must not lock every sender out: what was read before stays in
+        force, which is told once.
+        """
         now = time.monotonic()
         if now - self._checked < _RELOAD_SECONDS:
             return
         self._checked = now
         try:
-            modified = self._modified()
-            if modified != self._changed:
-                self._keys = self._read()
-                self._changed = modified
+            state = self._state()
         except ConfigurationError as error:
-            # A slip while editing the file must not lock every sender out.
+            if self._seen is not None:
+                logger.error("the keys read before stay in force: %s", error)  # noqa: TRY400
+            self._seen = None
+            return
+        if state == self._seen:
+            self._revoke_all_if_empty(now)
+            return
+        self._seen, self._emptied = state, None
+        try:
+            grants = self._read()
+        except ConfigurationError as error:
             logger.error("the keys read before stay in force: %s", error)  # noqa: TRY400
+            return
+        if grants:
+            self._grants = grants
+        else:
+            self._emptied = now
 
-    def _modified(self) -> tuple[int, int]:
+    def _revoke_all_if_empty(self, now: float) -> None:
+        """Know no key any more once a file without keys has stayed so.
+
+        A program that writes it anew leaves it empty for a moment.
+        """
+        if self._emptied is not None and now - self._emptied >= _RELOAD_SECONDS:
+            logger.warning("%s holds no keys any more: nobody has access", self._path)
+            self._grants, self._emptied = [], None
+
+    def _state(self) -> _State:
         try:
             status = self._path.stat()
         except OSError as error:
             raise ConfigurationError(f"cannot read the keys file: {error}") from error
-        return status.st_mtime_ns, status.st_size
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
-    def _read(self) -> list[tuple[str, str]]:
+    def _read(self) -> list[Grant]:
         try:
             lines = self._path.read_text(encoding="utf-8").splitlines()
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"cannot read the keys file: {error}") from error
-        keys = []
+        found = {}
         for number, line in enumerate(lines, start=1):
-            text = line.partition("#")[0].strip()
-            if not text:
-                continue
-            match = _LINE.fullmatch(text)
-            if match is None:
-                raise ConfigurationError(
-                    f"{self._path}:{number} is no key; expected: project sha256:<64 hex digits>"
-                )
-            keys.append((match["hash"], match["project"]))
-        if not keys:
-            raise ConfigurationError(f"{self._path} holds no keys")
-        return keys
+            if text := line.partition("#")[0].strip():
+                found[number] = self._grant(number, text)
+        self._tell_of_former([number for number, grant in found.items() if not grant.explicit])
+        return list(found.values())
+
+    def _grant(self, number: int, text: str) -> Grant:
+        try:
+            grant = read_line(text)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{self._path}:{number}: {error}") from error
+        if grant is None:
+            raise ConfigurationError(
+                f"{self._path}:{number} is no key; expected: project sha256:<64 hex digits> rights"
+            )
+        return grant
+
+    def _tell_of_former(self, numbers: list[int]) -> None:
+        if not numbers or _told.get(self._path) == self._seen:
+            return
+        _told[self._path] = self._seen
+        lines = ", ".join(map(str, numbers[:_NAMED_LINES]))
+        logger.warning(
+            "%s: keys that name no rights (line %s; %d in all) keep what they had, %s. From version "
+            "%s on they only write: put `%s` or `%s` behind the hash of each",
+            self._path,
+            lines + (" ..." if len(numbers) > _NAMED_LINES else ""),
+            len(numbers),
+            spelled(FORMER_RIGHTS),
+            FORMER_UNTIL,
+            Right.WRITE.value,
+            spelled(frozenset({Right.WRITE, Right.READ})),
+        )
 
 
 def hash_of(key: str) -> str:
@@ -103,7 +171,7 @@ def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def new_key(project: str) -> tuple[str, str]:
+def new_key(project: str, rights: frozenset[Right] = frozenset({Right.WRITE})) -> tuple[str, str]:
     """Make a key.
 
     Returns:
@@ -113,12 +181,7 @@ def new_key(project: str) -> tuple[str, str]:
         ConfigurationError: the project's name has characters that cannot stand in the file.
     """
     key = f"mt_{secrets.token_urlsafe(32)}"
-    line = f"{project} sha256:{hash_of(key)}"
-    if _LINE.fullmatch(line) is None:
-        raise ConfigurationError(
-            f"{project!r} is no project name: up to 64 letters, digits, '.', '_' and '-'"
-        )
-    return key, line
+    return key, line_of(Grant(project, rights, hash_of(key)))
 
 
 def add_line(path: Path, line: str) -> None:

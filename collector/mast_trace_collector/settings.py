@@ -55,6 +55,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", env_ignore_empty=True)
 
     table: ClassVar[str]
+    former_table: ClassVar[str] = ""
+    """Table in which these settings stood before; there they still count."""
+    moved: ClassVar[frozenset[str]] = frozenset()
+    """Settings that stood in this table before and belong to another now."""
 
     # Annotations of private attributes are read by pydantic when the class is made.
     _file: Path | None = PrivateAttr(default=None)
@@ -91,17 +95,22 @@ class Settings(BaseSettings):
     @classmethod
     def _read(cls, file: Path) -> dict[str, Any]:
         try:
-            table = tomllib.loads(file.read_text(encoding="utf-8")).get(cls.table, {})
+            written = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"{file}: cannot be read as TOML: {error}") from error
+        table, former = written.get(cls.table, {}), written.get(cls.former_table, {})
         if not isinstance(table, dict):
             raise ConfigurationError(f"{file}: [{cls.table}] is no table")
-        for name in table:
+        for name in table.keys() - cls.moved:
             if name not in cls.model_fields:
                 close = difflib.get_close_matches(name, cls.model_fields, n=1)
                 hint = f"; did you mean {close[0]}?" if close else ""
                 raise ConfigurationError(f"{file}: [{cls.table}] has no setting {name}{hint}")
-        return table
+        formerly = former.items() if isinstance(former, dict) else ()
+        return {
+            **{name: value for name, value in formerly if name in cls.model_fields},
+            **{name: value for name, value in table.items() if name not in cls.moved},
+        }
 
     def effective(self) -> list[EffectiveSetting]:
         """Every setting, in the order of declaration, with its value and its origin."""

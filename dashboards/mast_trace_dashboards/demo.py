@@ -15,6 +15,7 @@ from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def demo_up(data_dir: Path) -> Up:
     from mast_trace_dashboards.up import Up
 
     return Up(
-        UpConfig.load(clickhouse_port=0, web_port=0, web_host="127.0.0.1"),
+        UpConfig.load(clickhouse_port=0),
         CollectorConfig.load(
             data_dir=data_dir,
             database_url=f"chdb://{data_dir.absolute() / 'clickhouse'}",
@@ -111,6 +112,7 @@ def demo_up(data_dir: Path) -> Up:
         ),
         JudgeConfig.load(judge_model=""),
         WorkerConfig.load(run_quiet_seconds=1.0, worker_shard="0/1"),
+        WebConfig.load(web_port=0, web_host="127.0.0.1"),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.receivers.http_limits import HTTPLimits
@@ -20,7 +20,8 @@ from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards import state
 from mast_trace_dashboards.judge_metrics import JudgeMetrics
-from mast_trace_dashboards.web.app import web_app
+from mast_trace_dashboards.web.server import WebView
+from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.ledger import StoreLedger
 from mast_trace_judge.worker import Worker
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 _LOOPBACK = "127.0.0.1"
-_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 class Up:
@@ -53,8 +53,10 @@ class Up:
         collector: CollectorConfig,
         judge: JudgeConfig,
         worker: WorkerConfig,
+        web: WebConfig | None = None,
     ) -> None:
         self.config = config
+        self._web_config = web or WebConfig.load()
         self._collector_config = collector
         self._judge_config = judge
         self._worker_config = worker
@@ -168,23 +170,18 @@ class Up:
         return f"http://default:{quote(password, safe='')}@{place}", f"http://owner:{token}@{place}"
 
     async def _serve_web(self, parts: AsyncExitStack, refused: Callable[[str], None]) -> str:
-        token = self.config.web_token.get_secret_value()
-        if not token and self.config.web_host not in _LOOPBACK_NAMES:
-            raise ConfigurationError(
-                f"the web view on {self.config.web_host} could be read by anyone: set "
-                "MAST_TRACE_WEB_TOKEN, or serve it on 127.0.0.1"
-            )
-        app = web_app(self.store, token)
-        server = HTTPServer(
-            app,
-            self.config.web_host,
-            self.config.web_port,
+        # Who is on this machine could always look at what runs on it; keys are of the network.
+        view = WebView(
+            self.store,
+            self._web_config,
+            self._collector_config.keys_file,
+            open_beside_keys=True,
             limits=HTTPLimits.of(self._collector_config),
             refused=refused,
         )
-        await server.start()
-        parts.push_async_callback(server.stop)
-        return server.address
+        await view.start()
+        parts.push_async_callback(view.stop)
+        return view.address
 
     async def _start_judge(self, parts: AsyncExitStack) -> None:
         judge = Judge(self._judge_config, ledger=StoreLedger(self.store))

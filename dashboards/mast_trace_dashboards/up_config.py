@@ -13,6 +13,7 @@ class UpConfig(Settings):
     """What `mast-trace up` may be told beside its parts; `[up]` in the configuration file."""
 
     table: ClassVar[str] = "up"
+    moved: ClassVar[frozenset[str]] = frozenset({"web_host", "web_port", "web_token"})
 
     clickhouse_port: int = Field(
         8123,
@@ -25,15 +26,5 @@ class UpConfig(Settings):
         SecretStr(""),
         description="Password of the user default there; empty: one is made and kept under "
         "data_dir.",
-    )
-    web_host: str = Field(
-        "127.0.0.1",
-        description="Address on which the web view is served; any but loopback needs web_token.",
-    )
-    web_port: int = Field(
-        8680, ge=0, le=65535, description="Port of the web view; 0 takes a free one."
-    )
-    web_token: SecretStr = Field(
-        SecretStr(""), description="What visitors of the web view must know; empty: nothing."
     )
     judge_enabled: bool = Field(default=True, description="Whether finished runs are judged.")

@@ -21,6 +21,7 @@ from mast_trace_dashboards import state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.up import Up, kept_password
 from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
 
 def make(folder: Path, **settings: Any) -> Up:
     ports = {"http_port": 0, "grpc_port": 0}
+    web = {name: settings.pop(name) for name in list(settings) if name.startswith("web_")}
     return Up(
-        UpConfig.load(**{"clickhouse_port": 0, "web_port": 0, **settings}),
+        UpConfig.load(**{"clickhouse_port": 0, **settings}),
         CollectorConfig.load(data_dir=folder, **ports),
         JudgeConfig.load(judge_model=""),
         WorkerConfig.load(run_quiet_seconds=0.2, worker_poll_seconds=0.1),
+        WebConfig.load(**{"web_port": 0, **web}),
     )
 
 

@@ -17,12 +17,14 @@ from starlette.responses import PlainTextResponse, Response
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.clickhouse_http.compression import compress, decompress
 from mast_trace_collector.clickhouse_http.errors import (
+    ACCESS_DENIED,
     AUTHENTICATION_FAILED,
     TOO_LARGE,
     QueryError,
 )
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import read_statement
+from mast_trace_collector.rights import MissingRight, Right
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -118,9 +120,13 @@ class ClickHouseHTTP:
         local = _is_local(request)
         if local and self._write_token is not None and _same(shown, self._write_token):
             return Rights(writes=True)
-        project = self._keys.project_of(f"Bearer {shown}") if self._keys and shown else None
-        if project is not None:
-            return Rights(project=project)
+        grant = self._keys.grant_of_key(shown) if self._keys and shown else None
+        if grant is not None:
+            try:
+                grant.demand(Right.READ)
+            except MissingRight as error:
+                raise QueryError(ACCESS_DENIED, str(error), "ACCESS_DENIED") from error
+            return Rights(project=grant.project)
         if local if self._password is None else _same(shown, self._password):
             return Rights()
         raise QueryError(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_collector.receivers.decoding import Decoded, Limits, decode
 from mast_trace_collector.receivers.decompression import decompress
 from mast_trace_collector.receivers.memory import Memory, MemoryShares
-from mast_trace_collector.receivers.request_error import Unauthenticated
+from mast_trace_collector.receivers.request_error import Forbidden, Unauthenticated
 from mast_trace_collector.receivers.slots import Slots
+from mast_trace_collector.rights import MissingRight, Right
 from mast_trace_collector.spool import Refused
 
 if TYPE_CHECKING:
@@ -65,18 +66,23 @@ class Intake:
         """What is accepted."""
         return list(self._spools)
 
-    def authenticate(self, authorization: str) -> str | None:
-        """The project that the sender writes to; None where there are no keys.
+    def authenticate(self, authorization: str, right: Right = Right.WRITE) -> str | None:
+        """Return the project of the request's key; None where there are no keys.
 
         Raises:
             Unauthenticated: the key is missing or not known.
+            Forbidden: it lacks the right.
         """
         if self._keys is None:
             return None
-        project = self._keys.project_of(authorization)
-        if project is None:
+        grant = self._keys.grant_of(authorization)
+        if grant is None:
             raise Unauthenticated("a known bearer key is needed")
-        return project
+        try:
+            grant.demand(right)
+        except MissingRight as error:
+            raise Forbidden(str(error)) from error
+        return grant.project
 
     def check_room(self, signal: Signal) -> None:
         """Refuse early, before a body is read, what could not be kept anyway.

@@ -9,7 +9,8 @@ import orjson
 
 from mast_trace_collector import telemetry
 from mast_trace_collector.receivers.otlp_http import JSON, respond
-from mast_trace_collector.receivers.request_error import Unauthenticated
+from mast_trace_collector.receivers.request_error import Forbidden, Unauthenticated
+from mast_trace_collector.rights import Right
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,8 @@ class Operations:
 
     Args:
         metrics: what ``/metrics`` shows.
-        intake: where keys are checked; with keys, ``/metrics`` needs one too.
+        intake: where keys are checked; with keys, ``/metrics`` needs one with the right to
+            it: it tells of all projects.
         readiness: the answer of ``/readyz``; its "ready" decides the status.
         other: the application for all other paths, if there is one.
     """
@@ -69,10 +71,12 @@ class Operations:
     async def _show_metrics(self, scope: Message, send: Send) -> None:
         headers = dict(scope["headers"])
         try:
-            self._intake.authenticate(headers.get(b"authorization", b"").decode("latin-1"))
-        except Unauthenticated as error:
+            shown = headers.get(b"authorization", b"").decode("latin-1")
+            self._intake.authenticate(shown, Right.METRICS)
+        except (Unauthenticated, Forbidden) as error:
             content = orjson.dumps({"message": str(error)})
-            await respond(send, 401, JSON, content, (b"www-authenticate", b"Bearer"))
+            asked = [(b"www-authenticate", b"Bearer")] if error.status == 401 else []
+            await respond(send, error.status, JSON, content, *asked)
             return
         # In a thread: what others have registered there may ask the database.
         text = await asyncio.to_thread(self._metrics.exposition)

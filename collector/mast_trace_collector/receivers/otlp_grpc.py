@@ -15,6 +15,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.receivers.grpc_messages import MAX_CALLS, Messages, grpc_options
 from mast_trace_collector.receivers.memory import sender_of
 from mast_trace_collector.receivers.request_error import (
+    Forbidden,
     RequestError,
     TooLarge,
     TooSlow,
@@ -172,6 +173,8 @@ def _peer(peer: str) -> str:
 def _code(error: RequestError) -> grpc.StatusCode:
     if isinstance(error, Unauthenticated):
         return grpc.StatusCode.UNAUTHENTICATED
+    if isinstance(error, Forbidden):
+        return grpc.StatusCode.PERMISSION_DENIED
     if isinstance(error, TooLarge):
         return grpc.StatusCode.RESOURCE_EXHAUSTED
     if isinstance(error, TooSlow):

@@ -38,6 +38,13 @@ class Unauthenticated(RequestError):
     reason = "unauthenticated"
 
 
+class Forbidden(RequestError):
+    """The request's key is known, and lacks the right to this."""
+
+    status = 403
+    reason = "forbidden"
+
+
 class TooSlow(RequestError):
     """The body did not arrive in time."""
 

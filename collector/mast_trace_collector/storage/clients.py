@@ -13,7 +13,7 @@ from mast_trace_collector.storage.embedded import holder, tune_allocator, write_
 from mast_trace_collector.storage.statement_settings import EMBEDDED, SERVER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from clickhouse_connect.driver.client import Client
 
@@ -31,12 +31,27 @@ _ADVICE = {
 
 
 class Clients:
-    """Clients that are open and idle; a thread that finds none opens one."""
+    """Clients that are open and idle; a thread that finds none opens one.
 
-    def __init__(self, address: Address, *, memory_limit: int, **options: Any) -> None:
+    Args:
+        address: of the database.
+        memory_limit: bytes that the embedded engine may use.
+        prepare: is given each new client before anybody else; what it raises closes the client.
+        **options: see `Store.open`.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        memory_limit: int,
+        prepare: Callable[[Client], None] | None = None,
+        **options: Any,
+    ) -> None:
         self._address = address
         self._options = options
         self._memory_limit = memory_limit
+        self._prepare = prepare
         self._idle: list[Client] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -53,6 +68,12 @@ class Clients:
             raise StorageError(self._explain(error)) from error
         finally:
             self._give_back(client)
+
+    def prepared(self, prepare: Callable[[Client], None]) -> Clients:
+        """Return clients of the same database that `prepare` is given before anybody else."""
+        return Clients(
+            self._address, memory_limit=self._memory_limit, prepare=prepare, **self._options
+        )
 
     def close(self) -> None:
         """Close the idle clients now and lent ones when they come back."""
@@ -87,7 +108,20 @@ class Clients:
         client.database = self._address.database
         ours = EMBEDDED if self._address.path else SERVER
         _apply({name: ours[name] for name in ours.keys() - self._options["settings"]}, client)
+        if self._prepare is not None:
+            self._prepare_or_close(client, self._prepare)
         return client
+
+    def _prepare_or_close(self, client: Client, prepare: Callable[[Client], None]) -> None:
+        from clickhouse_connect.driver.exceptions import ClickHouseError
+
+        try:
+            prepare(client)
+        except BaseException as error:
+            client.close()
+            if isinstance(error, ClickHouseError):
+                raise StorageError(self._explain(error)) from error
+            raise
 
     def _connect_embedded(self) -> Client:
         import clickhouse_connect

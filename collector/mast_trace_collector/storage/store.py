@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from mast_trace_collector.storage.address import Address, parse_address
 from mast_trace_collector.storage.clients import Clients
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from clickhouse_connect.driver.client import Client
     from typing_extensions import Self
+
+    from mast_trace_collector.storage.project_store import ProjectStore
 
 
 PERMANENT = frozenset({6, 27, 32, 33, 36, 43, 53, 69, 70, 72, 117, 131, 248, 349, 395, 444, 469})
@@ -44,7 +47,9 @@ class Store:
         self.database = address.database
         self.url = address.label
         self.embedded_path = address.path
+        self._address = address
         self._clients = clients
+        self._of_projects: WeakSet[ProjectStore] = WeakSet()
         self._column_types: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
 
     @classmethod
@@ -87,6 +92,17 @@ class Store:
             with clients.borrow():
                 pass
         return store
+
+    def for_project(self, project: str) -> ProjectStore:
+        """Return the store as one project sees it: the engine itself leaves out all other rows.
+
+        It has clients of its own, which are closed with this store at the latest.
+        """
+        from mast_trace_collector.storage.project_store import ProjectStore
+
+        made = ProjectStore(self, self._address, self._clients, project)
+        self._of_projects.add(made)
+        return made
 
     def query(self, sql: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Return the rows of a SELECT; ``{name:Type}`` in the text is bound by the server."""
@@ -193,6 +209,8 @@ class Store:
 
     def close(self) -> None:
         """Close every connection; the embedded engine's folder becomes free. May be called twice."""
+        for each in list(self._of_projects):
+            each.close()
         self._clients.close()
 
     def __enter__(self) -> Self:

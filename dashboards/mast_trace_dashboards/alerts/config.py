@@ -33,7 +33,8 @@ class AlertConfig(Settings):
         "watched; none: that of the running `mast-trace up`.",
     )
     alert_collector_key: SecretStr = Field(
-        SecretStr(""), description="Bearer key with which their /metrics are read."
+        SecretStr(""),
+        description="Bearer key with which their /metrics are read; it needs the right `metrics`.",
     )
 
     @field_validator("alert_webhook")

@@ -17,6 +17,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.cli.store import locate
 from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def config(
     """
     tables = [
         UpConfig.load(config_file),
+        WebConfig.load(config_file),
         CollectorConfig.load(config_file, data_dir=data_dir),
         JudgeConfig.load(config_file),
         WorkerConfig.load(config_file),

@@ -25,6 +25,7 @@ from mast_trace_dashboards.cli import (
     serve,
     show,
     transfer,
+    web,
 )
 from mast_trace_dashboards.cli.output import fail, warn
 
@@ -43,7 +44,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 for group in (
-    *(demo, serve, collect, runs, show, judge, labels, transfer, erase, retain),
+    *(demo, serve, collect, web, runs, show, judge, labels, transfer, erase, retain),
     *(alerts, dashboards, admin),
 ):
     group.register(app)

@@ -13,6 +13,7 @@ from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageErr
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.open_files import raise_limit
+from mast_trace_collector.rights import Right, read_rights
 from mast_trace_collector.security import add_line, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.totals_repair import RepairLater
@@ -77,8 +78,18 @@ def collect(
 @app.command()
 def key(
     project: Annotated[
-        str, typer.Argument(help="The project that its holder writes to and reads.")
+        str, typer.Argument(help="The project that its holder writes to, or reads.")
     ],
+    right: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--right",
+            "--rights",
+            help="What its holder may do: `write` spans, `read` runs, `label` them, or read the "
+            "collector's `metrics`; can be repeated, or have commas.",
+            show_default="write",
+        ),
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -91,13 +102,15 @@ def key(
 ) -> None:
     """Make a bearer key. It is shown once; the keys file holds its hash only.
 
-    Example: `mast-trace collect key team-a --file /etc/mast-trace/keys`
+    Example: `mast-trace collect key team-a --right read --file /etc/mast-trace/keys`
     """
-    made, line = new_key(project)
+    rights = read_rights(right) if right else frozenset({Right.WRITE})
+    made, line = new_key(project, rights)
     if file is not None:
         add_line(file, line)
     if as_json:
-        print_json({"project": project, "key": made, "line": line})
+        may = [each.value for each in Right if each in rights]
+        print_json({"project": project, "rights": may, "key": made, "line": line})
         return
     console().print(plain(f"Key, shown this once: {made}"), soft_wrap=True)
     if file is None:

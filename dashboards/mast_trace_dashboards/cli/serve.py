@@ -26,6 +26,7 @@ from mast_trace_dashboards.cli.serving import (
     stop_signal,
 )
 from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ def up(
     settings = UpConfig.load(
         config,
         clickhouse_port=clickhouse_port,
-        web_port=web_port,
         judge_enabled=None if judge else False,
     )
     collector = CollectorConfig.load(
@@ -80,7 +80,13 @@ def up(
         data_dir=data_dir,
         database_url=url or None,
     )
-    started = Up(settings, collector, JudgeConfig.load(config), WorkerConfig.load(config))
+    started = Up(
+        settings,
+        collector,
+        JudgeConfig.load(config),
+        WorkerConfig.load(config),
+        WebConfig.load(config, web_port=web_port),
+    )
     configure_logging(collector)
     raise_limit()
     seconds = collector.shutdown_timeout_seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,16 @@ from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 
 from mast_trace.exceptions import StorageError
+from mast_trace_collector.rights import Right
 from mast_trace_dashboards.totals import tokens_of
+from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.guard import Guard
-from mast_trace_dashboards.web.pages import Pages
+from mast_trace_dashboards.web.health import Health
+from mast_trace_dashboards.web.runbooks import Runbooks
+from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
+from mast_trace_dashboards.web.sign_in import SignIn
+from mast_trace_dashboards.web.views import Views
+from mast_trace_dashboards.web.visitor import visitor_or_none
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,43 +34,72 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
 
+logger = logging.getLogger(__name__)
+
 _STATIC = Path(__file__).parent / "static"
 _RUN = "/runs/{run:str}"
 
 
-def web_app(store: Store, token: str = "") -> ASGIApp:
+def web_app(store: Store, access: Access | None = None) -> ASGIApp:
     """Return the web view on a store.
 
     Args:
-        store: where the runs are.
-        token: what visitors must know; needed where others than this machine can reach it.
+        store: where the runs are, of all projects.
+        access: who may look; everybody who reaches it under a name of this machine if None.
     """
-    templates = Jinja2Templates(env=_environment())
-    pages = Pages(store, templates)
+    access = access or Access()
+    templates = Jinja2Templates(
+        env=_environment(),
+        context_processors=[lambda request: {"visitor": visitor_or_none(request)}],
+    )
+    sign_in = SignIn(access, templates)
 
     async def failed(request: Request, error: Exception) -> Response:
-        if isinstance(error, HTTPException):
-            status, text = error.status_code, str(error.detail)
-        else:
-            status, text = 503, f"The database does not answer: {error}"
-        values = {"status": status, "text": text}
-        return templates.TemplateResponse(request, "error.html", values, status_code=status)
+        return _failed(request, error, templates)
 
     app = Starlette(
         routes=[
-            Route("/", pages.runs),
-            Route("/judge", pages.judge),
-            Route("/compare", pages.compare),
-            Route(_RUN, pages.run),
-            Route(f"{_RUN}/steps", pages.steps),
-            Route(f"{_RUN}/steps/{{step:int}}", pages.step),
-            Route(f"{_RUN}/label", pages.label, methods=["POST"]),
-            Route(f"{_RUN}/download.{{kind:str}}", pages.download),
+            *_pages(Views(store, templates)),
+            *Runbooks(templates).routes,
+            *Health(store).routes,
+            Route(SIGN_IN, sign_in.form),
+            Route(SIGN_IN, sign_in.enter, methods=["POST"]),
+            Route("/sign-out", sign_in.leave, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ],
         exception_handlers={HTTPException: failed, StorageError: failed},
     )
-    return Guard(app, token)
+    return Guard(app, access, sign_in)
+
+
+def _pages(views: Views) -> list[Route]:
+    return [
+        Route("/", views.page("runs")),
+        Route("/judge", views.page("judge")),
+        Route("/compare", views.page("compare")),
+        Route(_RUN, views.page("run")),
+        Route(f"{_RUN}/steps", views.page("steps")),
+        Route(f"{_RUN}/steps/{{step:int}}", views.page("step")),
+        Route(f"{_RUN}/label", views.page("label", Right.LABEL), methods=["POST"]),
+        Route(f"{_RUN}/download.{{kind:str}}", views.page("download")),
+    ]
+
+
+def _failed(request: Request, error: Exception, templates: Jinja2Templates) -> Response:
+    headers = None
+    if isinstance(error, HTTPException):
+        status, text, headers = error.status_code, str(error.detail), error.headers
+    else:
+        status, text = 503, f"The database does not answer: {error}"
+        visitor = visitor_or_none(request)
+        if visitor is None or visitor.project is not None:
+            # What it says of its tables, limits and address is the operator's.
+            logger.warning("a page failed: %s", error)
+            text = "The database does not answer. The operator's log says why."
+    values = {"status": status, "text": text}
+    return templates.TemplateResponse(
+        request, "error.html", values, status_code=status, headers=headers
+    )
 
 
 def _environment() -> Environment:

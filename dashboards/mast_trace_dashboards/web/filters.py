@@ -18,8 +18,10 @@ class Filters:
         text: must occur in what was said.
         before: cursor: only runs that started before, in nanoseconds since the epoch.
         before_run: of those that started just then, the ones with a lesser id.
+        project: of an operator, to whom all are shown; the whole page is then of this one.
     """
 
+    project: str = ""
     framework: str = ""
     service: str = ""
     agent: str = ""
@@ -59,4 +61,9 @@ class Filters:
     @property
     def chosen(self) -> bool:
         """Whether anything is narrowed."""
-        return any((self.framework, self.service, self.agent, self.outcome, self.mode, self.text))
+        return any(
+            (
+                *(self.project, self.framework, self.service, self.agent),
+                *(self.outcome, self.mode, self.text),
+            )
+        )

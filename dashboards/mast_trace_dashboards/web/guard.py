@@ -1,18 +1,26 @@
-"""Who may look, and what a page may load: nothing from elsewhere, no scripts but our own."""
+"""What is answered at all, and what a page may load: nothing from elsewhere, no scripts but our own."""
 
 from __future__ import annotations
 
-import hmac
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.responses import PlainTextResponse
+
+from mast_trace_dashboards.web.health import PATHS as HEALTH
+from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
+from mast_trace_dashboards.web.visitor import admit
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "mast-trace-token"
+    from mast_trace_dashboards.web.access import Access
+    from mast_trace_dashboards.web.sign_in import SignIn
+
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -23,23 +31,26 @@ _HEADERS = {
     # Not "no-referrer": browsers would send our own forms with the origin "null".
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-_OK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Guard:
-    """Sets the headers, checks the token where one is set, and refuses forged requests.
+    """Sets the headers, finds out who asks, and refuses strangers and forged requests.
+
+    A page is reached only by whoever was let in here: behind, nothing has to think of it.
 
     Args:
         app: the pages.
-        token: what visitors must know; without one only names of this machine are answered, so that
-            a page elsewhere cannot reach the view through a name that points here.
+        access: who may look.
+        sign_in: answers whoever has to sign in.
     """
 
-    def __init__(self, app: ASGIApp, token: str = "") -> None:
+    def __init__(self, app: ASGIApp, access: Access, sign_in: SignIn) -> None:
         self._app = app
-        self._token = token
+        self._access = access
+        self._sign_in = sign_in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -55,40 +66,62 @@ class Guard:
                         headers[name] = value
             await send(message)
 
-        answer = self._refusal(Request(scope))
-        await (answer or self._app)(scope, receive, send_with_headers)
+        bare = self._access.proxies.without_headers(scope)
+        answer = self._answer(Request(scope), bare)
+        await (answer or self._app)(bare, receive, send_with_headers)
 
-    def _refusal(self, request: Request) -> PlainTextResponse | RedirectResponse | None:
-        headers = Headers(scope=request.scope)
-        if request.method not in {"GET", "HEAD"} and not _same_site(headers):
-            return PlainTextResponse("This form was not sent from here.", 403)
-        if not self._token:
-            host = headers.get("host", "").rsplit(":", 1)[0]
-            if host in _OK_NAMES:
-                return None
-            return PlainTextResponse("Without a token only this machine is served.", 421)
-        if self._knows(request.cookies.get(COOKIE, "")) or self._knows(_bearer(headers)):
+    def _answer(self, request: Request, bare: Scope) -> Response | None:
+        """Return what is answered instead of a page; None lets the request pass."""
+        path = request.scope["path"]
+        if path in HEALTH:  # asked under any name, such as a pod's address
             return None
-        given = request.query_params.get("token", "")
-        if not self._knows(given):
-            return PlainTextResponse("Open this page with ?token=... (see `mast-trace up`).", 401)
-        # Out of the address, so that it is not in the history or in what is shared.
-        answer = RedirectResponse(str(request.url.remove_query_params("token")), 303)
-        answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=30 * 86400)
-        return answer
+        if refusal := self._forged(request):
+            return refusal
+        try:
+            visitor = self._access.identify(request)
+        except HTTPException as error:
+            return None if _is_open(path) else self._sign_in.ask(Request(bare), error)
+        if visitor is not None:
+            admit(bare, visitor)
+            return None
+        return None if _is_open(path) else self._sign_in.ask(Request(bare))
 
-    def _knows(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self._token.encode())
+    def _forged(self, request: Request) -> Response | None:
+        headers = Headers(scope=request.scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1:
+            return PlainTextResponse("A request names one host.\n", 400)
+        if not self._access.serves(_name(hosts[0])):
+            hint = (
+                "Without a token only this machine is served"
+                if self._access.is_open
+                else ("This name is not served: web_public_names names those that are")
+            )
+            return PlainTextResponse(f"{hint}.\n", 421)
+        if request.method not in {"GET", "HEAD"} and not self._sent_from_here(headers):
+            return PlainTextResponse("This form was not sent from here.\n", 403)
+        return None
+
+    def _sent_from_here(self, headers: Headers) -> bool:
+        """Whether a form was sent from a page of ours; browsers always say where from."""
+        if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+            return False
+        origins = headers.getlist("origin")
+        if not origins:
+            return True
+        if len(origins) > 1:
+            return False
+        place = urlsplit(origins[0])
+        # A proxy may put another name of ours in the place of the public one.
+        return place.netloc == headers["host"] or self._access.is_public_name(_name(place.netloc))
 
 
-def _bearer(headers: Headers) -> str:
-    scheme, _, value = headers.get("authorization", "").partition(" ")
-    return value if scheme.lower() == "bearer" else ""
+def _is_open(path: str) -> bool:
+    return path.startswith("/static/") or path == SIGN_IN
 
 
-def _same_site(headers: Headers) -> bool:
-    """Whether a form was sent from a page of ours; browsers always say where from."""
-    origin = headers.get("origin")
-    if origin is None:
-        return headers.get("sec-fetch-site", "same-origin") in {"same-origin", "none"}
-    return origin.split("://", 1)[-1] == headers.get("host")
+def _name(host: str) -> str:
+    """Return a host without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]

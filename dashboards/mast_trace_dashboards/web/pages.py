@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -18,9 +16,11 @@ from mast_trace.trajectory import Trajectory
 from mast_trace_collector.storage.runs import spans_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import Filters
+from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.graph import drawn
 from mast_trace_dashboards.web.otlp import as_otlp_json
 from mast_trace_dashboards.web.steps import PAGE, Page, blocks, page_of, parting
+from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.labels import HumanLabel, labels_of, save_labels
 from mast_trace_judge.verdict_store import load_latest
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
 
 PER_PAGE = 50
-_LONGEST_FORM = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,7 @@ class Pages:
         """Answer with one run, or only what may change of it when it is asked for again."""
         opened = await asyncio.to_thread(self._open, request.path_params["run"])
         page = opened.page
+        labels = await asyncio.to_thread(labels_of, self._store, opened.run.trace_id)
         return self._html(
             request,
             "_run.html" if "part" in request.query_params else "run.html",
@@ -91,7 +91,7 @@ class Pages:
             run_id=opened.run.trace_id,
             next=PAGE,
             end=len(page.rows),
-            labels=await asyncio.to_thread(labels_of, self._store, opened.run.trace_id),
+            labels=[each for each in labels if each.project == opened.row["Project"]],
             modes=FAILURE_MODES,
         )
 
@@ -140,7 +140,7 @@ class Pages:
         """Store a person's label of a run."""
         trace_id = request.path_params["run"]
         opened = await asyncio.to_thread(self._open, trace_id)
-        form = await _form(request)
+        form = await read_form(request)
         stated = form["decisive_step"][0].strip()
         steps = opened.run.steps
         if stated and (not stated.isdigit() or int(stated) >= len(steps)):
@@ -150,7 +150,7 @@ class Pages:
             label = HumanLabel(
                 trace_id=trace_id,
                 project=opened.row["Project"],
-                annotator=form["annotator"][0],
+                annotator=visitor_of(request).user or form["annotator"][0],
                 outcome=form["outcome"][0],
                 modes=tuple(code for code in form["modes"] if code),
                 decisive_step=number,
@@ -195,27 +195,19 @@ class Pages:
         return QUERIES["runs"].run(self._store, **given, limit=PER_PAGE + 1)
 
     def _open(self, trace_id: str) -> Opened:
-        row = QUERIES["run"].one(self._store, run=trace_id)
-        spans = spans_of(self._store, trace_id) if row else []
+        # Two projects may have sent spans under one id: what is shown is of one of them.
+        rows = QUERIES["run"].run(self._store, run=trace_id)
+        row = min(rows, key=lambda each: str(each["Project"]), default=None)
+        project = row["Project"] if row else None
+        spans = spans_of(self._store, trace_id, project=project) if row else []
         if row is None or not spans:
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
         run = Trajectory.from_spans(spans)
-        verdict = load_latest(self._store, trace_id)
+        verdict = load_latest(self._store, trace_id, project=project)
         return Opened(row, spans, run, verdict, page_of(run, verdict))
 
     def _html(self, request: Request, name: str, **values: Any) -> Response:
         return self._templates.TemplateResponse(request, name, values)
-
-
-async def _form(request: Request) -> dict[str, list[str]]:
-    """Read a form's fields; those that are not filled in are there with an empty text."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LONGEST_FORM:
-            raise HTTPException(413, "A label of this length is not taken.")
-    given = parse_qs(body.decode("utf-8", "replace"))
-    return defaultdict(lambda: [""], given)
 
 
 def _number(text: str) -> int:

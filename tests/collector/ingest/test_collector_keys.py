@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +12,16 @@ import pytest
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector import security
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.rights import MissingRight, Right
 from mast_trace_collector.security import ProjectKeys, check_bind, is_loopback, new_key
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def project(keys: ProjectKeys, authorization: str) -> str | None:
+    grant = keys.grant_of(authorization)
+    return grant.project if grant else None
 
 
 @pytest.fixture
@@ -29,8 +36,8 @@ class TestProjectKeys:
         (first, line), (second, other) = new_key("team-a"), new_key("team-b")
         file.write_text(f"# ours\n{line}\n\n{other}  # theirs\n")
         keys = ProjectKeys(file)
-        assert keys.project_of(f"Bearer {first}") == "team-a"
-        assert keys.project_of(f"bearer {second}") == "team-b"
+        assert project(keys, f"Bearer {first}") == "team-a"
+        assert project(keys, f"bearer {second}") == "team-b"
 
     @pytest.mark.parametrize(
         "header",
@@ -48,7 +55,7 @@ class TestProjectKeys:
     def test_anything_else_may_not_write(self, file: Path, header: str) -> None:
         key, line = new_key("team")
         file.write_text(line)
-        assert ProjectKeys(file).project_of(header.replace("{key}", key)) is None
+        assert ProjectKeys(file).grant_of(header.replace("{key}", key)) is None
 
     def test_the_file_does_not_hold_the_key(self, file: Path) -> None:
         key, line = new_key("team")
@@ -64,8 +71,8 @@ class TestProjectKeys:
         keys = ProjectKeys(file)
         file.write_text(new_line)
         os.utime(file, (time.time() + 5, time.time() + 5))
-        assert keys.project_of(f"Bearer {old}") is None
-        assert keys.project_of(f"Bearer {new}") == "b"
+        assert project(keys, f"Bearer {old}") is None
+        assert project(keys, f"Bearer {new}") == "b"
 
     def test_a_slip_in_a_change_leaves_the_old_keys_in_force(
         self, file: Path, monkeypatch: pytest.MonkeyPatch
@@ -75,9 +82,61 @@ class TestProjectKeys:
         file.write_text(line)
         keys = ProjectKeys(file)
         file.write_text("nonsense")
-        assert keys.project_of(f"Bearer {key}") == "a"
+        assert project(keys, f"Bearer {key}") == "a"
         file.unlink()
-        assert keys.project_of(f"Bearer {key}") == "a"
+        assert project(keys, f"Bearer {key}") == "a"
+
+    def test_a_slip_is_told_once(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Not with every request, for as long as nobody looks."""
+        monkeypatch.setattr(security, "_RELOAD_SECONDS", 0.0)
+        key, line = new_key("a")
+        file.write_text(line)
+        keys = ProjectKeys(file)
+        for slip in (lambda: file.write_text("nonsense"), file.unlink):
+            slip()
+            for _ in range(5):
+                assert project(keys, f"Bearer {key}") == "a"
+        assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+
+    def test_two_keys_of_a_project_work_until_one_is_removed(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(security, "_RELOAD_SECONDS", 0.0)
+        (old, old_line), (new, new_line) = new_key("a"), new_key("a")
+        file.write_text(f"{old_line}\n{new_line}\n")
+        keys = ProjectKeys(file)
+        assert project(keys, f"Bearer {old}") == project(keys, f"Bearer {new}") == "a"
+        file.write_text(f"{new_line}\n")
+        assert project(keys, f"Bearer {old}") is None
+        assert project(keys, f"Bearer {new}") == "a"
+
+    def test_a_file_written_anew_with_the_same_size_and_time_is_read(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(security, "_RELOAD_SECONDS", 0.0)
+        (old, old_line), (_, new_line) = new_key("a"), new_key("b")
+        file.write_text(old_line)
+        keys, before = ProjectKeys(file), file.stat()
+        file.write_text(new_line)
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert keys.grant_of(f"Bearer {old}") is None
+
+    def test_the_last_key_can_be_removed(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """But not by a program that truncates the file before it writes it anew."""
+        monkeypatch.setattr(security, "_RELOAD_SECONDS", 0.0)
+        key, line = new_key("a")
+        file.write_text(line)
+        keys = ProjectKeys(file)
+        file.write_text("# none any more\n")
+        assert project(keys, f"Bearer {key}") == "a"
+        assert keys.grant_of(f"Bearer {key}") is None
+        assert "nobody has access" in caplog.text
+        file.write_text(line)
+        assert project(keys, f"Bearer {key}") == "a"
 
     @pytest.mark.parametrize("text", ["", "# only\n", "team plain-key", "team sha256:12", "\x00"])
     def test_a_file_without_good_keys_is_an_error(self, file: Path, text: str) -> None:
@@ -92,6 +151,88 @@ class TestProjectKeys:
     def test_a_project_name_must_fit_into_the_file(self) -> None:
         with pytest.raises(ConfigurationError):
             new_key("two words")
+
+
+class TestRights:
+    """What a key allows beside naming its project."""
+
+    def test_a_new_key_only_writes(self, file: Path) -> None:
+        key, line = new_key("team")
+        file.write_text(line)
+        grant = ProjectKeys(file).grant_of_key(key)
+        assert grant
+        assert grant.rights == {Right.WRITE}
+        with pytest.raises(
+            MissingRight, match=r"lacks the right to read \(it has write\).*--right read"
+        ):
+            grant.demand(Right.READ)
+
+    @pytest.mark.parametrize(
+        ("written", "rights"),
+        [
+            ("write", {Right.WRITE}),
+            ("read,label", {Right.READ, Right.LABEL}),
+            ("read, write  # Ann's", {Right.READ, Right.WRITE}),
+            ("metrics read", {Right.METRICS, Right.READ}),
+        ],
+    )
+    def test_rights_stand_behind_the_hash(
+        self, file: Path, written: str, rights: set[Right]
+    ) -> None:
+        key, line = new_key("team")
+        file.write_text(f"{line.removesuffix(' write')}\t{written}\n")
+        grant = ProjectKeys(file).grant_of_key(key)
+        assert grant
+        assert grant.rights == rights
+        for right in Right:
+            with nullcontext() if right in rights else pytest.raises(MissingRight):
+                grant.demand(right)
+
+    @pytest.mark.parametrize(
+        "written", ["raed", "write,", "WRITE", "write,admin", "write;read", "*"]
+    )
+    def test_what_is_no_right_is_named_with_its_line(self, file: Path, written: str) -> None:
+        _, line = new_key("team")
+        file.write_text(f"# first\n{line}\n{line.removesuffix('write')}{written}\n")
+        if written == "write,":
+            ProjectKeys(file)
+            return
+        with pytest.raises(
+            ConfigurationError, match=r"keys:3: .* is no right of a key.*write, read"
+        ):
+            ProjectKeys(file)
+
+    def test_a_line_without_rights_keeps_what_it_had_and_is_told_of_once(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr(security, "_RELOAD_SECONDS", 0.0)
+        key, line = new_key("team")
+        former = line.removesuffix(" write")
+        file.write_text(f"{former}\n{new_key('other')[1]}\n{new_key('third')[1][:-6]}\n")
+        first, second = ProjectKeys(file), ProjectKeys(file)
+        for keys in (first, second, first):
+            grant = keys.grant_of_key(key)
+            assert grant
+            assert grant.rights == {Right.WRITE, Right.READ, Right.METRICS}
+        (told,) = caplog.messages
+        assert "name no rights (line 1, 3; 2 in all)" in told
+        assert "From version 0.2 on they only write" in told
+        assert "`write,read`" in told
+        file.write_text(f"{former}\n")
+        first.grant_of_key(key)
+        assert "name no rights (line 1; 1 in all)" in caplog.messages[1]
+
+    def test_the_order_of_the_file_decides_nothing(self, file: Path) -> None:
+        """Of ten thousand keys the first is found like the last, and none is found for a wrong one."""
+        made = [new_key(f"p{number}") for number in range(2_000)]
+        file.write_text("\n".join(line for _, line in made))
+        keys = ProjectKeys(file)
+        for number in (0, 1_000, 1_999):
+            grant = keys.grant_of_key(made[number][0])
+            assert grant
+            assert grant.project == f"p{number}"
+        assert keys.grant_of_key("mt_wrong") is None
+        assert keys.grant_of_hash("") is None
 
 
 class TestBind:

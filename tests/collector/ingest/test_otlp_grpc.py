@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.rights import Right
 from mast_trace_collector.security import new_key
 
 if TYPE_CHECKING:
@@ -142,8 +143,14 @@ class TestRefused:
         self, start_collector: StartCollector, tmp_path: Path, store: Store
     ) -> None:
         key, line = new_key("team-a")
-        (tmp_path / "keys").write_text(line)
+        reader, readers_line = new_key("team-a", frozenset({Right.READ}))
+        (tmp_path / "keys").write_text(f"{line}\n{readers_line}")
         collector = await start_collector(keys_file=tmp_path / "keys")
+        refused = await refusal(
+            collector, body_of("x"), metadata=(("authorization", f"Bearer {reader}"),)
+        )
+        assert refused.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert "lacks the right to write" in refused.details()
         assert (await refusal(collector, body_of("x"))).code() is grpc.StatusCode.UNAUTHENTICATED
         body = request_of("x", project="forged").SerializeToString()
         await call(collector, body, metadata=(("authorization", f"Bearer {key}"),))

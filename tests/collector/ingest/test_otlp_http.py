@@ -23,6 +23,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 
+from mast_trace_collector.rights import Right
 from mast_trace_collector.security import new_key
 
 if TYPE_CHECKING:
@@ -267,6 +268,29 @@ class TestKeys:
         rows = await until(lambda: store.query("SELECT Project FROM otel_traces"))
         assert rows == [{"Project": "team-a"}]
 
+    async def test_each_path_needs_its_right(
+        self, start_collector: StartCollector, tmp_path: Path, store: Store
+    ) -> None:
+        keys = {right: new_key("team-a", frozenset({right})) for right in Right}
+        (tmp_path / "keys").write_text("\n".join(line for _, line in keys.values()))
+        collector = await start_collector(keys_file=tmp_path / "keys")
+        for right, (key, _) in keys.items():
+            headers = {"authorization": f"Bearer {key}"}
+            answer = await post(collector, body_of(right.value), **headers)
+            assert answer.status_code == (200 if right is Right.WRITE else 403)
+            if right is not Right.WRITE:
+                assert b"lacks the right to write" in answer.content
+            async with httpx.AsyncClient(base_url=collector.http_address) as client:
+                shown = await client.get("/metrics", headers=headers)
+            assert shown.status_code == (200 if right is Right.METRICS else 403)
+            if right is not Right.METRICS:
+                assert "lacks the right to metrics" in shown.text
+        assert (
+            collector.metrics.value("refused_requests_total", transport="http", reason="forbidden")
+            == 3
+        )
+        assert await until(lambda: names(store)) == ["write"]
+
     @pytest.mark.parametrize("authorization", ["", "Bearer wrong", "Basic eDp5"])
     async def test_others_are_turned_away(
         self, keyed: tuple[Collector, dict[str, str]], authorization: str
@@ -282,7 +306,7 @@ class TestKeys:
         collector, headers = keyed
         assert (await get(collector, "/healthz")).status_code == 200
         assert (await get(collector, "/readyz")).status_code == 200
-        assert (await get(collector, "/metrics", **headers)).status_code == 200
+        assert (await get(collector, "/metrics", **headers)).status_code == 403
 
 
 class TestSlowSenders:

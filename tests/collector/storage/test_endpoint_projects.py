@@ -7,6 +7,7 @@ from otlp_requests import OTHER, TRACE, two_runs
 from test_endpoint_security import ask
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
+from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
 
 READONLY = "164"
@@ -16,7 +17,7 @@ READONLY = "164"
 def key(tmp_path, embedded):
     """A key of the project that has the first of two runs."""
     two_runs(embedded, projects=("ours", "theirs"))
-    key, line = new_key("ours")
+    key, line = new_key("ours", frozenset({Right.READ}))
     (tmp_path / "keys").write_text(line)
     return key
 
@@ -148,3 +149,20 @@ def test_the_usual_client_works_with_it(shared, key):
     empty = client.query("SELECT Project FROM otel_traces WHERE Project = 'theirs'")
     assert (empty.result_rows, empty.column_names) == ([], ("Project",))
     client.close()
+
+
+def test_a_key_that_only_writes_does_not_read(tmp_path, embedded):
+    keys = {right: new_key("ours", frozenset({right})) for right in Right}
+    (tmp_path / "keys").write_text("\n".join(line for _, line in keys.values()))
+    app = ClickHouseHTTP(embedded, password=PASSWORD, keys=ProjectKeys(tmp_path / "keys"))
+    with serve(app) as address:
+        for right, (key, _) in keys.items():
+            status, number, body = ask(address, "SELECT 1", key=key)
+            if right is Right.READ:
+                assert (status, body) == (200, "1\n")
+            else:
+                assert (status, number) == (403, "497")
+                assert "lacks the right to read" in body
+        status, number, _ = ask(address, "SELECT 1", key="mt_unknown")
+        assert (status, number) == (403, "516")
+    app.close()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
+from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys
 from mast_trace_dashboards.cli.app import run
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_keys_gather_in_a_file_of_this_user_alone(
@@ -26,7 +27,10 @@ def test_keys_gather_in_a_file_of_this_user_alone(
     assert file.stat().st_mode & 0o777 == 0o600
     assert not any(key in file.read_text() for key in keys.values())
     known = ProjectKeys(file)
-    assert {known.project_of(f"Bearer {key}") for key in keys.values()} == set(keys)
+    grants = [known.grant_of_key(key) for key in keys.values()]
+    assert [(each.project, each.rights) for each in grants if each] == [
+        (project, {Right.WRITE}) for project in keys
+    ]
 
 
 def test_without_a_file_the_line_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,3 +47,31 @@ def test_a_name_that_cannot_stand_in_the_file_is_refused(
     assert "no project name" in capsys.readouterr().err
     assert run(["collect", "key", "team", "--file", str(tmp_path / "no" / "keys")]) == 2
     assert "cannot write the keys file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ([], "write"),
+        (["--right", "read"], "read"),
+        (["--right", "read", "--right", "label"], "read,label"),
+        (["--rights", "label,write,read"], "write,read,label"),
+    ],
+)
+def test_more_rights_are_asked_for(
+    asked: list[str], written: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["collect", "key", "team", *asked, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["line"].split()[2] == written
+    assert made["rights"] == written.split(",")
+
+
+@pytest.mark.parametrize("asked", ["admin", "", ","])
+def test_a_right_that_there_is_not_is_refused(
+    asked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "keys"
+    assert run(["collect", "key", "team", "--right", asked, "--file", str(file)]) == 2
+    assert "write, read, label, metrics" in capsys.readouterr().err
+    assert not file.exists()

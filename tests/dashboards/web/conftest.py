@@ -19,6 +19,8 @@ from mast_trace_judge.verdict_store import save
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mast_trace_dashboards.web.access import Access
+
 SHORT, LONG, BARE, LOOP, LIVE = (letter * 32 for letter in "abcde")
 T0 = datetime.now(timezone.utc) - timedelta(hours=1)
 HOSTILE = (
@@ -141,11 +143,11 @@ def served(store: Store) -> Iterator[str]:
     yield from serve(store)
 
 
-def serve(store: Store, token: str = "") -> Iterator[str]:
+def serve(store: Store, access: Access | None = None) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    server = HTTPServer(web_app(store, token), "127.0.0.1", 0)
+    server = HTTPServer(web_app(store, access), "127.0.0.1", 0)
     asyncio.run_coroutine_threadsafe(server.start(), loop).result(20)
     yield server.address
     asyncio.run_coroutine_threadsafe(server.stop(), loop).result(20)

@@ -9,6 +9,8 @@ import httpx
 import pytest
 from conftest import BARE, LONG, LOOP, SHORT, serve
 
+from mast_trace_dashboards.web.access import Access
+from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.labels import labels_of
 
 if TYPE_CHECKING:
@@ -187,7 +189,7 @@ def test_pages_forbid_everything_from_elsewhere(client: httpx.Client) -> None:
 
 
 def test_a_token_is_asked_for_and_kept(store: Store) -> None:
-    for address in serve(store, token="secret"):
+    for address in serve(store, Access(WebConfig.load(web_token="secret"))):
         with httpx.Client(base_url=address, timeout=60) as visitor:
             assert visitor.get("/").status_code == 401
             assert visitor.get("/?token=wrong").status_code == 401

@@ -1,0 +1,93 @@
+"""`mast-trace web`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.logs import configure_logging
+from mast_trace_collector.storage import Store
+from mast_trace_dashboards import state
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.output import console, print_json_line
+from mast_trace_dashboards.cli.serving import (
+    ReadyFile,
+    address_table,
+    not_ready,
+    ready,
+    stop_signal,
+)
+from mast_trace_dashboards.cli.store import locate
+from mast_trace_dashboards.web_config import WebConfig
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("web")(web)
+
+
+def web(
+    host: Annotated[
+        str | None,
+        typer.Option(help="Address that the view listens on.", show_default="127.0.0.1"),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port of the view; 0: a free one.", show_default="8680")
+    ] = None,
+    data_dir: DataDir = None,
+    url: Url = None,
+    config: ConfigFile = None,
+    ready_file: ReadyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the web view alone, beside a ClickHouse server or a running `mast-trace up`.
+
+    The operator's token (setting web_token) shows all projects, a project's key that one alone; a proxy
+    that signs people in can name them (web_trusted_proxies).
+
+    Example: `mast-trace web --url http://reader:secret@clickhouse:8123/mast_trace --host 0.0.0.0`
+    """
+    settings = WebConfig.load(config, web_host=host, web_port=port)
+    collector = CollectorConfig.load(config, data_dir=data_dir, database_url=url or None)
+    if not collector.database_url and state.find(collector.data_dir) is None:
+        # Opening the folder ourselves would keep `up` from starting.
+        raise ConfigurationError(
+            f"no `mast-trace up` is running on {collector.data_dir}: start it (it serves the web "
+            "view itself), or name a ClickHouse server by --url"
+        )
+    address = locate(url, data_dir, config, write=True)
+    configure_logging(collector)
+    asyncio.run(_web(address, settings, collector, ready_file, as_json=as_json))
+
+
+async def _web(
+    address: str,
+    settings: WebConfig,
+    collector: CollectorConfig,
+    ready_file: ReadyFile,
+    *,
+    as_json: bool,
+) -> None:
+    # Servers load slowly, and no other command needs them.
+    from mast_trace_dashboards.web.server import WebView
+
+    stop = stop_signal()
+    # A database that is away is none of the view's business: /readyz and the pages say so.
+    with Store.open(address, connect=False) as store:
+        view = WebView(store, settings, collector.keys_file)
+        await view.start()
+        try:
+            addresses = {"web": view.address, "store": store.url}
+            ready(addresses, ready_file)
+            if as_json:
+                print_json_line({"event": "ready", **addresses})
+            else:
+                console().print(address_table({"look at runs": view.address, "from": store.url}))
+            await stop.wait()
+        finally:
+            await view.stop()
+            not_ready(ready_file)

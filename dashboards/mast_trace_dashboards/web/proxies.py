@@ -1,0 +1,102 @@
+"""Proxies that are trusted to say who their user is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING
+
+from starlette.exceptions import HTTPException
+
+from mast_trace_dashboards.web.visitor import Visitor
+
+if TYPE_CHECKING:
+    from starlette.requests import HTTPConnection
+    from starlette.types import Scope
+
+    from mast_trace_collector.rights import Right
+    from mast_trace_dashboards.web_config import Network, WebConfig
+
+_PROJECT = re.compile(r"[\w.-]{1,64}")
+_LONGEST_NAME = 256
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """Names the user of a request that comes from one of their addresses.
+
+    Only the address at the other end of the connection counts, never what a header says of it.
+
+    Attributes:
+        networks: their addresses.
+        user_header: in which they name the user, in small letters.
+        project_header: in which they name the user's project; empty: their users see all.
+        rights: of their users.
+    """
+
+    networks: tuple[Network, ...] = ()
+    user_header: str = ""
+    project_header: str = ""
+    rights: frozenset[Right] = frozenset()
+
+    @classmethod
+    def of(cls, config: WebConfig) -> Proxies:
+        """Return those that are set."""
+        return cls(
+            config.trusted_proxies,
+            config.web_user_header.lower(),
+            config.web_project_header.lower(),
+            config.proxied_rights,
+        )
+
+    def visitor(self, connection: HTTPConnection) -> Visitor | None:
+        """Return the user that a trusted proxy names; None if none does.
+
+        Raises:
+            HTTPException: the proxy names two users, or no project where it should name one.
+        """
+        if not self._trusts(connection):
+            return None
+        user = _only(connection, self.user_header)
+        if not user:
+            return None
+        if not self.project_header:
+            return Visitor(None, self.rights, user)
+        project = _only(connection, self.project_header)
+        if not _PROJECT.fullmatch(project):
+            raise HTTPException(403, f"The proxy names no single project of {user}.")
+        return Visitor(project, self.rights, user)
+
+    def without_headers(self, scope: Scope) -> Scope:
+        """Return a request without the headers, so that nothing behind can believe them."""
+        ours = {name.encode("latin-1") for name in (self.user_header, self.project_header) if name}
+        if not ours:
+            return scope
+        kept = [(name, value) for name, value in scope["headers"] if name.lower() not in ours]
+        return {**scope, "headers": kept}
+
+    def _trusts(self, connection: HTTPConnection) -> bool:
+        if not self.networks or connection.client is None:
+            return False
+        try:
+            peer = ip_address(connection.client.host)
+        except ValueError:
+            return False
+        if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:
+            peer = peer.ipv4_mapped
+        return any(peer in network for network in self.networks)
+
+
+def _only(connection: HTTPConnection, header: str) -> str:
+    """Return the header's value; empty if it is not there."""
+    values = connection.headers.getlist(header)
+    if len(values) > 1:
+        raise HTTPException(400, f"The header {header} stands there {len(values)} times.")
+    try:
+        text = "".join(values).encode("latin-1").decode("utf-8").strip()
+    except ValueError:
+        raise HTTPException(400, f"The header {header} is no UTF-8.") from None
+    if len(text) > _LONGEST_NAME or not text.isprintable():
+        raise HTTPException(400, f"The header {header} holds no name.")
+    return text

@@ -1,0 +1,71 @@
+"""The web view as something that starts and stops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_dashboards.web.access import Access
+from mast_trace_dashboards.web.app import web_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mast_trace_collector.receivers.http_limits import HTTPLimits
+    from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.web_config import WebConfig
+
+
+class WebView:
+    """Serves the web view on a store.
+
+    Args:
+        store: of all projects; it stays the caller's to close.
+        config: the settings.
+        keys_file: keys of projects; None if there are none.
+        open_beside_keys: whether a view on loopback without token stays open though there are keys.
+        limits: of connections.
+        refused: is told, in one word, why a connection or what it sent was turned away.
+
+    Raises:
+        ConfigurationError: strangers could read, or a file cannot be used.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        config: WebConfig,
+        keys_file: Path | None = None,
+        *,
+        open_beside_keys: bool = False,
+        limits: HTTPLimits | None = None,
+        refused: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        access = Access.of(config, keys_file, open_beside_keys=open_beside_keys)
+        self.is_open = access.is_open
+        self._server = HTTPServer(
+            web_app(store, access),
+            config.web_host,
+            config.web_port,
+            limits=limits,
+            tls=config.tls,
+            refused=refused,
+        )
+
+    @property
+    def address(self) -> str:
+        """URL of the view; empty before the start."""
+        return self._server.address
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ConfigurationError: the address cannot be listened on.
+        """
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Take no more connections and answer what is in flight; safe to call twice."""
+        await self._server.stop()

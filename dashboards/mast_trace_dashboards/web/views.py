@@ -1,0 +1,68 @@
+"""Pages of each project, on a store that shows nothing else."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from mast_trace_collector.rights import Right
+from mast_trace_dashboards.web.pages import Pages
+from mast_trace_dashboards.web.visitor import visitor_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.templating import Jinja2Templates
+
+    from mast_trace_collector.storage import Store
+
+    Endpoint = Callable[[Request], Awaitable[Response]]
+
+_MOST_PROJECTS = 256
+
+
+class Views:
+    """Hands each request to the pages of what its visitor may see.
+
+    The pages do not know whose they are: the store that they read leaves out all other projects.
+
+    Args:
+        store: of all projects.
+        templates: of the pages.
+    """
+
+    def __init__(self, store: Store, templates: Jinja2Templates) -> None:
+        self._store = store
+        self._templates = templates
+        self._all = Pages(store, templates)
+        self._of_project: OrderedDict[str, tuple[Store, Pages]] = OrderedDict()
+
+    def page(self, name: str, right: Right = Right.READ) -> Endpoint:
+        """Return the handler of a page, for visitors who have the right to it."""
+
+        async def answer(request: Request) -> Response:
+            visitor = visitor_of(request)
+            visitor.demand(right)
+            project = visitor.project
+            if project is None:
+                # Whoever sees all may look at one; an empty name means all.
+                project = request.query_params.get("project") or None
+            handler: Endpoint = getattr(self._pages(project), name)
+            return await handler(request)
+
+        return answer
+
+    def _pages(self, project: str | None) -> Pages:
+        if project is None:
+            return self._all
+        found = self._of_project.get(project)
+        if found is None:
+            store = self._store.for_project(project)
+            found = self._of_project[project] = (store, Pages(store, self._templates))
+            if len(self._of_project) > _MOST_PROJECTS:
+                _, (oldest, _) = self._of_project.popitem(last=False)
+                oldest.close()
+        self._of_project.move_to_end(project)
+        return found[1]

@@ -1,0 +1,130 @@
+"""The settings of the web view, in `mast-trace web` and in `mast-trace up`."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path  # noqa: TC003  # pydantic reads it
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, PositiveFloat, SecretStr, model_validator
+
+from mast_trace_collector.rights import Right, read_rights
+from mast_trace_collector.settings import Settings
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_HEADER = re.compile(r"[A-Za-z0-9-]+")
+
+
+def _joined(value: Any) -> Any:
+    """Take a list, as TOML has it, for its items with commas between, as a variable has them."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+Listed = Annotated[str, BeforeValidator(_joined)]
+
+
+class WebConfig(Settings):
+    """What the web view may be told; `[web]` in the configuration file."""
+
+    table: ClassVar[str] = "web"
+    former_table: ClassVar[str] = "up"
+
+    web_host: str = Field(
+        "127.0.0.1",
+        description="Address on which the web view is served; any but loopback needs web_token, "
+        "keys_file or web_trusted_proxies.",
+    )
+    web_port: int = Field(
+        8680, ge=0, le=65535, description="Port of the web view; 0 takes a free one."
+    )
+    web_token: SecretStr = Field(
+        SecretStr(""),
+        description="What the operator signs in with, who sees all projects; empty: on loopback "
+        "nobody has to sign in.",
+    )
+    web_public_names: Listed = Field(
+        "",
+        description="Host names under which people reach the view, with commas between; others are "
+        "not answered. Empty: any name, where people sign in.",
+    )
+    web_trusted_proxies: Listed = Field(
+        "",
+        description="Addresses or networks of proxies that tell who their user is, with commas "
+        "between; needs web_user_header and web_public_names.",
+    )
+    web_user_header: str = Field(
+        "",
+        description="Header in which they do, such as X-Auth-Request-Email; taken from those "
+        "addresses alone.",
+    )
+    web_project_header: str = Field(
+        "",
+        description="Header in which they name the one project that the user sees; empty: their "
+        "users see all projects.",
+    )
+    web_rights: Listed = Field(
+        "read,label", description="What their users may do: read, or read,label."
+    )
+    web_session_hours: PositiveFloat = Field(
+        168.0, description="Hours after which people sign in again."
+    )
+    web_tls_cert_file: Path | None = Field(
+        None, description="PEM certificate chain of the web view."
+    )
+    web_tls_key_file: Path | None = Field(None, description="PEM private key to the certificate.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.web_tls_cert_file is None) != (self.web_tls_key_file is None):
+            raise ValueError(
+                "web_tls_cert_file and web_tls_key_file are set together or not at all"
+            )
+        if bool(self.trusted_proxies) != bool(self.web_user_header):
+            raise ValueError(
+                "web_trusted_proxies and web_user_header are set together or not at all"
+            )
+        # A page elsewhere could reach the view through a name of its own that leads to a proxy's
+        # machine, and would send the header itself.
+        if self.trusted_proxies and not self.public_names:
+            raise ValueError("web_trusted_proxies needs web_public_names")
+        for header in (self.web_user_header, self.web_project_header):
+            if header and not _HEADER.fullmatch(header):
+                raise ValueError(f"{header!r} is no name of a header")
+        return self
+
+    @model_validator(mode="after")
+    def _proxied_rights_fit(self) -> Self:
+        if self.proxied_rights - {Right.READ, Right.LABEL}:
+            raise ValueError("web_rights are read, or read,label: nothing else is done in the view")
+        return self
+
+    @property
+    def trusted_proxies(self) -> tuple[Network, ...]:
+        """Whose header is believed."""
+        return tuple(ipaddress.ip_network(text) for text in _items(self.web_trusted_proxies))
+
+    @property
+    def public_names(self) -> frozenset[str]:
+        """The names under which the view is reached, in small letters."""
+        return frozenset(name.lower().rstrip(".") for name in _items(self.web_public_names))
+
+    @property
+    def proxied_rights(self) -> frozenset[Right]:
+        """What the users of trusted proxies may do."""
+        return read_rights([self.web_rights])
+
+    @property
+    def tls(self) -> tuple[Path, Path] | None:
+        """Certificate and key; None without TLS."""
+        if self.web_tls_cert_file is None or self.web_tls_key_file is None:
+            return None
+        return self.web_tls_cert_file, self.web_tls_key_file
+
+
+def _items(text: str) -> list[str]:
+    return [item for item in (each.strip() for each in text.split(",")) if item]

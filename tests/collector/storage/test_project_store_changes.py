@@ -1,0 +1,90 @@
+"""`Store.for_project` where rows and tables change."""
+
+import pytest
+from otlp_requests import OTHER, TRACE, agent_span, request, two_runs
+from test_cluster import cluster  # noqa: F401  # a fixture
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage import SpanWriter, project_store
+
+OURS, THEIRS = "ours", "theirs"
+HOSTILE = "o'urs\\ {p:String} \"x\" , 'system.parts': '1"
+
+
+@pytest.fixture
+def both(embedded):
+    """A store with a run of each of two projects."""
+    two_runs(embedded, projects=(OURS, THEIRS))
+    return embedded
+
+
+@pytest.fixture
+def ours(both):
+    with both.for_project(OURS) as confined:
+        yield confined
+
+
+def test_any_text_is_a_projects_name(embedded):
+    SpanWriter(embedded).write(
+        [request(agent_span(1)), request(agent_span(2, trace=OTHER))],
+        token="t",
+        project_of=[HOSTILE, OURS].__getitem__,
+    )
+    for name in (HOSTILE, OURS, "", THEIRS):
+        with embedded.for_project(name) as confined:
+            rows = confined.query("SELECT DISTINCT Project FROM otel_traces")
+            assert [row["Project"] for row in rows] == [name] * (name in {HOSTILE, OURS})
+            assert confined.query("SELECT count() AS n FROM system.parts") == [{"n": 0}]
+
+
+def label(project, trace=TRACE):
+    return {"Project": project, "TraceId": trace, "Annotator": "ann"}
+
+
+def test_only_rows_of_the_project_are_written(both, ours):
+    ours.insert("mast_human_labels", [label(OURS, "new")])
+    for rows in (
+        [label(THEIRS)],
+        [label(OURS), label(THEIRS)],
+        [label("")],
+        [{"TraceId": TRACE, "Annotator": "ann"}],
+    ):
+        with pytest.raises(ValueError, match="another project"):
+            ours.insert("mast_human_labels", rows)
+    stored = both.query("SELECT Project FROM mast_human_labels WHERE Annotator = 'ann'")
+    assert [row["Project"] for row in stored] == [OURS]
+
+
+def test_what_a_migration_replaces_stays_confined(both, ours, monkeypatch):
+    """A view that reads a new table by tomorrow is confined by its own name, a new table soon."""
+    assert len(ours.query("SELECT * FROM mast_runs")) == 1
+    both.command(
+        "CREATE TABLE later ENGINE = MergeTree ORDER BY tuple() AS SELECT * FROM mast_runs"
+    )
+    both.command("CREATE OR REPLACE VIEW mast_runs AS SELECT * FROM later")
+    assert [row["Project"] for row in ours.query("SELECT * FROM mast_runs")] == [OURS]
+    monkeypatch.setattr(project_store, "_RENEW_SECONDS", 0.0)
+    for _ in range(3):
+        assert [row["Project"] for row in ours.query("SELECT * FROM later")] == [OURS]
+
+
+def test_a_database_without_tables_shows_nothing(embedded):
+    embedded.command("DROP DATABASE mast_trace SYNC", use_database=False)
+    with (
+        embedded.for_project(OURS) as confined,
+        pytest.raises(StorageError, match="mast-trace migrate"),
+    ):
+        confined.query("SELECT 1")
+
+
+def test_distributed_tables_are_confined_on_their_shards(cluster):  # noqa: F811
+    two_runs(cluster, projects=(OURS, THEIRS))
+    with cluster.for_project(OURS) as confined:
+        for row in cluster.query("SHOW TABLES"):
+            table = row["name"]
+            if table == "mast_otlp_inlet":
+                continue
+            seen = str(confined.query(f"SELECT * FROM {table}"))
+            assert THEIRS not in seen, table
+            assert OTHER not in seen, table
+        assert confined.query("SELECT Project FROM mast_runs") == [{"Project": OURS}]

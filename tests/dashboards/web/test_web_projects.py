@@ -1,0 +1,285 @@
+"""A project's key shows that project: no page, number or answer changes by what others have stored."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.routing import Mount, Route
+from starlette.testclient import TestClient
+from two_projects import (
+    CANARY,
+    OURS,
+    RUN,
+    SECOND,
+    THEIR_OTHER,
+    THEIR_RUN,
+    THEIRS,
+    store_ours,
+    store_theirs,
+)
+
+from mast_trace_collector.clickhouse_http import ClickHouseHTTP
+from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.rights import Right
+from mast_trace_collector.security import ProjectKeys, new_key
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.web.access import Access
+from mast_trace_dashboards.web.app import web_app
+from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_judge.labels import labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import ASGIApp
+
+TOKEN = "the operator's"
+READ = frozenset({Right.READ})
+PLACES = {
+    "/": [
+        "/",
+        "/?part=1",
+        "/?text=shared%20text",
+        f"/?text={CANARY}",
+        f"/?service={CANARY}-service",
+        f"/?agent={CANARY}-agent",
+        "/?agent=planner",
+        "/?mode=2.6",
+        "/?outcome=failure",
+        f"/?project={THEIRS}",
+        "/?before=9223372036854775807&before_run=zzz",
+    ],
+    "/judge": ["/judge", f"/judge?project={THEIRS}"],
+    "/compare": [
+        f"/compare?run={RUN}&run={SECOND}",
+        f"/compare?run={RUN}&run={THEIR_RUN}",
+        f"/compare?run={THEIR_RUN}&run={THEIR_OTHER}",
+    ],
+    "/runs/{run:str}": [f"/runs/{each}" for each in (RUN, f"{RUN}?part=1", SECOND, THEIR_RUN)]
+    + [f"/runs/{RUN}?project={THEIRS}", f"/runs/{THEIR_RUN}?project={THEIRS}"],
+    "/runs/{run:str}/steps": [f"/runs/{each}/steps?from=0" for each in (RUN, SECOND, THEIR_RUN)],
+    "/runs/{run:str}/steps/{step:int}": [
+        f"/runs/{run}/steps/{step}" for run in (RUN, SECOND, THEIR_RUN) for step in (0, 1, 2, 9)
+    ],
+    "/runs/{run:str}/download.{kind:str}": [
+        f"/runs/{run}/download.{kind}"
+        for run in (RUN, SECOND, THEIR_RUN)
+        for kind in ("json", "otlp", "anything")
+    ],
+    "/runbooks": ["/runbooks"],
+    "/runbooks/": ["/runbooks/"],
+    "/runbooks/{name:str}": ["/runbooks/web-view-not-ready", f"/runbooks/{CANARY}"],
+    "/healthz": ["/healthz"],
+    "/readyz": ["/readyz"],
+    "/sign-in": ["/sign-in"],
+}
+WRITTEN_BY_FORMS = {"/runs/{run:str}/label", "/sign-in", "/sign-out"}
+
+
+class Two:
+    """A view on a store that has our project's runs, and by now those of the other, too."""
+
+    def __init__(self, store: Store, keys: dict[str, str], app: ASGIApp) -> None:
+        self.store = store
+        self.keys = keys
+        self.app = app
+        self.pages: dict[str, tuple[int, str]] = {}
+        self.rows: dict[str, Any] = {}
+
+    def client(self, who: str) -> TestClient:
+        headers = {"authorization": f"Bearer {self.keys[who]}"}
+        return TestClient(self.app, base_url="http://localhost", headers=headers)
+
+    def look(self) -> dict[str, tuple[int, str]]:
+        """Return what each place answers to our key."""
+        with self.client("reader") as client:
+            answers = {place: client.get(place) for each in PLACES.values() for place in each}
+        return {place: (answer.status_code, answer.text) for place, answer in answers.items()}
+
+    def ask(self, store: Store) -> dict[str, Any]:
+        """Return the rows of each named query, asked for our project."""
+        given = {"run": RUN, "text": "shared text", "before": 2**63 - 1}
+        with store.for_project(OURS) as ours:
+            return {
+                name: query.run(ours, **{k: v for k, v in given.items() if k in query.params})
+                for name, query in QUERIES.items()
+            }
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    """What is seen before the other project stores anything is kept in `pages` and `rows`."""
+    folder = tmp_path_factory.mktemp("two")
+    made = {
+        "reader": new_key(OURS, READ),
+        "labeller": new_key(OURS, frozenset({Right.READ, Right.LABEL})),
+        "sender": new_key(OURS),
+        "theirs": new_key(THEIRS, READ),
+    }
+    (folder / "keys").write_text("\n".join(line for _, line in made.values()))
+    keys = {"operator": TOKEN, **{who: key for who, (key, _) in made.items()}}
+    access = Access(WebConfig.load(web_token=TOKEN), ProjectKeys(folder / "keys"))
+    with Store.open(f"chdb://{folder}/data") as store:
+        migrate(store)
+        store_ours(store)
+        two = Two(store, keys, web_app(store, access))
+        two.pages, two.rows = two.look(), two.ask(store)
+        store_theirs(store)
+        yield two
+
+
+@pytest.fixture
+def owners(two: Two) -> Iterator[Store]:
+    """The same store by the address that commands of the user write to."""
+    app = ClickHouseHTTP(two.store, password=None, write_token="owner")
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    server = HTTPServer(app, "127.0.0.1", 0)
+    asyncio.run_coroutine_threadsafe(server.start(), loop).result(20)
+    with Store.open(server.address.replace("://", "://owner:owner@")) as store:
+        yield store
+    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(20)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(20)
+    loop.close()
+    app.close()
+
+
+def test_every_route_is_walked(two: Two) -> None:
+    app: Any = two.app
+    routes = [route for route in app._app.routes if not isinstance(route, Mount)]
+    read = {route.path for route in routes if isinstance(route, Route) and "GET" in route.methods}
+    written = {route.path for route in routes if "POST" in route.methods}
+    assert (read, written) == (set(PLACES), WRITTEN_BY_FORMS)
+
+
+def test_no_page_changes_by_what_another_project_stores(two: Two) -> None:
+    after = two.look()
+    assert {place for place in after if after[place] != two.pages[place]} == set()
+    assert sum(status == 200 for status, _ in after.values()) > 25
+    for place, (_, text) in after.items():
+        if CANARY not in place:
+            assert CANARY not in text, place
+            assert THEIRS not in text or THEIRS in place, place
+
+
+def test_the_operator_sees_what_the_key_does_not(two: Two) -> None:
+    """The other project is really there, in as many places."""
+    with two.client("operator") as client:
+        shown = [
+            place for each in PLACES.values() for place in each if CANARY in client.get(place).text
+        ]
+    assert len(shown) > 15
+
+
+@pytest.mark.parametrize("way", ["embedded", "over http"])
+def test_no_named_query_changes_by_what_another_project_stores(
+    two: Two, way: str, request: pytest.FixtureRequest
+) -> None:
+    after = two.ask(two.store if way == "embedded" else request.getfixturevalue("owners"))
+    changed = {name for name in after if _steady(after[name]) != _steady(two.rows[name])}
+    assert changed == set()
+    assert sum(bool(rows) for rows in after.values()) > 20
+    assert CANARY not in str(after)
+    assert THEIRS not in str(after)
+
+
+def test_the_other_project_is_in_the_answers_of_most_queries(two: Two) -> None:
+    whole = {name: QUERIES[name].run(two.store) for name in two.rows}
+    assert sum(CANARY in str(rows) for rows in whole.values()) > 8
+
+
+def _steady(rows: list[dict[str, Any]]) -> list[str]:
+    """Without moments that an ongoing clock or the order of equal rows would change."""
+    return sorted(
+        str({k: v for k, v in row.items() if not isinstance(v, datetime) or k != "LastSpan"})
+        for row in rows
+    )
+
+
+def test_another_projects_run_is_as_if_there_were_none(two: Two) -> None:
+    nowhere = "0" * 32
+    with two.client("reader") as client:
+        for path in ("", "/steps", "/steps/0", "/download.json", "/download.otlp"):
+            theirs, none = (client.get(f"/runs/{run}{path}") for run in (THEIR_RUN, nowhere))
+            assert theirs.status_code == none.status_code == 404
+            assert theirs.text.replace(THEIR_RUN, nowhere) == none.text
+            assert theirs.headers.keys() == none.headers.keys()
+    with two.client("labeller") as client:
+        answers = [client.post(f"/runs/{run}/label", data={}) for run in (THEIR_RUN, nowhere)]
+        assert [answer.status_code for answer in answers] == [404, 404]
+        assert answers[0].text.replace(THEIR_RUN, nowhere) == answers[1].text
+
+
+def test_a_label_carries_the_keys_project(two: Two) -> None:
+    form = {"annotator": "eve", "outcome": "success", "project": THEIRS, "modes": "2.6"}
+    with two.client("labeller") as client:
+        answer = client.post(
+            f"/runs/{RUN}/label?project={THEIRS}", data=form, follow_redirects=False
+        )
+        assert answer.status_code == 303
+        assert client.post(f"/runs/{THEIR_RUN}/label", data=form).status_code == 404
+        assert "eve: success" in client.get(f"/runs/{RUN}").text
+    eves = [label for label in labels_of(two.store) if label.annotator == "eve"]
+    assert [(label.project, label.trace_id) for label in eves] == [(OURS, RUN)]
+    with two.client("theirs") as client:
+        assert "eve" not in client.get(f"/runs/{RUN}").text
+
+
+def test_each_act_needs_its_right(two: Two) -> None:
+    with two.client("reader") as client:
+        answer = client.post(f"/runs/{RUN}/label", data={"annotator": "eve"})
+        assert answer.status_code == 403
+        assert "You lack the right to label" in answer.text
+        assert "--right label" in answer.text
+        assert "Label this run" not in client.get(f"/runs/{RUN}").text
+    with two.client("sender") as client:
+        for place in ("/", f"/runs/{RUN}", f"/runs/{THEIR_RUN}", "/nowhere", "/runbooks"):
+            answer = client.get(place)
+            assert answer.status_code == 403, place
+            assert "You lack the right to read" in answer.text
+
+
+def test_a_run_whose_id_another_project_uses_is_of_one_project(two: Two) -> None:
+    """Whoever writes into a project of its own cannot add steps to another's run."""
+    with two.client("operator") as client:
+        whole = client.get(f"/runs/{RUN}").text
+        one = client.get(f"/runs/{RUN}?project={THEIRS}").text
+    assert CANARY not in whole
+    assert "shared text plain" in whole
+    assert "plain" not in one
+    assert f"shared text {CANARY}" in one
+
+
+def test_an_operator_may_look_at_one_project(two: Two) -> None:
+    with two.client("operator") as client:
+        page = client.get("/").text
+        assert '<select name="project">' in page
+        assert f"project {THEIRS}" in page
+        narrowed = client.get(f"/?project={OURS}").text
+        assert RUN in narrowed
+        assert CANARY not in narrowed
+        assert CANARY not in client.get(f"/judge?project={OURS}").text
+        assert CANARY not in client.get("/?project=nobody").text
+
+
+def test_what_the_database_says_is_the_operators(
+    two: Two, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error's words tell of tables, limits and addresses."""
+    broken = "SELECT throwIf(1, 'the limit is 7 GiB')"
+    monkeypatch.setattr("mast_trace_dashboards.query.Query.sql", broken)
+    with two.client("reader") as client:
+        answer = client.get("/")
+        assert answer.status_code == 503
+        assert "7 GiB" not in answer.text
+        assert "The operator&#39;s log says why." in answer.text
+    assert "7 GiB" in caplog.text
+    with two.client("operator") as client:
+        assert "7 GiB" in client.get("/").text
