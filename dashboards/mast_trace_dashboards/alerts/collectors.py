@@ -60,10 +60,11 @@ class Collectors:
         try:
             answer = httpx.get(f"{url}/metrics", headers=self._headers, timeout=_TIMEOUT)
             answer.raise_for_status()
-        except httpx.HTTPError as error:
+            families = list(text_string_to_metric_families(answer.text))
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise MastTraceError(f"the collector at {url} does not tell: {error}") from error
         totals: dict[str, float] = {}
-        for family in text_string_to_metric_families(answer.text):
+        for family in families:
             for sample in family.samples:
                 if sample.name == _METRIC:
                     reason = sample.labels.get("reason", "")
