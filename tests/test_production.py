@@ -221,8 +221,7 @@ def test_backup_and_restore_bring_everything_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The very statements, on the embedded engine: full, then what came since, then restored."""
-    allowed = f"<backups><allowed_path>{tmp_path}/</allowed_path></backups></clickhouse>"
-    monkeypatch.setattr(embedded, "_CONFIG", embedded._CONFIG.replace("</clickhouse>", allowed))
+    monkeypatch.setattr(embedded, "backups_folder", lambda _engine: tmp_path)
     label = "INSERT INTO mast_human_labels (TraceId, Annotator) VALUES ('{}', 'ann')"
     full, since = (
         each.replace("File('", f"File('{tmp_path}/") for each in statements("backup.sql")

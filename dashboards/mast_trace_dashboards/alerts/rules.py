@@ -38,10 +38,10 @@ class Rule:
         severity: whether somebody is woken up.
         summary: one sentence; ``{label}`` stands for a label's value, ``{value}`` for the number.
         advice: what to look at first.
-        runbook: name of the page that says what to do.
         no_data: what no row at all means.
         on_error: what a query that fails means.
         dashboard: uid of the dashboard to look at.
+        runbook: name of the page that says what to do; by default the uid's, without its prefix.
     """
 
     uid: str
@@ -53,12 +53,17 @@ class Rule:
     severity: Severity
     summary: str
     advice: str
-    runbook: str
     hold: int = 300
     keep: int = 600
     no_data: OnNothing = "ok"
     on_error: OnNothing = "keep"
     dashboard: str = "mast-overview"
+    runbook: str = ""
+
+    def __post_init__(self) -> None:
+        """Name the runbook after the rule."""
+        if not self.runbook:
+            object.__setattr__(self, "runbook", self.uid.removeprefix("mast-"))
 
     @property
     def source(self) -> Source:
@@ -130,7 +135,6 @@ RULES: Final = (
         severity="page",
         summary="A finished run has waited {value} s for its verdict.",
         advice="Is a worker running (`mast-trace judge work`)? Add shards, or look at model calls.",
-        runbook="judge-behind",
         no_data="alert",
         on_error="alert",
         dashboard="mast-judge",
@@ -145,7 +149,6 @@ RULES: Final = (
         severity="warning",
         summary="{value} of the calls of {model} failed in the last hour.",
         advice="Look at the errors in mast_judge_calls: key, quota, or model name.",
-        runbook="judge-errors",
         dashboard="mast-judge",
     ),
     Rule(
@@ -159,7 +162,6 @@ RULES: Final = (
         severity="warning",
         summary="{value} US dollars were spent on judging in the last 24 hours.",
         advice="Lower the daily cap or the share of runs that a model judges.",
-        runbook="judge-budget",
         dashboard="mast-judge",
     ),
     Rule(
@@ -172,7 +174,6 @@ RULES: Final = (
         severity="page",
         summary="No run of {service} in two hours; yesterday at this time there were {value}.",
         advice="Is the service up? Run `mast-trace doctor` where it runs.",
-        runbook="silence",
         no_data="alert",
         on_error="alert",
         dashboard="mast-ingestion",
@@ -188,7 +189,6 @@ RULES: Final = (
         summary="In ten minutes {value} requests with spans were refused ({reason}).",
         advice='With reason "spool_full" the database is too slow or away; senders keep such spans '
         "and try again for some minutes, and nothing acknowledged is lost.",
-        runbook="spans-refused",
         dashboard="mast-ingestion",
     ),
 )

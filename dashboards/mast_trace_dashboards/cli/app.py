@@ -13,6 +13,7 @@ from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_dashboards.cli import (
     admin,
     alerts,
+    backup,
     collect,
     dashboards,
     demo,
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 for group in (
     *(demo, serve, collect, runs, show, judge, labels, transfer, erase, retain),
-    *(alerts, dashboards, admin),
+    *(backup, alerts, dashboards, admin),
 ):
     group.register(app)
 

@@ -24,7 +24,6 @@ RULE = Rule(
     severity="page",
     summary="",
     advice="",
-    runbook="specification",
     hold=300,
     keep=600,
 )

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 WEB = "https://traces.example.org/team"
 EARLY = {"spool-damaged"}
-"""Written before their rules."""
+"""Written before its rule."""
+PROBED = {"web-view-not-ready"}
+"""Of what a probe finds, not a rule."""
+OF_ALERTS = sorted(set(runbooks.names()) - PROBED)
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +69,11 @@ def test_every_rule_links_to_a_runbook_that_exists(form: str) -> None:
 
 def test_every_runbook_belongs_to_a_rule() -> None:
     linked = {link.rpartition("/")[2] for form in FORMS for link in links(form)}
-    assert set(runbooks.names()) - linked <= EARLY
+    assert set(OF_ALERTS) - linked <= EARLY
     assert {"no-spans", "metrics-missing", "spans-dead-lettered"} < linked
 
 
-@pytest.mark.parametrize("name", runbooks.names())
+@pytest.mark.parametrize("name", OF_ALERTS)
 def test_a_runbook_says_what_it_means_where_to_look_and_what_to_do(name: str) -> None:
     text = runbooks.text(name)
     assert text.startswith("# ")
@@ -83,7 +86,7 @@ def test_a_runbook_says_what_it_means_where_to_look_and_what_to_do(name: str) ->
     assert set(named) <= set(runbooks.names())
 
 
-@pytest.mark.parametrize("name", runbooks.names())
+@pytest.mark.parametrize("name", OF_ALERTS)
 def test_every_command_of_a_runbook_exists(name: str) -> None:
     lines = named_in(runbooks.text(name))
     assert lines
@@ -93,7 +96,7 @@ def test_every_command_of_a_runbook_exists(name: str) -> None:
         understand(words + ["last"] * (words in (["show"], ["judge", "run"])))
 
 
-@pytest.mark.parametrize("name", runbooks.names())
+@pytest.mark.parametrize("name", OF_ALERTS)
 def test_every_query_of_a_runbook_is_answered(store: Store, name: str) -> None:
     queries = re.findall(r"```sql\n(.+?)```", runbooks.text(name), re.DOTALL)
     assert queries
