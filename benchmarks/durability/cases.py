@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from senders import PROTOCOLS, Protocol
-
 RESULTS = Path(__file__).with_name("results.jsonl")
 
 Kind = Literal["under load", "at start-up", "after SIGTERM", "in pairs"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+Protocol = Literal["protobuf", "json", "grpc"]
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 Command = Literal["up", "collect", "collect --url"]
 COMMANDS: tuple[Command, ...] = get_args(Command)
 

@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,11 +29,10 @@ HERE = Path(__file__).resolve().parent
 TESTS = HERE.parents[1] / "tests"
 sys.path[:0] = [str(HERE), str(TESTS)]
 
-from cases import COMMANDS, KINDS, RESULTS, Case, least_tested, record, recorded  # noqa: E402
+from cases import COMMANDS, KINDS, PROTOCOLS, RESULTS, Case, least_tested, record, recorded  # noqa: E402
 from nursery import Nursery  # noqa: E402
 from report import write_report  # noqa: E402
 from round import play  # noqa: E402
-from senders import PROTOCOLS  # noqa: E402
 
 from mast_trace_collector.storage import Store  # noqa: E402
 
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 def main() -> int:
     """Run rounds; return the exit status."""
     asked = _arguments()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="mast-trace-durability-", dir=asked.folder))
     print(f"folder: {folder}", flush=True)
     bad = 0

@@ -8,7 +8,7 @@ import json
 import random
 import threading
 import time
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import grpc
 from end_to_end.span_sender import request_of
@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Protocol = Literal["protobuf", "json", "grpc"]
-PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+    from cases import Protocol
+
 _METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _TIMEOUT = 10.0
 _HUNG = 180.0

@@ -12,9 +12,8 @@ from end_to_end.processes import SETTINGS, free_port
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cases import Command
+    from cases import Command, Protocol
     from nursery import Nursery
-    from senders import Protocol
 
 
 class Victim:
