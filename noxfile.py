@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -29,6 +30,15 @@ STORED = (
         "tests/dashboards/test_queries.py",
         "tests/dashboards/test_trend_queries.py",
     ],
+)
+# What takes minutes, each a command of the environment of `nox -s long`; FOLDER is a temporary one.
+LONG = (
+    ("pytest", "-m", "long", "--timeout", "1800"),
+    # Two kills of each case; the benchmark itself adds up a thousand.
+    (
+        *("python", "benchmarks/durability/run.py", "--until", "72", "--kills", "2"),
+        *("--results", "FOLDER/kills.jsonl", "--folder", "FOLDER"),
+    ),
 )
 PYTHON = "3.11"
 # Processes of the main tests; each holds an embedded engine.
@@ -143,6 +153,16 @@ def mutants(session: nox.Session) -> None:
     """
     _install(session, ".[all,demo]", groups=["test", "frameworks", "mutants"])
     session.run("python", "benchmarks/mutants/run.py", *session.posargs)
+
+
+@nox.session(python=PYTHON)
+def long(session: nox.Session) -> None:
+    """Run what takes minutes: tests marked so, and the commands of `LONG`; not part of the checks."""
+    _debian_packages(session)
+    _install(session, ".[all,demo]", groups=["test", "frameworks", "browser", "fuzz"])
+    with tempfile.TemporaryDirectory() as folder:
+        for command in [("pytest", "-m", "long", *session.posargs)] if session.posargs else LONG:
+            session.run(*(part.replace("FOLDER", folder) for part in command))
 
 
 @nox.session(python=PYTHON)

@@ -9,15 +9,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import tomllib
-import typer
 import yaml
+from command_lines import understand
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.security import new_key
 from mast_trace_collector.settings import variable_of
 from mast_trace_collector.storage import Store, embedded, migrate
 from mast_trace_collector.storage.erasure import _TABLES
-from mast_trace_dashboards.cli.app import app
 from mast_trace_dashboards.cli.dashboards import export
 from mast_trace_dashboards.up_config import UpConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -59,18 +58,7 @@ def command_lines() -> dict[str, list[str]]:
 @pytest.mark.parametrize("where", command_lines())
 def test_every_command_line_is_understood(where: str) -> None:
     """The words are read by the real command line, up to the moment at which it would run."""
-    words = [word.replace("$(POD_INDEX)", "1") for word in command_lines()[where]]
-    command: Any = typer.main.get_command(app)
-    context = command.make_context("mast-trace", list(words))
-    while hasattr(command, "commands"):
-        rest = [*context._protected_args, *context.args]
-        if not rest:
-            assert command.invoke_without_command, where
-            return
-        name, found, rest = command.resolve_command(context, rest)
-        assert found is not None
-        context = found.make_context(name, rest, parent=context)
-        command = found
+    understand([word.replace("$(POD_INDEX)", "1") for word in command_lines()[where]])
 
 
 def test_shares_of_the_judges_are_as_many_as_judges() -> None:
@@ -233,8 +221,7 @@ def test_backup_and_restore_bring_everything_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The very statements, on the embedded engine: full, then what came since, then restored."""
-    allowed = f"<backups><allowed_path>{tmp_path}/</allowed_path></backups></clickhouse>"
-    monkeypatch.setattr(embedded, "_CONFIG", embedded._CONFIG.replace("</clickhouse>", allowed))
+    monkeypatch.setattr(embedded, "backups_folder", lambda _engine: tmp_path)
     label = "INSERT INTO mast_human_labels (TraceId, Annotator) VALUES ('{}', 'ann')"
     full, since = (
         each.replace("File('", f"File('{tmp_path}/") for each in statements("backup.sql")

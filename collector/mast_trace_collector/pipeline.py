@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mast_trace.exceptions import StorageError
+from mast_trace_collector.hold import Hold
 from mast_trace_collector.storage.writer import PoisonError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5
+_HELD_SECONDS = 0.1
 _RETRY_LETTERS_SECONDS = 1.0
 _PATIENCE = 5
 
@@ -109,6 +111,7 @@ class Pipeline:
         self._dead_letters = dead_letters
         self._config = config
         self._metrics = metrics
+        self._hold = Hold(config.data_dir)
         self._stopping = threading.Event()
         self._draining = False
         self._abandoned = False
@@ -168,6 +171,13 @@ class Pipeline:
 
     def _step(self, lane: _Lane) -> bool:
         """Try to store one segment; says whether there is nothing more to do."""
+        with self._hold.share() as may_store:
+            if may_store:
+                return self._step_on(lane)
+        time.sleep(_HELD_SECONDS)
+        return False
+
+    def _step_on(self, lane: _Lane) -> bool:
         # Asked before the spool is: a segment may be closed, and the end announced, in between.
         stopping = self._stopping.is_set()
         segment = lane.segment = lane.segment or self._next()

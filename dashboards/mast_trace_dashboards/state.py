@@ -55,6 +55,11 @@ def withdraw(data_dir: Path) -> None:
     Path(data_dir, _NAME).unlink(missing_ok=True)
 
 
+def announced(data_dir: Path) -> float:
+    """Return when the running `mast-trace up` had taken up its folder, in seconds since the epoch."""
+    return Path(data_dir, _NAME).stat().st_mtime
+
+
 def find(data_dir: Path) -> Running | None:
     """Return the `mast-trace up` that serves this folder now; None if none does.
 

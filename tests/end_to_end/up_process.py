@@ -33,6 +33,7 @@ class UpProcess:
         self.folder = folder
         self.port = free_port()
         self.ready: dict[str, Any] = {}
+        self.settings: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._log = folder.parent / f"{folder.name}.log"
 
@@ -74,6 +75,7 @@ class UpProcess:
             "MAST_TRACE_DATA_DIR": str(self.folder),
             "MAST_TRACE_RUN_QUIET_SECONDS": "0.5",
             "OTEL_EXPORTER_OTLP_ENDPOINT": self.endpoint,
+            **self.settings,
         }
 
     def mast_trace(self, *arguments: str) -> subprocess.CompletedProcess[str]:

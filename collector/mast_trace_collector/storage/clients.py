@@ -130,7 +130,7 @@ class Clients:
         tune_allocator()
         # Not in the folder, whose name may hold what chdb takes for the end of the file's; and only
         # until it is read, so that a process that is killed leaves nothing behind.
-        config = write_engine_config(self._memory_limit)
+        config = write_engine_config(self._memory_limit, Path(self._address.path))
         try:
             return clickhouse_connect.get_client(
                 interface="chdb",

@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 MIB = 1024 * 1024
 DEFAULT_MEMORY_LIMIT = 1024 * MIB
@@ -34,11 +35,17 @@ _CONFIG = """<clickhouse>
         <vertical_merge_algorithm_min_rows_to_activate>8192</vertical_merge_algorithm_min_rows_to_activate>
         <max_parts_to_merge_at_once>12</max_parts_to_merge_at_once>
     </merge_tree>
+    <backups><allowed_path>{backups}</allowed_path></backups>
 </clickhouse>
 """
 
 
-def write_engine_config(memory_limit: int) -> Path:
+def backups_folder(engine: Path) -> Path:
+    """Return the only folder that the engine of another one writes backups to, and restores from."""
+    return engine.parent / "backups"
+
+
+def write_engine_config(memory_limit: int, engine: Path) -> Path:
     """Write the engine's start-up file: its own defaults are those of a large server.
 
     Merges go column by column from 8,192 rows on, not from 131,072, and take in 12 parts, not 100:
@@ -50,6 +57,7 @@ def write_engine_config(memory_limit: int) -> Path:
         small_cache=max(memory_limit // 64, 4 * MIB),
         merge_block=4 * MIB,
         largest_merge=10 * 1024 * MIB,
+        backups=escape(f"{backups_folder(engine)}/"),
     )
     with tempfile.NamedTemporaryFile(
         "w", prefix="mast-trace-", suffix=".xml", delete=False

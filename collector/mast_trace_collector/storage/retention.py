@@ -6,7 +6,8 @@ What must go for good, whatever its age, is the matter of `erasure`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.storage.expressions import literal
 
@@ -30,33 +31,116 @@ _BY_DAY = ("otel_traces", "otel_traces_trace_id_ts", "mast_run_states", "otel_lo
 _DISTRIBUTED = re.compile(r"Distributed\('([^']+)', '[^']+', '([^']+)'")
 
 
-def shrink_to(store: Store, max_bytes: int) -> list[str]:
-    """Drop the oldest days of spans until all tables take at most ``max_bytes``; return the days.
+@dataclass(frozen=True)
+class Forgotten:
+    """What a limit takes away.
 
-    The newest day is never dropped. Verdicts and labels stay.
+    Attributes:
+        days: that go as a whole, oldest first; empty where they go by their rows' age.
+        runs: of which nothing is left but what people and the judge said.
+        rows: of each table that loses some.
+        bytes: on disk; by age an estimate, from each table's share of rows.
     """
-    days = store.query(
-        "SELECT partition, sum(bytes_on_disk) AS bytes FROM system.parts "
-        "WHERE database = currentDatabase() AND active AND table LIKE 'otel_traces%' "
-        "GROUP BY partition ORDER BY partition"
-    )
+
+    days: tuple[str, ...]
+    runs: int
+    rows: Mapping[str, int]
+    bytes: int
+
+
+def beyond_size(store: Store, max_bytes: int) -> Forgotten:
+    """Return what `shrink_to` would drop now."""
+    parts = _parts_by_day(store)
     (total,) = store.query(
         "SELECT sum(bytes_on_disk) AS bytes FROM system.parts "
         "WHERE database = currentDatabase() AND active"
     )
     excess = int(total["bytes"]) - max_bytes
-    dropped = []
-    for day in days[:-1]:
+    days: list[str] = []
+    for day in _droppable(parts):
         if excess <= 0:
             break
+        days.append(day)
+        excess -= sum(size for _, size in parts[day].values())
+    rows = {table: sum(parts[day].get(table, (0, 0))[0] for day in days) for table in _BY_DAY}
+    return Forgotten(
+        days=tuple(days),
+        runs=_runs_left_out(store, "max(Day NOT IN {days:Array(Date)})", {"days": days}),
+        rows={table: number for table, number in rows.items() if number},
+        bytes=sum(size for day in days for _, size in parts[day].values()),
+    )
+
+
+def shrink_to(store: Store, max_bytes: int) -> list[str]:
+    """Drop the oldest days of spans and logs until all tables take at most ``max_bytes``.
+
+    Returns the days that were dropped. The newest day is never dropped. Verdicts and labels stay.
+    """
+    days = beyond_size(store, max_bytes).days
+    for day in days:
         for table in _BY_DAY:
             name, on_cluster = stored_table(store, table)
-            store.command(
-                f"ALTER TABLE {name} {on_cluster} DROP PARTITION {literal(day['partition'])}"
-            )
-        excess -= int(day["bytes"])
-        dropped.append(str(day["partition"]))
-    return dropped
+            store.command(f"ALTER TABLE {name} {on_cluster} DROP PARTITION {literal(day)}")
+    return list(days)
+
+
+def _droppable(parts: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:
+    """Return the days before the newest one with spans, oldest first.
+
+    A run's state has the day on which it was written, which for imported runs is another.
+    """
+    told = sorted(day for day, tables in parts.items() if tables.keys() - {"mast_run_states"})
+    newest = max((day for day in told if "otel_traces" in parts[day]), default="".join(told[-1:]))
+    return [day for day in told if day < newest]
+
+
+def _parts_by_day(store: Store) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return rows and bytes of each table that goes by days, by day."""
+    names = {stored_table(store, table)[0]: table for table in _BY_DAY}
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    for row in store.query(
+        "SELECT table, partition, sum(rows) AS rows, sum(bytes_on_disk) AS bytes FROM system.parts "
+        "WHERE database = currentDatabase() AND active AND table IN {tables:Array(String)} "
+        "GROUP BY table, partition",
+        {"tables": list(names)},
+    ):
+        day = found.setdefault(str(row["partition"]), {})
+        day[names[row["table"]]] = (int(row["rows"]), int(row["bytes"]))
+    return found
+
+
+def beyond_age(store: Store, days: int) -> Forgotten:
+    """Return what `set_ttl` would have forgotten by now; 0 days forget nothing."""
+    if not days:
+        return Forgotten((), 0, {}, 0)
+    rows, size = {}, 0
+    for table, column in TIMES.items():
+        old = f"{column} + toIntervalDay({days:d}) <= now()"
+        (row,) = store.query(f"SELECT countIf({old}) AS old, count() AS n FROM {table}")  # noqa: S608
+        if row["old"]:
+            rows[table] = int(row["old"])
+            size += _bytes_of(store, table) * row["old"] // row["n"]
+    young = f"max(Day + toIntervalDay({days:d}) > now())"
+    return Forgotten((), _runs_left_out(store, young, {}), rows, int(size))
+
+
+def _bytes_of(store: Store, table: str) -> int:
+    (row,) = store.query(
+        "SELECT sum(bytes_on_disk) AS bytes FROM system.parts "
+        "WHERE database = currentDatabase() AND active AND table = {table:String}",
+        {"table": stored_table(store, table)[0]},
+    )
+    return int(row["bytes"])
+
+
+def _runs_left_out(store: Store, kept: str, params: Mapping[str, Any]) -> int:
+    """Count the runs of which no state meets a condition."""
+    (row,) = store.query(
+        "SELECT count() AS n FROM (SELECT 1 FROM mast_run_states "  # noqa: S608
+        f"GROUP BY Project, TraceId HAVING NOT {kept})",
+        params,
+    )
+    return int(row["n"])
 
 
 def set_ttl(store: Store, days: int) -> None:

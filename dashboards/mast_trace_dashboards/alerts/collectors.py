@@ -74,11 +74,12 @@ class Collectors:
         try:
             answer = httpx.get(f"{url}/metrics", headers=self._headers, timeout=_TIMEOUT)
             answer.raise_for_status()
-        except httpx.HTTPError as error:
+            families = list(text_string_to_metric_families(answer.text))
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             said = conceal(str(error) or type(error).__name__, url)
             raise MastTraceError(f"the collector at {masked(url)} does not tell: {said}") from error
         totals: dict[str, float] = {}
-        for family in text_string_to_metric_families(answer.text):
+        for family in families:
             for sample in family.samples:
                 if sample.name == metric:
                     reason = sample.labels.get("reason", "")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, SecretStr, field_validator
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import parse_url
 from mast_trace_collector.settings import Settings
+
+DEFAULT_WEB: Final = "http://127.0.0.1:8680"
+_ADDRESS: Final = r"^https?://[^\s{}$<>|\"'\\]+$"
+"""Nothing that the files of Grafana and Prometheus, or Slack, would take for their own."""
 
 
 class AlertConfig(Settings):
@@ -18,6 +22,12 @@ class AlertConfig(Settings):
 
     alert_webhook: SecretStr = Field(
         SecretStr(""), description="Where `mast-trace alerts run` sends alerts by POST."
+    )
+    alert_web_url: str = Field(
+        DEFAULT_WEB,
+        pattern=_ADDRESS,
+        description="Address at which people reach the web view: alerts link to it, and to their "
+        "runbooks there, in all forms.",
     )
     alert_interval_seconds: PositiveFloat = Field(
         300.0, description="Seconds between two looks of `mast-trace alerts run`."

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.alerts.collectors import Collectors
+    from mast_trace_dashboards.alerts.outbox import Outbox
 
 logger = logging.getLogger(__name__)
 
@@ -85,14 +86,31 @@ def _compared(
 
 def run(
     evaluator: Evaluator,
-    deliver: Callable[[list[Change]], None],
+    outbox: Outbox,
+    looked: Callable[[list[Change]], None],
     stop: Event,
     *,
     interval: float = 300.0,
 ) -> None:
-    """Look at the rules every ``interval`` seconds until ``stop`` is set."""
+    """Look at the rules every ``interval`` seconds, and deliver meanwhile, until ``stop`` is set.
+
+    Args:
+        evaluator: looks.
+        outbox: delivers; a receiver that is away delays no look by more than one try.
+        looked: told of the changes of each look, and, without any, of every delivery.
+        stop: ends it, with what waits kept for the next start.
+        interval: seconds between two looks.
+    """
+    next_look = time.monotonic()
     while not stop.is_set():
-        began = time.monotonic()
-        changes = evaluator.look()
-        deliver(changes)
-        stop.wait(max(0.0, interval - (time.monotonic() - began)))
+        now = time.monotonic()
+        if now >= next_look:
+            next_look = now + interval
+            changes = evaluator.look()
+            outbox.add(changes)
+            looked(changes)
+        if outbox.flush():
+            looked([])
+            continue
+        due = min(next_look, outbox.next_try) if outbox.waiting else next_look
+        stop.wait(max(0.0, due - time.monotonic()))

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_dashboards.alerts.config import DEFAULT_WEB
 from mast_trace_dashboards.alerts.files import as_yaml
 from mast_trace_dashboards.alerts.rules import RULES
+from mast_trace_dashboards.alerts.runbooks import address
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -25,14 +27,19 @@ _ON_ERROR: Final = {"ok": "OK", "alert": "Error", "keep": "KeepLast"}
 _WEEK_AND_WINDOW = 174 * 3600
 
 
-def rule_file(rules: Iterable[Rule] = RULES) -> dict[str, Any]:
-    """Return the alert rules; those on the collectors need Prometheus as a source, see there."""
+def rule_file(rules: Iterable[Rule] = RULES, web: str = DEFAULT_WEB) -> dict[str, Any]:
+    """Return the alert rules; those on the collectors need Prometheus as a source, see there.
+
+    Args:
+        rules: as shipped, or `tuned`.
+        web: address of the web view, which serves the runbooks.
+    """
     group = {
         "orgId": 1,
         "name": "mast-trace",
         "folder": "mast-trace",
         "interval": "5m",
-        "rules": [_rule(rule) for rule in rules if rule.source == "database"],
+        "rules": [_rule(rule, web) for rule in rules if rule.source == "database"],
     }
     return {"apiVersion": 1, "groups": [group]}
 
@@ -49,7 +56,7 @@ def contact_file() -> dict[str, Any]:
     return {"apiVersion": 1, "contactPoints": [point]}
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: Rule, web: str) -> dict[str, Any]:
     return {
         "uid": rule.uid,
         "title": _templated(rule.title, rule.labels, in_title=True),
@@ -63,6 +70,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "annotations": {
             "summary": _templated(rule.summary, rule.labels),
             "description": rule.advice,
+            "runbook_url": address(web, rule.runbook),
             "__dashboardUid__": rule.dashboard,
         },
         "labels": {"app": "mast-trace", "severity": rule.severity},
@@ -141,12 +149,12 @@ def _expression(ref: str, model: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def write(folder: Path, rules: Iterable[Rule] = RULES) -> list[Path]:
+def write(folder: Path, rules: Iterable[Rule] = RULES, web: str = DEFAULT_WEB) -> list[Path]:
     """Write rules and contact point into ``folder``/alerting."""
     target = folder / "alerting"
     target.mkdir(parents=True, exist_ok=True)
     written = []
-    shapes = {"mast-rules.yaml": rule_file(rules), "mast-contact.yaml": contact_file()}
+    shapes = {"mast-rules.yaml": rule_file(rules, web), "mast-contact.yaml": contact_file()}
     for name, shape in shapes.items():
         path = target / name
         path.write_text(as_yaml(shape), encoding="utf-8")

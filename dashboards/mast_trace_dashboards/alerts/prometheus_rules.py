@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_dashboards.alerts.config import DEFAULT_WEB
 from mast_trace_dashboards.alerts.files import as_yaml
 from mast_trace_dashboards.alerts.rules import DAMAGED, RULES
+from mast_trace_dashboards.alerts.runbooks import address, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,31 +63,35 @@ _MORE: Final[tuple[dict[str, Any], ...]] = (
 )
 
 
-def rule_file(rules: Iterable[Rule] = RULES, *, interval: int = 60) -> dict[str, Any]:
+def rule_file(
+    rules: Iterable[Rule] = RULES, *, interval: int = 60, web: str = DEFAULT_WEB
+) -> dict[str, Any]:
     """Return the alert rules.
 
     Args:
         rules: as shipped, or `tuned`.
         interval: seconds between two evaluations.
+        web: address of the web view, which serves the runbooks.
     """
+    more = [_with_runbook(rule, address(web, name_of(rule["alert"]))) for rule in _MORE]
     group = {
         "name": "mast-trace",
         "interval": _duration(interval),
-        "rules": [*(_rule(rule) for rule in rules), *_MORE],
+        "rules": [*(_rule(rule, web) for rule in rules), *more],
     }
     return {"groups": [group]}
 
 
-def text(rules: Iterable[Rule] = RULES) -> str:
+def text(rules: Iterable[Rule] = RULES, web: str = DEFAULT_WEB) -> str:
     """Return the shipped file."""
-    return _HEAD + as_yaml(rule_file(rules))
+    return _HEAD + as_yaml(rule_file(rules, web=web))
 
 
-def write(folder: Path, rules: Iterable[Rule] = RULES) -> Path:
+def write(folder: Path, rules: Iterable[Rule] = RULES, web: str = DEFAULT_WEB) -> Path:
     """Write the file into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / NAME
-    path.write_text(text(rules), encoding="utf-8")
+    path.write_text(text(rules, web), encoding="utf-8")
     return path
 
 
@@ -94,8 +100,8 @@ def name(rule: Rule) -> str:
     return "".join(part.capitalize() for part in rule.uid.split("-"))
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
-    return {
+def _rule(rule: Rule, web: str) -> dict[str, Any]:
+    made = {
         "alert": name(rule),
         "expr": _expression(rule),
         "for": _duration(rule.hold),
@@ -107,6 +113,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
             "dashboard": rule.dashboard,
         },
     }
+    return _with_runbook(made, address(web, rule.runbook))
+
+
+def _with_runbook(rule: dict[str, Any], runbook: str) -> dict[str, Any]:
+    return {**rule, "annotations": {**rule["annotations"], "runbook_url": runbook}}
 
 
 def _expression(rule: Rule) -> str:

@@ -44,6 +44,7 @@ class Rule:
         no_data: what no row at all means.
         on_error: what a query that fails means.
         dashboard: uid of the dashboard to look at.
+        runbook: name of the page that says what to do; by default the uid's, without its prefix.
     """
 
     uid: str
@@ -60,6 +61,12 @@ class Rule:
     no_data: OnNothing = "ok"
     on_error: OnNothing = "keep"
     dashboard: str = "mast-overview"
+    runbook: str = ""
+
+    def __post_init__(self) -> None:
+        """Name the runbook after the rule."""
+        if not self.runbook:
+            object.__setattr__(self, "runbook", self.uid.removeprefix("mast-"))
 
     @property
     def source(self) -> Source:
@@ -98,6 +105,7 @@ def _spike(kind: str, query: str, what: str, where: str) -> tuple[Rule, Rule]:
             severity="page",
             summary=summary,
             advice=_SPIKE_ADVICE,
+            runbook=kind,
         ),
         Rule(
             uid=f"mast-{kind}-warning",
@@ -109,6 +117,7 @@ def _spike(kind: str, query: str, what: str, where: str) -> tuple[Rule, Rule]:
             severity="warning",
             summary=summary,
             advice=_SPIKE_ADVICE,
+            runbook=kind,
         ),
     )
 
@@ -181,8 +190,8 @@ RULES: Final = (
         recover=1.0,
         severity="warning",
         summary="In ten minutes {value} requests with spans were refused ({reason}).",
-        advice='With reason "full" the database is too slow or away; senders keep such spans and '
-        "try again for some minutes, and nothing acknowledged is lost.",
+        advice='With reason "spool_full" the database is too slow or away; senders keep such spans '
+        "and try again for some minutes, and nothing acknowledged is lost.",
         dashboard="mast-ingestion",
     ),
     Rule(

@@ -7,6 +7,8 @@ while the number has not fallen below the recovery threshold, and for `Rule.keep
 from __future__ import annotations
 
 import json
+import logging
+import os
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_dashboards.alerts.rules import Rule
+
+logger = logging.getLogger(__name__)
 
 Phase = Literal["inactive", "pending", "firing"]
 
@@ -122,21 +126,55 @@ def _missed(old: Alert, now: float) -> Alert:
     return replace(old, missed=missed)
 
 
-def load(path: Path) -> list[Alert]:
-    """Read the alerts that were active when the last look ended; none if there is no file."""
+@dataclass(frozen=True)
+class Memory:
+    """What `mast-trace alerts run` knows after a look.
+
+    Attributes:
+        alerts: that are not inactive.
+        waiting: changes that no receiver has taken, in deliveries.
+    """
+
+    alerts: Sequence[Alert] = ()
+    waiting: Sequence[tuple[Change, ...]] = ()
+
+
+def load(path: Path) -> Memory:
+    """Read what an earlier process knew; nothing if there is no file.
+
+    A file that cannot be read is set aside: what fires is then told again.
+    """
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        return _read(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        return []
-    return [
-        Alert(**{**shape, "labels": tuple((name, value) for name, value in shape["labels"])})
-        for shape in stored
+        return Memory()
+    except (ValueError, TypeError, KeyError) as error:
+        aside = path.with_suffix(".damaged")
+        path.replace(aside)
+        logger.warning("%s cannot be read (%s) and is %s now", path, error, aside)
+        return Memory()
+
+
+def _read(stored: Any) -> Memory:
+    if isinstance(stored, list):  # as it was written up to 0.1
+        return Memory([_alert(shape) for shape in stored])
+    waiting = [
+        tuple(Change(**{**change, "alert": _alert(change["alert"])}) for change in delivery)
+        for delivery in stored["waiting"]
     ]
+    return Memory([_alert(shape) for shape in stored["alerts"]], waiting)
 
 
-def save(path: Path, alerts: Sequence[Alert]) -> None:
-    """Keep the active alerts for the next look; a crash leaves the old file or the new one."""
+def _alert(shape: Mapping[str, Any]) -> Alert:
+    return Alert(**{**shape, "labels": tuple((name, value) for name, value in shape["labels"])})
+
+
+def save(path: Path, memory: Memory) -> None:
+    """Keep it for the next look; a crash leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps([asdict(alert) for alert in alerts], indent=1), encoding="utf-8")
+    with fresh.open("w", encoding="utf-8") as file:
+        json.dump(asdict(memory), file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
     fresh.replace(path)

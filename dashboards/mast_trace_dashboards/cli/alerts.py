@@ -15,15 +15,16 @@ from rich.live import Live
 from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.urls import check_proxies
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards import state
 from mast_trace_dashboards.alerts.collectors import Collectors
 from mast_trace_dashboards.alerts.config import AlertConfig
-from mast_trace_dashboards.alerts.delivery import deliver, finite, payload, sentence
+from mast_trace_dashboards.alerts.delivery import finite, payload, sentence
 from mast_trace_dashboards.alerts.evaluate import Evaluator, run
+from mast_trace_dashboards.alerts.outbox import Outbox
 from mast_trace_dashboards.alerts.rules import Rule, tuned
-from mast_trace_dashboards.alerts.state import load, save
+from mast_trace_dashboards.alerts.state import Memory, load, save
+from mast_trace_dashboards.alerts.webhook import Answer, Webhook
 from mast_trace_dashboards.cli.lookup import parse_time
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
@@ -140,7 +141,8 @@ def run_alerts(
     webhook: Annotated[
         str | None,
         typer.Option(
-            help="Where alerts are sent by POST; without it they are only printed.",
+            help="Where alerts are sent by POST; without it they are only printed. Other users "
+            "of this machine see it in the list of processes: a secret one goes into the variable.",
             show_default="MAST_TRACE_ALERT_WEBHOOK",
         ),
     ] = None,
@@ -160,7 +162,13 @@ def run_alerts(
         float,
         typer.Option(min=0, help="Factor of the rules' waiting times, for trying alerts out."),
     ] = 1.0,
-    view: Annotated[str, typer.Option(help="Address of the web view, for links.")] = "",
+    view: Annotated[
+        str,
+        typer.Option(
+            help="Address that alerts link to, of the web view or of Grafana.",
+            show_default="MAST_TRACE_ALERT_WEB_URL",
+        ),
+    ] = "",
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
@@ -168,7 +176,8 @@ def run_alerts(
 ) -> None:
     """Evaluate the rules again and again, and send what begins or ceases to fire.
 
-    What fires is kept in `alerts.json` in the data folder, so that a restart repeats nothing.
+    What fires, and what could not be delivered yet, is kept in `alerts.json` in the data folder, so
+    that a restart repeats nothing and forgets nothing.
 
     Example: `mast-trace alerts run --webhook https://hooks.slack.com/... --shape slack`
     """
@@ -178,7 +187,9 @@ def run_alerts(
         alert_interval_seconds=every,
         alert_collectors=collectors or None,
     )
-    remembered = CollectorConfig.load(config, data_dir=data_dir).data_dir / "alerts.json"
+    path = Path(CollectorConfig.load(config, data_dir=data_dir).data_dir, "alerts.json")
+    remembered = load(path)
+    outbox = _outbox(settings, shape, view, remembered)
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -186,26 +197,32 @@ def run_alerts(
         evaluator = Evaluator(
             store,
             tuned(daily_budget=settings.alert_daily_budget_usd, pace=pace),
-            alerts=load(remembered),
-            collectors=_collectors(settings, remembered.parent),
+            alerts=list(remembered.alerts),
+            collectors=_collectors(settings, path.parent),
         )
-        address = settings.alert_webhook.get_secret_value()
-        check_proxies()
-        waiting: list[Change] = []
 
-        def send(changes: list[Change]) -> None:
+        def looked(changes: list[Change]) -> None:
             for change in changes:
                 _say(change, as_json=as_json)
-            waiting.extend(changes)
-            if waiting and address and not deliver(address, payload(waiting, shape.value, view)):
-                return
-            waiting.clear()
-            # Only what has been told is remembered: after a crash the rest is told again.
-            save(Path(remembered), evaluator.alerts)
+            # Before anything is sent: what a killed process had not delivered, the next one does.
+            save(path, Memory(evaluator.alerts, outbox.waiting))
 
         every = settings.alert_interval_seconds
         warn(f"Looking at {len(evaluator.rules)} rules every {every:g} s. Ctrl-C stops.")
-        run(evaluator, send, stop, interval=every)
+        run(evaluator, outbox, looked, stop, interval=every)
+
+
+def _outbox(settings: AlertConfig, shape: Shape, view: str, remembered: Memory) -> Outbox:
+    """Return the way to the webhook; without one, what is printed has been delivered."""
+    address = settings.alert_webhook.get_secret_value()
+    if not address:
+        return Outbox(lambda *_: Answer(), "nobody")
+    webhook = Webhook(address)
+
+    def post(delivery: Sequence[Change], key: str) -> Answer:
+        return webhook.post(payload(delivery, shape.value, view, settings.alert_web_url), key)
+
+    return Outbox(post, webhook.label, remembered.waiting)
 
 
 def _collectors(settings: AlertConfig, data_dir: Path) -> Collectors | None:

@@ -14,6 +14,7 @@ from mast_trace.urls import masked
 from mast_trace_dashboards.cli import (
     admin,
     alerts,
+    backup,
     collect,
     dashboards,
     demo,
@@ -45,7 +46,7 @@ app = typer.Typer(
 )
 for group in (
     *(demo, serve, collect, web, runs, show, judge, labels, transfer, erase, retain),
-    *(alerts, dashboards, admin),
+    *(backup, alerts, dashboards, admin),
 ):
     group.register(app)
 

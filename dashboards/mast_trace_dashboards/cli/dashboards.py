@@ -10,7 +10,7 @@ import typer
 
 import mast_trace_dashboards.alerts
 import mast_trace_dashboards.grafana
-from mast_trace_dashboards.alerts.config import AlertConfig
+from mast_trace_dashboards.alerts.config import DEFAULT_WEB, AlertConfig
 from mast_trace_dashboards.alerts.grafana import write as write_alerts
 from mast_trace_dashboards.alerts.prometheus_rules import write as write_prometheus
 from mast_trace_dashboards.alerts.rules import tuned
@@ -32,6 +32,13 @@ def register(parent: typer.Typer) -> None:
 @app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="Is made if it is not there.")],
+    web_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Address at which people reach the web view: alerts link to their runbooks there.",
+            show_default="MAST_TRACE_ALERT_WEB_URL, else http://127.0.0.1:8680",
+        ),
+    ] = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -41,7 +48,7 @@ def export(
     name, `prometheus` holds the same alerts for Prometheus. The judge's budget is the setting
     `alert_daily_budget_usd`.
 
-    Example: `mast-trace dashboards export ./monitoring`
+    Example: `mast-trace dashboards export ./monitoring --web-url https://traces.example.org`
     """
     grafana = Path(mast_trace_dashboards.grafana.__file__).parent
     alerts = Path(mast_trace_dashboards.alerts.__file__).parent
@@ -53,13 +60,21 @@ def export(
     ):
         shutil.copytree(source, target, dirs_exist_ok=True)
         written += [target / path.relative_to(source) for path in source.rglob("*.yaml")]
-    rules = tuned(daily_budget=AlertConfig.load(config).alert_daily_budget_usd)
-    written += write_alerts(provisioning, rules)
-    write_prometheus(folder / "prometheus", rules)
+    settings = AlertConfig.load(config, alert_web_url=web_url)
+    rules = tuned(daily_budget=settings.alert_daily_budget_usd)
+    written += write_alerts(provisioning, rules, settings.alert_web_url)
+    tested = write_prometheus(folder / "prometheus", rules, settings.alert_web_url)
+    _retarget(tested.with_name("mast-trace.rules.test.yaml"), settings.alert_web_url)
     if as_json:
         print_json([str(path) for path in written])
     else:
         console().print(plain(f"Wrote {len(written)} files to {folder}."))
+
+
+def _retarget(tests: Path, web: str) -> None:
+    """Have promtool's tests expect the links that the rules beside them have."""
+    text = tests.read_text(encoding="utf-8")
+    tests.write_text(text.replace(f"{DEFAULT_WEB}/", f"{web.rstrip('/')}/"), encoding="utf-8")
 
 
 @app.command()

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.storage.retention import set_ttl, shrink_to
+from mast_trace_collector.storage.retention import (
+    Forgotten,
+    beyond_age,
+    beyond_size,
+    set_ttl,
+    shrink_to,
+)
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.cli.store import open_store
@@ -31,6 +39,7 @@ def retain(
         str | None,
         typer.Option(help="Drop the oldest days now until the tables take no more: 200GB."),
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how much would go.")] = False,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
@@ -41,12 +50,17 @@ def retain(
     The age is a property of the tables and holds until it is changed. The size is looked at once:
     run the command from time to time. The newest day always stays.
 
-    Example: `mast-trace retain --days 30 --size 200GB`
+    Example: `mast-trace retain --days 30 --size 200GB --dry-run`
     """
     if days is None and size is None:
         raise ConfigurationError("say how much is kept: --days, --size or both")
     most = None if size is None else _bytes(size)
     with open_store(url, data_dir, config, write=True) as store:
+        if dry_run:
+            by_age = None if days is None else beyond_age(store, days)
+            by_size = None if most is None else beyond_size(store, most)
+            _tell(by_age, by_size, as_json=as_json)
+            return
         if days is not None:
             set_ttl(store, days)
         dropped = [] if most is None else shrink_to(store, most)
@@ -57,6 +71,25 @@ def retain(
         console().print(f"Rows are kept {f'for {days} days' if days else 'for ever'}.")
     if most is not None:
         console().print(plain(f"Dropped: {', '.join(dropped) or 'nothing'}."))
+
+
+def _tell(by_age: Forgotten | None, by_size: Forgotten | None, *, as_json: bool) -> None:
+    """Say what would go."""
+    if as_json:
+        told = {"by_age": by_age and asdict(by_age), "by_size": by_size and asdict(by_size)}
+        print_json({"dry_run": True, **told})
+        return
+    for why, gone in (("By age", by_age), ("By size", by_size)):
+        if gone is not None:
+            days = f", the days {', '.join(gone.days)}" if gone.days else ""
+            size = f"about {gone.bytes / 2**20:,.1f} MiB"
+            console().print(plain(f"{why}: {gone.runs:,} runs and {size} would go{days}."))
+            table = Table("TABLE", "ROWS", box=None, pad_edge=False)
+            for name, count in gone.rows.items():
+                table.add_row(name, f"{count:,}")
+            if gone.rows:
+                console().print(table)
+    console().print("Nothing was changed.")
 
 
 def _bytes(text: str) -> int:

@@ -4,7 +4,13 @@ import pytest
 from otlp_requests import two_runs
 
 from mast_trace_collector.storage import SchemaOptions, render
-from mast_trace_collector.storage.retention import TIMES, set_ttl, shrink_to
+from mast_trace_collector.storage.retention import (
+    TIMES,
+    beyond_age,
+    beyond_size,
+    set_ttl,
+    shrink_to,
+)
 
 
 def spans_left(store):
@@ -19,6 +25,63 @@ def test_the_oldest_days_go_first_and_the_newest_stays(store):
     assert len(shrink_to(store, 1)) == 1
     assert spans_left(store) == "f"
     assert shrink_to(store, 1) == []
+
+
+def rows_of(store):
+    """Rows of every table that forgets."""
+    return {
+        table: store.query(f"SELECT count() AS n FROM {table}")[0]["n"] for table in sorted(TIMES)
+    }
+
+
+def runs_of(store):
+    return store.query("SELECT uniqExact(Project, TraceId) AS n FROM mast_run_states")[0]["n"]
+
+
+def gone_of(store, told, forget):
+    """What a limit takes away, beside what it was told to take."""
+    before, runs = rows_of(store), runs_of(store)
+    assert rows_of(store) == before, "nothing is changed by asking"
+    forget()
+    after = rows_of(store)
+    assert {t: before[t] - after[t] for t in before if before[t] > after[t]} == dict(told.rows)
+    assert runs - runs_of(store) == told.runs
+
+
+def test_what_would_go_by_size_is_what_goes(store):
+    two_runs(store)
+    nothing = beyond_size(store, 10**12)
+    assert (nothing.days, nothing.runs, nothing.rows, nothing.bytes) == ((), 0, {}, 0)
+    told = beyond_size(store, 1)
+    assert len(told.days) == 1
+    assert told.bytes > 0
+    assert told.rows["otel_traces"] > 0
+    gone_of(store, told, lambda: shrink_to(store, 1))
+
+
+def test_what_would_go_by_age_is_what_goes(store):
+    two_runs(store)
+    store.command("INSERT INTO otel_logs (Timestamp, Body) VALUES (now() - INTERVAL 40 DAY, 'old')")
+    assert beyond_age(store, 0).rows == {}
+    told = beyond_age(store, 30)
+    assert told.rows["otel_logs"] == 1
+    assert told.bytes > 0
+
+    def forget():
+        set_ttl(store, 30)
+        for table in TIMES:
+            store.command(f"OPTIMIZE TABLE {table} FINAL")
+
+    gone_of(store, told, forget)
+
+
+def test_logs_count_in_a_days_size_and_go_without_spans(store):
+    """A day of logs alone is as good a day to forget as one with spans."""
+    two_runs(store)
+    store.command("INSERT INTO otel_logs (Timestamp, Body) VALUES ('2020-02-03 04:05:06', 'old')")
+    before = rows_of(store)["otel_logs"]
+    assert shrink_to(store, 1)[0] == "2020-02-03"
+    assert rows_of(store)["otel_logs"] < before
 
 
 def test_retention_can_be_set_changed_and_removed(store):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mast_trace_dashboards.alerts.rules import Rule
-from mast_trace_dashboards.alerts.state import Alert, load, save, step
+from mast_trace_dashboards.alerts.state import Alert, Change, Memory, load, save, step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,14 +83,34 @@ def test_what_fires_survives_a_restart(tmp_path: Path) -> None:
     alerts, _ = step(RULE, [], rows, 0)
     alerts, changes = step(RULE, alerts, rows, 300)
     assert changes
-    save(tmp_path / "deep" / "alerts.json", alerts)
-    again, repeated = step(RULE, load(tmp_path / "deep" / "alerts.json"), rows, 600)
+    path = tmp_path / "deep" / "alerts.json"
+    waiting = [(changes[0], Change(alerts[0], "resolved", 7.0)), (changes[0],)]
+    save(path, Memory(alerts, waiting))
+    assert load(path) == Memory(alerts, waiting)
+    again, repeated = step(RULE, load(path).alerts, rows, 600)
     assert not repeated
     assert again[0].phase == "firing"
 
 
+def test_the_file_of_an_earlier_version_is_understood(tmp_path: Path) -> None:
+    alert = Alert("r", (("service", "shop"),), 9.0, "firing", 300.0)
+    (tmp_path / "alerts.json").write_text(json.dumps([asdict(alert)]))
+    assert load(tmp_path / "alerts.json") == Memory([alert])
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", '{"alerts": 3}', '[{"rule": "r"}]', "[7]"])
+def test_a_damaged_file_is_set_aside(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "alerts.json"
+    path.write_text(text)
+    assert load(path) == Memory()
+    assert path.with_suffix(".damaged").read_text() == text
+    assert "cannot be read" in caplog.text
+
+
 def test_there_is_nothing_to_remember_at_first(tmp_path: Path) -> None:
-    assert load(tmp_path / "alerts.json") == []
+    assert load(tmp_path / "alerts.json") == Memory()
 
 
 @pytest.mark.parametrize("value", [4.0, 3.9, 0.0])

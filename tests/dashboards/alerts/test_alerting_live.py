@@ -14,10 +14,12 @@ import sys
 import time
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from webhook_receiver import receiving
 
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.alerts.prometheus_rules import rule_file
@@ -192,7 +194,7 @@ def alertmanager_settings(webhook: str) -> dict[str, Any]:
     }
 
 
-def alerts_run(store: str, receiver: Receiver, *more: str) -> list[str]:
+def alerts_run(store: str, receiver: Receiver | SimpleNamespace, *more: str) -> list[str]:
     """The command line of `alerts run` on a store."""
     command = [sys.executable, "-m", "mast_trace_dashboards", "alerts", "run", "--every", "0.5"]
     return [*command, "--pace", str(PACE), "--webhook", receiver.url, "--url", store, *more]
@@ -223,6 +225,39 @@ def test_alerts_run_fires_and_resolves_from_the_database(
     }
     assert fired["fingerprint"] == resolved["fingerprint"]
     assert resolved["startsAt"] == fired["startsAt"] < resolved["endsAt"]
+
+
+@pytest.mark.long
+def test_alerts_survive_a_dead_webhook_and_kill(tmp_path: Path) -> None:
+    """What begins and ends while nobody takes alerts is told once each when somebody does."""
+    port = free_port()
+    with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
+        usual(store)
+        away = SimpleNamespace(url=f"http://127.0.0.1:{port}/hook")
+        command = alerts_run(addresses["clickhouse"], away, "--data-dir", str(tmp_path))
+        memory = tmp_path / "alerts.json"
+        waiting = lambda: str(json.loads(memory.read_text())["waiting"]) if memory.exists() else ""  # noqa: E731
+        with running(tmp_path, "alerts.log", *command) as process:
+            spike(store)
+            until(lambda: "'firing'" in waiting())
+            until(lambda: "does not take alerts" in (tmp_path / "alerts.log").read_text())
+            process.kill()
+        with running(tmp_path, "again.log", *command) as process:
+            recovery(store)
+            until(lambda: "'resolved'" in waiting())
+            process.kill()
+        with receiving(port) as receiver, running(tmp_path, "third.log", *command):
+            until(lambda: told(receiver, "resolved", PAGE))
+            until(lambda: waiting() == "[]")
+    kinds = [(a["labels"]["alertname"], a["status"]) for b in receiver.bodies for a in b["alerts"]]
+    assert len(kinds) == len(set(kinds)), "each once"
+    assert kinds.index((PAGE, "firing")) < kinds.index((PAGE, "resolved"))
+    (fired,) = told(receiver, "firing", PAGE)
+    (resolved,) = told(receiver, "resolved", PAGE)
+    assert fired["startsAt"] == resolved["startsAt"]
+    log = (tmp_path / "alerts.log").read_text()
+    assert log.count("does not take alerts") == 1
+    assert "Traceback" not in log
 
 
 def test_slack_is_told_in_words(tmp_path: Path, receiver: Receiver) -> None:

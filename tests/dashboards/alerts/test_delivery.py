@@ -1,4 +1,4 @@
-"""Alerts reach a real receiver, also one that is away for a while."""
+"""What a receiver is sent."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mast_trace_dashboards.alerts.delivery import deliver, payload, sentence
+from mast_trace_dashboards.alerts.delivery import payload, sentence
 from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.alerts.state import Alert, Change
+from mast_trace_dashboards.alerts.webhook import Webhook
 
 if TYPE_CHECKING:
     from webhook_receiver import Receiver
@@ -20,9 +21,8 @@ def change(kind: str = "firing", service: str = "shop") -> Change:
     return Change(Alert("mast-specification-page", labels, 5.1, "firing", 0.0), kind, 0.0)  # type: ignore[arg-type]
 
 
-def test_a_delivery_has_alertmanagers_shape(receiver: Receiver) -> None:
-    assert deliver(receiver.url, payload([change(), change("resolved", "b")], "alertmanager"))
-    (body,) = receiver.bodies
+def test_a_delivery_has_alertmanagers_shape() -> None:
+    body = payload([change(), change("resolved", "b")], "alertmanager")
     assert (body["version"], body["status"]) == ("4", "firing")
     first, second = body["alerts"]
     assert first["labels"]["service"] == "shop"
@@ -31,36 +31,32 @@ def test_a_delivery_has_alertmanagers_shape(receiver: Receiver) -> None:
     assert second["status"] == "resolved"
 
 
-def test_a_message_for_slack_is_text_without_markup_of_the_run(receiver: Receiver) -> None:
-    deliver(receiver.url, payload([change(service="<!channel> & co")], "slack", "http://view"))
-    text = receiver.bodies[0]["text"]
+def test_a_message_for_slack_is_text_without_markup_of_the_run() -> None:
+    text = payload([change(service="<!channel> & co")], "slack", "http://view")["text"]
     assert "&lt;!channel&gt; &amp; co" in text
     assert text.endswith("http://view")
+    assert "<http://127.0.0.1:8680/runbooks/specification|Runbook>" in text
 
 
-def test_a_receiver_that_is_away_gets_it_later(receiver: Receiver) -> None:
-    receiver.statuses = [500, 429, 200]
-    waits: list[float] = []
-    assert deliver(receiver.url, {"n": 1}, sleep=waits.append)
-    assert len(receiver.bodies) == 3
-    assert waits[1] > waits[0] > 0
-
-
-def test_a_refusal_is_not_repeated(receiver: Receiver) -> None:
-    receiver.statuses = [404]
-    assert not deliver(receiver.url, {"n": 1}, sleep=lambda _: None)
-    assert len(receiver.bodies) == 1
-
-
-def test_nobody_there_is_no_exception() -> None:
-    assert not deliver("http://127.0.0.1:9/", {"n": 1}, sleep=lambda _: None)
+def test_a_delivery_links_to_its_runbook_and_to_where_to_look() -> None:
+    (told,) = payload([change()], "alertmanager", web="https://traces.example.org/")["alerts"]
+    assert told["annotations"]["runbook_url"] == (
+        "https://traces.example.org/runbooks/specification"
+    )
+    assert told["generatorURL"] == "https://traces.example.org/"
+    (told,) = payload([change()], "alertmanager", "http://grafana")["alerts"]
+    assert told["generatorURL"] == "http://grafana"
 
 
 def test_a_number_that_cannot_be_told_is_told_so(receiver: Receiver) -> None:
     """The query of such a rule has failed; infinity is nothing that JSON knows."""
     labels = (("problem", "its query fails"),)
     alert = Alert("mast-judge-behind", labels, float("inf"), "firing", 60.0)
-    assert deliver(receiver.url, payload([Change(alert, "firing", 60.0)], "alertmanager"))
+    assert (
+        not Webhook(receiver.url)
+        .post(payload([Change(alert, "firing", 60.0)], "alertmanager"), "")
+        .problem
+    )
     (told,) = receiver.bodies[0]["alerts"]
     assert "its query fails" in told["annotations"]["summary"]
     assert "inf" not in json.dumps(told).replace("info", "")

@@ -23,6 +23,21 @@ def test_an_age_becomes_a_property_of_the_tables(own_cli: CLI) -> None:
     assert "Dropped: nothing" in out
 
 
+def test_a_dry_run_says_how_much_and_changes_nothing(own_cli: CLI) -> None:
+    told = own_cli.json("retain", "--days", "30", "--size", "1KB", "--dry-run")
+    assert told["dry_run"] is True
+    assert told["by_age"] == {"days": [], "runs": 0, "rows": {}, "bytes": 0}
+    assert set(told["by_size"]) == {"days", "runs", "rows", "bytes"}
+    assert own_cli.json("retain", "--days", "0", "--dry-run")["by_size"] is None
+    status, out, _ = own_cli("retain", "--days", "30", "--dry-run")
+    assert status == 0
+    assert "By age: 0 runs" in out
+    assert "Nothing was changed." in out
+    with Store.open(own_cli.recorded.url) as store:
+        (row,) = store.query("SELECT engine_full FROM system.tables WHERE name = 'otel_traces'")
+    assert "TTL" not in row["engine_full"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

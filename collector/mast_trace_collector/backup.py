@@ -1,0 +1,244 @@
+"""Backups of a data folder: the database and all that was acknowledged, as of one moment.
+
+While a backup is made nothing is moved from the spool to the database, so that each span is in one
+of them. The database's part is its own BACKUP, with checksums of every file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import time
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.exceptions import CollectorError, ConfigurationError, StorageError
+from mast_trace_collector.database_backup import backup_database, stored_bytes
+from mast_trace_collector.hold import HELD_FILE, NEXT_FILE, Hold
+from mast_trace_collector.storage.address import parse_address
+from mast_trace_collector.storage.migrations import migrations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.storage import Store
+
+    Say = Callable[[str], None]
+
+FORMAT: Final = 1
+MANIFEST: Final = "backup.json"
+DATABASE: Final = "clickhouse"
+FILES: Final = "files"
+_NOT_COPIED: Final = frozenset(
+    {DATABASE, "backups", "restoring", "up.json", "up.tmp", HELD_FILE, NEXT_FILE}
+)
+_SEGMENTS: Final = "*.log"
+_RECEIPT: Final = ".acked"
+_PATIENCE: Final = 600.0
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a backup holds.
+
+    Attributes:
+        format: of the backup.
+        made: when, in seconds since the epoch.
+        schema: version of the tables.
+        database: its name.
+        spans: in the database; what waits in the spool comes on top.
+        bytes: of the database, on disk.
+    """
+
+    format: int
+    made: float
+    schema: int
+    database: str
+    spans: int
+    bytes: int
+
+
+def engine_folder(config: CollectorConfig) -> Path:
+    """Return the folder of the embedded engine.
+
+    Raises:
+        ConfigurationError: the database is a server.
+    """
+    path = parse_address(config.store_url).path
+    if not path:
+        raise ConfigurationError(
+            "the database is a ClickHouse server, which makes backups itself: see backup.sql and "
+            "restore.sql in examples/production/clickhouse; collectors' data folders hold "
+            "only what waits for it"
+        )
+    return Path(path)
+
+
+def back_up(
+    store: Store,
+    config: CollectorConfig,
+    target: Path,
+    *,
+    started: float | None = None,
+    say: Say = lambda _: None,
+) -> Manifest:
+    """Write a backup into a new folder; nothing there is complete until it has that name.
+
+    Args:
+        store: the folder's database, through which may be written.
+        config: of the folder.
+        target: is made.
+        started: when the process began that serves the folder, in seconds since the epoch; None if
+            none does.
+        say: told how far it is.
+
+    Raises:
+        ConfigurationError: the target cannot be used.
+        CollectorError: what an earlier process had acknowledged is not stored yet.
+        StorageError: the database cannot be backed up.
+    """
+    data_dir, target = config.data_dir.absolute(), target.absolute()
+    engine = engine_folder(config)
+    _check_target(target, data_dir, engine, stored_bytes(store))
+    partial = target.with_name(f"{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True, mode=0o700)
+    if started is not None:
+        _wait_for_what_was_left(config, started, say)
+    try:
+        with Hold(data_dir).take():
+            copy_files(data_dir, partial / FILES)
+            backup_database(store, engine, partial / DATABASE, say)
+            (counted,) = store.query("SELECT count() AS spans FROM otel_traces")
+        manifest = Manifest(
+            format=FORMAT,
+            made=round(time.time(), 3),
+            schema=migrations()[-1].version,
+            database=store.database,
+            spans=int(counted["spans"]),
+            bytes=_size(partial),
+        )
+        (partial / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2), encoding="utf-8")
+        os.sync()
+        partial.rename(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return what a backup holds.
+
+    Raises:
+        ConfigurationError: the folder is no backup, or one of a newer mast-trace.
+    """
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = Manifest(**{each.name: found[each.name] for each in fields(Manifest)})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{folder} is no backup of `mast-trace backup`: {MANIFEST} cannot be read ({error})"
+        ) from error
+    newest = migrations()[-1].version
+    if manifest.format > FORMAT or manifest.schema > newest:
+        raise ConfigurationError(
+            f"{folder} was made by a newer mast-trace (tables of version {manifest.schema}, this one "
+            f"knows {newest}): upgrade mast-trace, then restore"
+        )
+    return manifest
+
+
+def copy_files(source: Path, target: Path) -> None:
+    """Copy the files of a data folder beside the database while they may be written to.
+
+    A file that goes meanwhile is left out. What says how much of another one is valid is copied
+    first, so that it never says more than the copy has.
+    """
+    target.mkdir(mode=0o700)
+    for entry in sorted(source.iterdir(), key=lambda path: path.suffix != _RECEIPT):
+        if entry.name in _NOT_COPIED:
+            continue
+        try:
+            kind = entry.stat().st_mode
+            if stat.S_ISDIR(kind):
+                copy_files(entry, target / entry.name)
+            elif stat.S_ISREG(kind):
+                shutil.copy2(entry, target / entry.name)
+        except FileNotFoundError:
+            continue
+
+
+def _check_target(target: Path, data_dir: Path, engine: Path, needed: int) -> None:
+    if target.exists():
+        raise ConfigurationError(f"{target} is there already: name a new folder")
+    if target.is_relative_to(engine) or (
+        target.is_relative_to(data_dir) and not target.is_relative_to(data_dir / "backups")
+    ):
+        raise ConfigurationError(
+            f"{target} is in the data folder itself: name one elsewhere, best on another disk"
+        )
+    above = next(folder for folder in target.parents if folder.exists())
+    free = shutil.disk_usage(above).free
+    if free < needed:
+        raise ConfigurationError(
+            f"{above} has {free / 2**20:,.0f} MiB left, and the database takes "
+            f"{needed / 2**20:,.0f} MiB: free space, or name a folder on another disk"
+        )
+
+
+def _wait_for_what_was_left(config: CollectorConfig, started: float, say: Say) -> None:
+    """Wait until what the last process left is stored.
+
+    It may be stored already, with a killed process having had no time to say so. The database knows
+    that by the segment's name; a restored one does not any more, and would store it twice.
+    """
+    began = time.monotonic()
+    told = False
+    while left := [path for path in _segments(config) if _modified(path) < started]:
+        if time.monotonic() - began > _PATIENCE:
+            raise CollectorError(
+                f"{len(left)} segments from before the start still wait for the database: look at "
+                "/readyz, and make the backup when it stores again"
+            )
+        if not told:
+            say(f"waiting until {len(left)} segments of an earlier process are stored")
+        told = True
+        time.sleep(0.2)
+
+
+def _segments(config: CollectorConfig) -> list[Path]:
+    return [
+        path
+        for folder in (config.spool_dir, config.log_spool_dir)
+        if folder.is_dir()
+        for path in folder.glob(_SEGMENTS)
+    ]
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def check_spans(store: Store, manifest: Manifest) -> None:
+    """Check that a restored database has what its backup had.
+
+    Raises:
+        StorageError: it has not.
+    """
+    (counted,) = store.query("SELECT count() AS spans FROM otel_traces")
+    if int(counted["spans"]) != manifest.spans:
+        raise StorageError(
+            f"{counted['spans']} spans were restored, and the backup holds {manifest.spans}"
+        )

@@ -1,0 +1,50 @@
+"""The runbooks of the alerts: what an alert means, where to look, what to do.
+
+Each is a Markdown file under ``mast_trace_dashboards/runbooks``. `mast-trace web` serves them at
+``/runbooks/NAME``, and every form of every alert links there.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+_SUFFIX = ".md"
+_PREFIX = "Mast"
+
+
+def names() -> list[str]:
+    """Return the names of all runbooks."""
+    folder = resources.files("mast_trace_dashboards") / "runbooks"
+    files = (file.name for file in folder.iterdir() if file.name.endswith(_SUFFIX))
+    return sorted(name.removesuffix(_SUFFIX) for name in files)
+
+
+def text(name: str) -> str:
+    """Return a runbook's Markdown.
+
+    Raises:
+        KeyError: there is none of that name.
+    """
+    if name not in names():
+        raise KeyError(name)
+    file = resources.files("mast_trace_dashboards") / "runbooks" / f"{name}{_SUFFIX}"
+    return file.read_text("utf-8")
+
+
+def address(web: str, name: str) -> str:
+    """Return where a runbook is served.
+
+    Args:
+        web: address of the web view.
+        name: of the runbook.
+    """
+    return f"{web.rstrip('/')}/runbooks/{name}"
+
+
+def name_of(alert: str) -> str:
+    """Return the runbook's name for an alert that Prometheus alone evaluates.
+
+    ``MastNoSpans`` has ``no-spans``.
+    """
+    return re.sub(r"(?<=.)(?=[A-Z])", "-", alert.removeprefix(_PREFIX)).lower()

@@ -1,0 +1,97 @@
+"""`mast-trace backup` and `restore`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_dashboards import state
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.store import open_store
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage import Store
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("backup")(backup)
+    app.command("restore")(restore)
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(help="Is made; best on another disk.")],
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Back up all of a data folder: the database, and what waits to be stored.
+
+    Beside a running `mast-trace up` senders notice nothing: their spans are acknowledged, wait in the
+    spool, and can be seen when the backup is done. A folder is complete once it has its name. What
+    was erased later stays in backups until they are deleted.
+
+    Example: `mast-trace backup /mnt/backups/$(date +%F)`
+    """
+    from mast_trace_collector.backup import back_up, engine_folder
+
+    settings = CollectorConfig.load(config, data_dir=data_dir)
+    engine_folder(settings)
+    running = state.find(settings.data_dir)
+    with open_store(None, data_dir, config, write=True) as store:
+        if running is None:
+            _store_what_waits(store, settings)
+        since = None if running is None else state.announced(settings.data_dir)
+        manifest = back_up(store, settings, folder, started=since, say=warn)
+    if as_json:
+        print_json({"folder": str(folder.absolute()), **asdict(manifest)})
+        return
+    told = f"{manifest.spans:,} spans, {manifest.bytes / 2**20:,.1f} MiB in {folder}."
+    console().print(plain(f"Backed up {told}"), soft_wrap=True)
+
+
+def _store_what_waits(store: Store, settings: CollectorConfig) -> None:
+    """Empty the spool of a folder that nobody serves, as the next start would."""
+    from mast_trace_collector.draining import drain
+
+    if left := drain(store, settings):
+        raise StorageError(
+            f"{left} spans that were acknowledged cannot be stored: start `mast-trace up`, see what it "
+            "says, and make the backup then"
+        )
+
+
+def restore(
+    folder: Annotated[Path, typer.Argument(help="What `mast-trace backup` has made.")],
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a backup back into an empty data folder. Start `mast-trace up` on it afterwards.
+
+    A backup of an older mast-trace is brought up to date by that start; one of a newer mast-trace is
+    refused.
+
+    Example: `mast-trace restore /mnt/backups/2026-03-01`
+    """
+    from mast_trace_collector.restoring import restore as bring_back
+
+    settings = CollectorConfig.load(config, data_dir=data_dir)
+    if (running := state.find(settings.data_dir)) is not None:
+        raise StorageError(
+            f"`mast-trace up` (process {running.pid}) serves {settings.data_dir}: stop it first"
+        )
+    manifest = bring_back(folder, settings, say=warn)
+    place = settings.data_dir.absolute()
+    if as_json:
+        print_json({"data_dir": str(place), **asdict(manifest)})
+        return
+    console().print(
+        plain(f"Restored {manifest.spans:,} spans to {place}. Next: mast-trace up"), soft_wrap=True
+    )

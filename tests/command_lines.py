@@ -1,0 +1,40 @@
+"""Command lines that documents name, read by the real command line."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mast_trace_dashboards.cli.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CODE = re.compile(r"^ {4,}(\S.*)$|`([^`\n]+)`", re.MULTILINE)
+
+
+def understand(words: Sequence[str]) -> None:
+    """Read the words of a command line up to the moment at which it would run.
+
+    Raises:
+        click.UsageError: a command, an option or a value is none.
+    """
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("mast-trace", list(words))
+    while hasattr(command, "commands"):
+        rest = [*context._protected_args, *context.args]
+        if not rest:
+            assert command.invoke_without_command, words
+            return
+        name, found, rest = command.resolve_command(context, rest)
+        assert found is not None
+        context = found.make_context(name, rest, parent=context)
+        command = found
+
+
+def named_in(markdown: str) -> list[str]:
+    """Return the command lines of mast-trace in a document: in its code blocks, and between backquotes."""
+    found = (indented or inline for indented, inline in _CODE.findall(markdown))
+    return [line.strip() for line in found if line.strip().startswith("mast-trace ")]

@@ -1,0 +1,130 @@
+"""Alerts wait for a receiver that is away, and each arrives once."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mast_trace_dashboards.alerts import outbox as module
+from mast_trace_dashboards.alerts.delivery import payload
+from mast_trace_dashboards.alerts.outbox import Outbox, key_of
+from mast_trace_dashboards.alerts.state import Alert, Change
+from mast_trace_dashboards.alerts.webhook import Webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook_receiver import Receiver
+
+
+def change(service: str) -> Change:
+    labels = (("service", service), ("framework", "ag2"))
+    return Change(Alert("mast-specification-page", labels, 5.1, "firing", 60.0), "firing", 60.0)
+
+
+@pytest.fixture
+def outbox(receiver: Receiver) -> Outbox:
+    webhook = Webhook(receiver.url)
+    return Outbox(lambda d, key: webhook.post(payload(d, "alertmanager"), key), webhook.label)
+
+
+@pytest.fixture
+def at_once(outbox: Outbox) -> Callable[[], bool]:
+    """Tries again without waiting."""
+
+    def flush() -> bool:
+        outbox.next_try = 0.0
+        return outbox.flush()
+
+    return flush
+
+
+def services(receiver: Receiver) -> list[str]:
+    """Of the alerts in all bodies that were answered with 200."""
+    bodies = zip(receiver.bodies, receiver.answered, strict=True)
+    return [
+        a["labels"]["service"] for body, status in bodies if status == 200 for a in body["alerts"]
+    ]
+
+
+def test_a_receiver_that_is_away_gets_it_once_when_it_is_back(
+    outbox: Outbox, receiver: Receiver, at_once: Callable[[], bool]
+) -> None:
+    receiver.statuses = [500, 503, 429, 404, 302, 200]
+    outbox.add([change("a"), change("b")])
+    assert [at_once() for _ in range(5)] == [False] * 5
+    outbox.add([change("c")])
+    assert at_once()
+    assert at_once()
+    assert not at_once()
+    assert services(receiver) == ["a", "b", "c"]
+    keys = [headers["idempotency-key"] for headers in receiver.headers]
+    assert len(set(keys[:6])) == 1, "the same delivery, for a receiver that had taken it already"
+    assert keys[6] != keys[0]
+
+
+def test_between_two_tries_it_waits_longer_each_time(outbox: Outbox, receiver: Receiver) -> None:
+    receiver.statuses = [500]
+    outbox.add([change("a")])
+    outbox.flush()
+    assert not outbox.flush()
+    assert len(receiver.bodies) == 1
+    pauses = []
+    for _ in range(9):
+        pauses.append(outbox._pause)
+        outbox.next_try = 0.0
+        outbox.flush()
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == module.LONGEST_PAUSE
+
+
+def test_a_trouble_is_told_when_it_begins_and_when_it_ends(
+    outbox: Outbox,
+    receiver: Receiver,
+    at_once: Callable[[], bool],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    receiver.statuses = [500] * 20 + [200]
+    outbox.add([change("a")])
+    with caplog.at_level(logging.WARNING):
+        while not at_once():
+            pass
+    first, last = caplog.messages
+    assert "does not take alerts (HTTP 500)" in first
+    assert "takes alerts again" in last
+
+
+def test_an_alert_that_cannot_be_read_holds_up_no_other(
+    outbox: Outbox, receiver: Receiver, at_once: Callable[[], bool]
+) -> None:
+    receiver.unreadable = "evil"
+    outbox.add([change("a"), change("evil"), change("b")])
+    outbox.add([change("c")])
+    while outbox.waiting:
+        at_once()
+    assert services(receiver) == ["a", "b", "c"]
+
+
+def test_nobody_there_is_no_exception(at_once: Callable[[], bool], outbox: Outbox) -> None:
+    webhook = Webhook("http://127.0.0.1:9/")
+    outbox._post = lambda delivery, key: webhook.post({}, key)
+    outbox.add([change("a")])
+    assert not at_once()
+    assert len(outbox.waiting) == 1
+
+
+def test_what_waits_is_bounded(outbox: Outbox) -> None:
+    for number in range(module.MOST + 10):
+        outbox.add([change(str(number))])
+    assert len(outbox.waiting) == module.MOST
+    assert outbox.waiting[0] == (change("10"),)
+    outbox.add([change(str(number)) for number in range(module.LARGEST + 1)])
+    assert [len(each) for each in outbox.waiting[-2:]] == [module.LARGEST, 1]
+
+
+def test_a_key_is_of_the_alerts_and_of_when_they_began() -> None:
+    assert key_of((change("a"),)) == key_of((change("a"),))
+    later = Change(change("a").alert, "firing", 61.0)
+    assert len({key_of((each,)) for each in (change("a"), change("b"), later)}) == 3
