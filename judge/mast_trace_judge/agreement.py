@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
+from operator import eq
 from typing import TYPE_CHECKING
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
@@ -69,7 +71,8 @@ def cohen_kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | N
     if not one:
         return None
     observed = _equal(one, other)
-    expected = sum(_share(one, value) * _share(other, value) for value in {*one, *other})
+    ours, theirs = Counter(one), Counter(other)
+    expected = sum(ours[value] * theirs[value] for value in ours) / len(one) ** 2
     return None if math.isclose(expected, 1.0) else (observed - expected) / (1 - expected)
 
 
@@ -78,11 +81,11 @@ def gwet_ac1(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | None
     if not one:
         return None
     observed = _equal(one, other)
-    values = {*one, *other}
-    if len(values) == 1:
+    given = Counter(one) + Counter(other)
+    if len(given) == 1:
         return 1.0
-    shares = [(_share(one, value) + _share(other, value)) / 2 for value in values]
-    expected = sum(share * (1 - share) for share in shares) / (len(values) - 1)
+    shares = [times / (2 * len(one)) for times in given.values()]
+    expected = sum(share * (1 - share) for share in shares) / (len(shares) - 1)
     return (observed - expected) / (1 - expected)
 
 
@@ -187,13 +190,9 @@ def wilson(successes: int, trials: int) -> Interval:
 
 
 def _equal(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
-    if not one:
-        return 0.0
-    return sum(a == b for a, b in zip(one, other, strict=True)) / len(one)
-
-
-def _share(answers: Sequence[Hashable], value: Hashable) -> float:
-    return sum(answer == value for answer in answers) / len(answers)
+    if len(one) != len(other):
+        raise ValueError(f"{len(one)} answers of one rater, {len(other)} of the other")
+    return sum(map(eq, one, other)) / len(one) if one else 0.0
 
 
 def _bootstrap(one: Sequence[bool], other: Sequence[bool]) -> Interval | None:

@@ -101,3 +101,10 @@ def test_wilson(trials, share):
     low = 0.0 if successes == 0 else root(inner, 0.0)
     high = 1.0 if successes == trials else root(inner, 1.0)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-6)
+
+
+@pytest.mark.parametrize("measure", [cohen_kappa, gwet_ac1])
+def test_answers_to_different_runs_are_refused(measure):
+    """One rater with more answers than the other has rated other runs."""
+    with pytest.raises(ValueError, match="3 answers of one rater, 2 of the other"):
+        measure([True, False, True], [True, False])
