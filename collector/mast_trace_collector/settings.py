@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +25,7 @@ else:
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+logger = logging.getLogger(__name__)
 _PREFIX = "MAST_TRACE_"
 
 
@@ -55,6 +58,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", env_ignore_empty=True)
 
     table: ClassVar[str]
+    moved: ClassVar[Mapping[str, str]] = {}
+    """Settings that an earlier version took here and ignored, and the tables where they work."""
 
     # Annotations of private attributes are read by pydantic when the class is made.
     _file: Path | None = PrivateAttr(default=None)
@@ -96,6 +101,12 @@ class Settings(BaseSettings):
             raise ConfigurationError(f"{file}: cannot be read as TOML: {error}") from error
         if not isinstance(table, dict):
             raise ConfigurationError(f"{file}: [{cls.table}] is no table")
+        for name in cls.moved.keys() & table.keys():
+            logger.warning(
+                "%s: %s has no effect under [%s]: write it under [%s]",
+                *(file, name, cls.table, cls.moved[name]),
+            )
+            del table[name]
         for name in table:
             if name not in cls.model_fields:
                 close = difflib.get_close_matches(name, cls.model_fields, n=1)
