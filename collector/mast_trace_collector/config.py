@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping  # noqa: TC003  # pydantic reads it at run time
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -28,6 +29,7 @@ class CollectorConfig(Settings):
     """What the collector may be told; `[collector]` in the configuration file."""
 
     table: ClassVar[str] = "collector"
+    misplaced: ClassVar[Mapping[str, str]] = {"run_quiet_seconds": "worker"}
 
     data_dir: Path = Field(
         default_factory=default_data_dir,
@@ -165,9 +167,6 @@ class CollectorConfig(Settings):
         "for. What was acknowledged is on disk, and is stored after the next start.",
     )
 
-    run_quiet_seconds: PositiveFloat = Field(
-        5.0, description="A run whose root has ended is finished after this long without a span."
-    )
     run_idle_seconds: PositiveFloat = Field(
         600.0, description="A run without a root is finished after this long without a span."
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +25,7 @@ else:
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+logger = logging.getLogger(__name__)
 _PREFIX = "MAST_TRACE_"
 
 
@@ -59,6 +62,8 @@ class Settings(BaseSettings):
     """Table in which these settings stood before; there they still count."""
     moved: ClassVar[frozenset[str]] = frozenset()
     """Settings that stood in this table before and belong to another now."""
+    misplaced: ClassVar[Mapping[str, str]] = {}
+    """Settings that an earlier version took here and ignored, and the tables where they work."""
 
     # Annotations of private attributes are read by pydantic when the class is made.
     _file: Path | None = PrivateAttr(default=None)
@@ -101,6 +106,12 @@ class Settings(BaseSettings):
         table, former = written.get(cls.table, {}), written.get(cls.former_table, {})
         if not isinstance(table, dict):
             raise ConfigurationError(f"{file}: [{cls.table}] is no table")
+        for name in cls.misplaced.keys() & table.keys():
+            logger.warning(
+                "%s: %s has no effect under [%s]: write it under [%s]",
+                *(file, name, cls.table, cls.misplaced[name]),
+            )
+            del table[name]
         for name in table.keys() - cls.moved:
             if name not in cls.model_fields:
                 close = difflib.get_close_matches(name, cls.model_fields, n=1)

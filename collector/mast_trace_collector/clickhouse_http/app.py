@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.clickhouse_http import blocks
 from mast_trace_collector.clickhouse_http.compression import compress, decompress
 from mast_trace_collector.clickhouse_http.errors import (
     ACCESS_DENIED,
@@ -23,7 +24,7 @@ from mast_trace_collector.clickhouse_http.errors import (
     QueryError,
 )
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
-from mast_trace_collector.clickhouse_http.statement import read_statement
+from mast_trace_collector.clickhouse_http.statement import asks_for, read_statement
 from mast_trace_collector.rights import MissingRight, Right
 
 if TYPE_CHECKING:
@@ -90,7 +91,10 @@ class ClickHouseHTTP:
         try:
             response = await self._answer(request)
         except QueryError as error:
-            response = PlainTextResponse(error.text, status_code=error.status)
+            body = error.text.encode()
+            if error.code != AUTHENTICATION_FAILED and asks_for(request.query_params, "compress"):
+                body = blocks.pack(body)
+            response = PlainTextResponse(body, status_code=error.status)
             response.headers["X-ClickHouse-Exception-Code"] = str(error.code)
         response.headers["X-ClickHouse-Query-Id"] = query_id
         response.headers["X-ClickHouse-Timezone"] = "UTC"
@@ -109,6 +113,8 @@ class ClickHouseHTTP:
         body = decompress(
             await self._body(request), request.headers.get("content-encoding", ""), self._max_body
         )
+        if asks_for(fields, "decompress"):
+            body = blocks.unpack(body, self._max_body)
         statement = read_statement(fields, request.headers.get("content-type", ""), body)
         loop = asyncio.get_running_loop()
         result = await loop.run_in_executor(self._threads, self._runner.run, statement, rights)
@@ -165,7 +171,7 @@ def _response(
     }
     if statement.has_result:
         headers["X-ClickHouse-Format"] = statement.format
-    body = result.body
+    body = blocks.pack(result.body) if asks_for(fields, "compress") else result.body
     if fields.get("enable_http_compression") in {"1", "true"}:
         body, encoding = compress(body, request.headers.get("accept-encoding", ""))
         if encoding:

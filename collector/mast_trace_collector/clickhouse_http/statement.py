@@ -6,8 +6,12 @@ import re
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from email.policy import HTTP
+from typing import TYPE_CHECKING
 
 from mast_trace_collector.clickhouse_http.errors import BAD_ARGUMENTS, UNSUPPORTED, QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _NOT_SETTINGS = frozenset(
     {
@@ -96,12 +100,7 @@ def read_statement(fields: dict[str, str], content_type: str, body: bytes) -> St
     """
     if content_type.startswith("multipart/form-data"):
         fields, body = {**fields, **_form(content_type, body)}, b""
-    if fields.get("compress") in {"1", "true"} or fields.get("decompress") in {"1", "true"}:
-        raise QueryError(
-            UNSUPPORTED,
-            "compressed Native blocks are not offered: use HTTP compression (gzip or zstd) or none",
-            "SUPPORT_IS_DISABLED",
-        )
+    _refuse_external_data(fields)
     sql, data = _sql_and_data(fields.get("query", ""), body)
     if not sql.strip():
         raise QueryError(62, "Syntax error: the query is empty", "SYNTAX_ERROR")
@@ -117,6 +116,23 @@ def read_statement(fields: dict[str, str], content_type: str, body: bytes) -> St
         protocol=_number(fields.get("client_protocol_version", "0")),
         query_id=fields.get("query_id", ""),
     )
+
+
+def _refuse_external_data(fields: dict[str, str]) -> None:
+    for name in fields:
+        table, _, what = name.rpartition("_")
+        if table and what in {"structure", "types"} and not name.startswith("param_"):
+            raise QueryError(
+                UNSUPPORTED,
+                f"tables cannot be sent along ({table}): name the values in the query, such as "
+                "WITH [1, 2, 3] AS ids SELECT ... WHERE has(ids, id)",
+                "SUPPORT_IS_DISABLED",
+            )
+
+
+def asks_for(fields: Mapping[str, str], what: str) -> bool:
+    """Return whether the URL asks for ``compress`` or ``decompress``."""
+    return fields.get(what) in {"1", "true"}
 
 
 def _sql_and_data(query: str, body: bytes) -> tuple[str, bytes | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,6 +128,7 @@ class Clients:
         import clickhouse_connect
 
         Path(self._address.path).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._refuse_taken()
         tune_allocator()
         # Not in the folder, whose name may hold what chdb takes for the end of the file's; and only
         # until it is read, so that a process that is killed leaves nothing behind.
@@ -146,6 +148,19 @@ class Clients:
             ) from error
         finally:
             config.unlink(missing_ok=True)
+
+    def _refuse_taken(self) -> None:
+        """Ask before the engine does: it writes what it finds to standard error itself."""
+        taken = holder(self._address.path)
+        if taken and taken != f"process {os.getpid()}":
+            raise StorageError(self._taken(taken))
+
+    def _taken(self, by: str) -> str:
+        return (
+            f"cannot open {self._address.label}: {by} is using this folder; it is another "
+            "`mast-trace up`: stop it, or reach its data through the ClickHouse address that it "
+            "printed"
+        )
 
     def _connect_server(self) -> Client:
         import clickhouse_connect
@@ -172,10 +187,7 @@ class Clients:
                     "embedded engine serves one folder per process; close the other store first"
                 )
             if taken := holder(self._address.path):
-                return (
-                    f"cannot open {label}: {taken} is using this folder; it is another `mast-trace "
-                    "up`: stop it, or reach its data through the ClickHouse address that it printed"
-                )
+                return self._taken(taken)
         advice = _ADVICE.get(getattr(error, "code", None) or 0, "")
         if not advice and not self._address.path and _unreachable(error):
             advice = "the server does not answer: is it running, and is this its HTTP address?"

@@ -13,6 +13,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import StepKind
 from mast_trace.vocabulary import loaded
 from mast_trace_dashboards.cli.output import clip, plain
+from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.totals import tokens_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def runs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
             outcome(row),
             Text(" ".join(row["Modes"])),
             decisive(row),
-            took(row["DurationMs"]),
+            in_words(row["DurationMs"]),
         )
     return table
 
@@ -73,18 +74,6 @@ def decisive(row: Mapping[str, Any]) -> Text:
         plain(clip(row["DecisiveAgent"], 24), "bold"),
         f", step {row['DecisiveStep']} ({row['DecisiveProbability']:.0%})",
     )
-
-
-def took(milliseconds: int) -> str:
-    """A duration, in the unit that fits it."""
-    if milliseconds < 1000:
-        return f"{milliseconds} ms"
-    seconds = milliseconds / 1000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
 
 
 def run_view(
@@ -157,7 +146,7 @@ def _title(row: Mapping[str, Any], trajectory: Trajectory) -> Text:
         row["Framework"],
         f"{len(trajectory.steps)} steps",
         f"{sum(agent != 'user' for agent in trajectory.agents)} agents",
-        took(row["DurationMs"]),
+        in_words(row["DurationMs"]),
         f"{tokens_of(row)} tokens",
     ]
     title = Text.assemble(plain(row["Name"] or "run", "bold"), " ", (row["TraceId"], "dim"), "\n")

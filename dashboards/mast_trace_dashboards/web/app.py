@@ -15,6 +15,7 @@ from starlette.templating import Jinja2Templates
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.rights import Right
+from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.totals import tokens_of
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.guard import Guard
@@ -128,12 +129,7 @@ def _moment(value: datetime | None) -> str:
 
 
 def _seconds(milliseconds: float) -> str:
-    if milliseconds < 1000:
-        return f"{milliseconds:.0f}{_SPACE}ms"
-    minutes, seconds = divmod(milliseconds / 1000, 60)
-    if not minutes:
-        return f"{seconds:.1f}{_SPACE}s"
-    return f"{minutes:.0f}{_SPACE}min {seconds:.0f}{_SPACE}s"
+    return in_words(milliseconds, space=_SPACE)
 
 
 # What would reorder or hide the text around it is shown as its code.

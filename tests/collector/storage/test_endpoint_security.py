@@ -10,7 +10,7 @@ from conftest import PASSWORD, WRITE_TOKEN, serve
 from starlette.testclient import TestClient
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.clickhouse_http import ClickHouseHTTP
+from mast_trace_collector.clickhouse_http import ClickHouseHTTP, blocks
 from mast_trace_collector.storage import Store
 
 ACCESS_DENIED = "497"
@@ -295,8 +295,22 @@ class TestLimits:
             headers = {"Content-Encoding": encoding}
             assert ask(endpoint, "", data=b"SELECT 1", headers=headers)[0] == 400
 
-    def test_compressed_blocks_are_refused_not_misread(self, endpoint):
-        assert ask(endpoint, "SELECT 1", compress="1")[0] == 501
+    def test_broken_blocks_are_refused_not_misread(self, endpoint):
+        for body in (b"SELECT 1", bytes(100), blocks.pack(b"SELECT 1")[:-1]):
+            assert ask(endpoint, "", data=body, decompress="1")[0] == 400
+
+    def test_a_large_request_in_blocks_is_refused(self, embedded):
+        app = ClickHouseHTTP(embedded, password=PASSWORD, max_body=10_000)
+        with serve(app) as address:
+            bomb = blocks.pack(b" " * 100_000)
+            assert ask(address, "", data=bomb, decompress="1")[0] == 413
+        app.close()
+
+    def test_tables_that_are_sent_along_are_refused_in_words(self, endpoint):
+        for name in ("ids_structure", "ids_types"):
+            status, _, body = ask(endpoint, "SELECT * FROM ids", **{name: "id UInt8"})
+            assert status == 501
+            assert "name the values in the query" in body
 
     def test_names_that_are_no_settings_are_refused(self, endpoint):
         assert ask(endpoint, "SELECT 1", **{"x = 1; DROP TABLE t": "1"})[0] == 400
