@@ -27,7 +27,7 @@ _STANDING = 16
 class Acceptor:
     """Accepts connections until it is closed.
 
-    When all places are taken, the connection that has been idle for longest makes room. If none is
+    When all places are taken, the connections that have been idle for longest make room. If none is
     idle, a few more are accepted, whose requests the server answers with 503.
 
     Args:
@@ -90,7 +90,9 @@ class Acceptor:
 
     def _admit(self, connection: socket.socket) -> None:
         taken = len(self._connections) + len(self._entering)
-        if taken >= self._most and not self._make_room() and taken >= self._most + _STANDING:
+        while taken >= self._most and self._make_room():
+            taken -= 1
+        if taken >= self._most + _STANDING:
             self._refused("too_many_connections")
             connection.close()
             return
