@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -19,11 +20,15 @@ from mast_trace_collector.storage import Store, embedded, migrate
 from mast_trace_collector.storage.erasure import _TABLES
 from mast_trace_dashboards.cli.dashboards import export
 from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.web.access import Access
+from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "examples" / "production"
-SETTINGS = {each.table: each for each in (CollectorConfig, JudgeConfig, WorkerConfig, UpConfig)}
+SETTINGS = {
+    each.table: each for each in (CollectorConfig, JudgeConfig, WorkerConfig, UpConfig, WebConfig)
+}
 VARIABLES = {variable_of(name) for each in SETTINGS.values() for name in each.model_fields}
 OTHERS_VARIABLES = {"MAST_TRACE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL", "POD_INDEX"}
 
@@ -34,7 +39,9 @@ def compose() -> dict[str, Any]:
 
 
 def kubernetes() -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all((FOLDER / "kubernetes" / "mast-trace.yaml").read_text()))
+    files = sorted((FOLDER / "kubernetes").glob("*.yaml"))
+    assert [file.name for file in files] == ["mast-trace.yaml", "web.yaml"]
+    return [each for file in files for each in yaml.safe_load_all(file.read_text())]
 
 
 def containers() -> list[dict[str, Any]]:
@@ -172,6 +179,61 @@ def test_pods_mount_what_they_have_and_probe_what_is_answered() -> None:
             each["spec"]["selector"]["matchLabels"]
             == each["spec"]["template"]["metadata"]["labels"]
         )
+
+
+def web_settings(**given: str) -> WebConfig:
+    """The web view's settings as its service in compose gets them, for variables of the user's."""
+    service = compose()["services"]["web"]
+    variables = {
+        name: re.sub(r"\$\{(\w+):[^}]*\}", lambda found: given.get(found[1], ""), text)
+        for name, text in service["environment"].items()
+        if name.startswith("MAST_TRACE_WEB")
+    }
+    values = {name.removeprefix("MAST_TRACE_").lower(): text for name, text in variables.items()}
+    assert service["command"][1] == "--host"
+    return WebConfig.load(web_host=service["command"][2], **{k: v for k, v in values.items() if v})
+
+
+def test_the_web_view_lets_nobody_in_unknown() -> None:
+    """With the operator's token alone, and behind the proxy whose address and header are named."""
+    config = web_settings(MAST_TRACE_WEB_TOKEN="secret")
+    assert not Access.of(config, None, open_beside_keys=False).is_open
+    web = compose()["services"]["web"]
+    assert web["ports"] == [f"127.0.0.1:{config.web_port}:{config.web_port}"]
+    assert f":{config.web_port}/readyz" in web["healthcheck"]["test"][-1]
+    assert web["healthcheck"]["test"][1] == "python"
+
+    proxy = compose()["services"]["oauth2-proxy"]
+    place = proxy["networks"]["default"]["ipv4_address"]
+    config = web_settings(
+        MAST_TRACE_WEB_TOKEN="secret",
+        MAST_TRACE_WEB_PUBLIC_NAMES="traces.example.org",
+        MAST_TRACE_WEB_TRUSTED_PROXIES=place,
+        MAST_TRACE_WEB_USER_HEADER="X-Forwarded-Email",
+    )
+    text = (FOLDER / "compose.yaml").read_text()
+    assert f"{place}, and X-Forwarded-Email" in text
+    (network,) = compose()["networks"]["default"]["ipam"]["config"]
+    assert [str(each) for each in config.trusted_proxies] == [f"{place}/32"]
+    assert config.trusted_proxies[0].subnet_of(ip_network(network["subnet"]))
+    assert proxy["environment"]["OAUTH2_PROXY_UPSTREAMS"] == f"http://web:{config.web_port}/"
+    assert proxy["profiles"] == ["oidc"]
+    assert proxy["environment"]["OAUTH2_PROXY_PASS_USER_HEADERS"] == "true"
+
+
+def test_the_web_views_pod_is_reached_through_its_service() -> None:
+    (pod,) = [each for each in containers() if each["name"] == "web"]
+    (service,) = [
+        each
+        for each in kubernetes()
+        if each["kind"] == "Service" and each["metadata"]["name"] == "web"
+    ]
+    (deployment,) = [each for each in kubernetes() if each["kind"] == "Deployment"]
+    assert service["spec"]["ports"][0]["targetPort"] == pod["ports"][0]["name"]
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    assert pod["ports"][0]["containerPort"] == WebConfig.load().web_port
+    assert {"readinessProbe", "livenessProbe"} <= pod.keys()
+    assert deployment["spec"]["replicas"] == 1
 
 
 def test_the_example_of_a_key_has_the_form_of_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.applications import Starlette
@@ -51,7 +52,7 @@ def web_app(store: Store, access: Access | None = None) -> ASGIApp:
     access = access or Access()
     templates = Jinja2Templates(
         env=_environment(),
-        context_processors=[lambda request: {"visitor": visitor_or_none(request)}],
+        context_processors=[_of_visitor],
     )
     sign_in = SignIn(access, templates)
 
@@ -71,6 +72,16 @@ def web_app(store: Store, access: Access | None = None) -> ASGIApp:
         exception_handlers={HTTPException: failed, StorageError: failed},
     )
     return Guard(app, access, sign_in)
+
+
+def _of_visitor(request: Request) -> dict[str, Any]:
+    """Return what every page knows: its visitor, and the project that an operator looks at alone."""
+    visitor, chosen = visitor_or_none(request), request.query_params.get("project", "")
+    looks_at_one = visitor is not None and visitor.project is None and chosen
+    return {
+        "visitor": visitor,
+        "of_project": f"?{urlencode({'project': chosen})}" if looks_at_one else "",
+    }
 
 
 def _pages(views: Views) -> list[Route]:

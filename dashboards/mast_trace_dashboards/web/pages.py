@@ -160,7 +160,8 @@ class Pages:
         except ConfigurationError as error:
             raise HTTPException(400, str(error)) from error
         await asyncio.to_thread(save_labels, self._store, [label])
-        return RedirectResponse(f"/runs/{trace_id}#labels", 303)
+        asked = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"/runs/{trace_id}{asked}#labels", 303)
 
     async def compare(self, request: Request) -> Response:
         """Answer with two runs side by side."""

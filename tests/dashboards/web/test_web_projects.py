@@ -251,8 +251,15 @@ def test_a_run_whose_id_another_project_uses_is_of_one_project(two: Two) -> None
     with two.client("operator") as client:
         whole = client.get(f"/runs/{RUN}").text
         one = client.get(f"/runs/{RUN}?project={THEIRS}").text
+        listed = client.get("/").text
+        label = {"annotator": "op", "note": "of theirs"}
+        assert client.post(f"/runs/{RUN}/label?project={THEIRS}", data=label).status_code == 200
+        assert "of theirs" not in client.get(f"/runs/{RUN}").text
     assert CANARY not in whole
     assert "shared text plain" in whole
+    assert f'href="/runs/{RUN}?project={THEIRS}"' in listed
+    for path in ("download.json", "label", "steps/0"):
+        assert f'"/runs/{RUN}/{path}?project={THEIRS}"' in one
     assert "plain" not in one
     assert f"shared text {CANARY}" in one
 
