@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,6 +13,7 @@ from mast_trace_dashboards.cli.app import app
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_SHELL = re.compile(r" (?:\|\|?|>) ")
 _CODE = re.compile(r"^ {4,}(\S.*)$|`([^`\n]+)`", re.MULTILINE)
 
 
@@ -32,6 +34,19 @@ def understand(words: Sequence[str]) -> None:
         assert found is not None
         context = found.make_context(name, rest, parent=context)
         command = found
+
+
+def understand_mention(line: str) -> None:
+    """Read a command line that a document mentions, where what it needs may be left out.
+
+    Raises:
+        click.UsageError: as `understand`.
+    """
+    try:
+        understand(shlex.split(_SHELL.split(line)[0])[1:])
+    except Exception as error:
+        if type(error).__name__ != "MissingParameter":
+            raise
 
 
 def named_in(markdown: str) -> list[str]:
