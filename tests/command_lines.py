@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SHELL = re.compile(r" (?:\|\|?|>) ")
-_CODE = re.compile(r"^ {4,}(\S.*)$|`([^`\n]+)`", re.MULTILINE)
+_CODE = re.compile(r"^ {3,}(mast-trace .+)$|`([^`\n]+)`", re.MULTILINE)
+_SUBSTITUTED = re.compile(r"\$\([^)]*\)")
 
 
 def understand(words: Sequence[str]) -> None:
@@ -43,13 +44,14 @@ def understand_mention(line: str) -> None:
         click.UsageError: as `understand`.
     """
     try:
-        understand(shlex.split(_SHELL.split(line)[0])[1:])
+        line = _SUBSTITUTED.sub("x", _SHELL.split(line)[0])
+        understand(shlex.split(line, comments=True)[1:])
     except Exception as error:
         if type(error).__name__ != "MissingParameter":
             raise
 
 
 def named_in(markdown: str) -> list[str]:
-    """Return the command lines of mast-trace in a document: in its code blocks, and between backquotes."""
+    """Return the command lines of mast-trace in a document: lines of its own, and between backquotes."""
     found = (indented or inline for indented, inline in _CODE.findall(markdown))
     return [line.strip() for line in found if line.strip().startswith("mast-trace ")]
