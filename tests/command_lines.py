@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,7 +13,9 @@ from mast_trace_dashboards.cli.app import app
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_CODE = re.compile(r"^ {4,}(\S.*)$|`([^`\n]+)`", re.MULTILINE)
+_SHELL = re.compile(r" (?:\|\|?|>) ")
+_CODE = re.compile(r"^ {3,}(mast-trace .+)$|`([^`\n]+)`", re.MULTILINE)
+_SUBSTITUTED = re.compile(r"\$\([^)]*\)")
 
 
 def understand(words: Sequence[str]) -> None:
@@ -34,7 +37,21 @@ def understand(words: Sequence[str]) -> None:
         command = found
 
 
+def understand_mention(line: str) -> None:
+    """Read a command line that a document mentions, where what it needs may be left out.
+
+    Raises:
+        click.UsageError: as `understand`.
+    """
+    try:
+        line = _SUBSTITUTED.sub("x", _SHELL.split(line)[0])
+        understand(shlex.split(line, comments=True)[1:])
+    except Exception as error:
+        if type(error).__name__ != "MissingParameter":
+            raise
+
+
 def named_in(markdown: str) -> list[str]:
-    """Return the command lines of mast-trace in a document: in its code blocks, and between backquotes."""
+    """Return the command lines of mast-trace in a document: lines of its own, and between backquotes."""
     found = (indented or inline for indented, inline in _CODE.findall(markdown))
     return [line.strip() for line in found if line.strip().startswith("mast-trace ")]

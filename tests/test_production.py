@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import tomllib
 import yaml
-from command_lines import understand
+from command_lines import named_in, understand, understand_mention
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.security import new_key
@@ -306,6 +306,29 @@ def test_backup_and_restore_bring_everything_back(
         assert store.query("SELECT TraceId, Spans FROM mast_runs") == [
             {"TraceId": "first", "Spans": 1}
         ]
+
+
+def test_the_questions_on_sizes_are_answered(tmp_path: Path) -> None:
+    text = (FOLDER / "README.md").read_text()
+    rate, bytes_a_span = re.findall(r"^ +```sql\n(.+?)^ +```$", text, re.MULTILINE | re.DOTALL)
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        migrate(store)
+        store.command(
+            "INSERT INTO otel_traces (Timestamp, TraceId, SpanId) "
+            "SELECT now() - number % 120, toString(number % 9), toString(number) FROM numbers(600)"
+        )
+        (row,) = store.query(rate)
+        assert row["spans"] == 600
+        assert 600 / 3 / 60 <= row["rate"] <= 600 / 60
+        (row,) = store.query(bytes_a_span)
+    assert 1 < row["bytes_a_span"] < 10_000
+
+
+def test_every_command_of_the_document_exists() -> None:
+    text = (FOLDER / "README.md").read_text()
+    for line in named_in(text):
+        understand_mention(line)
+    assert len(named_in(text)) > 20
 
 
 def test_users_and_policies_parse_and_cover_every_table(tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from command_lines import named_in, understand
+from command_lines import named_in, understand_mention
 from stores import new_store
 
 from mast_trace.exceptions import ConfigurationError
@@ -91,9 +90,7 @@ def test_every_command_of_a_runbook_exists(name: str) -> None:
     lines = named_in(runbooks.text(name))
     assert lines
     for line in lines:
-        words = shlex.split(line)[1:]
-        # In a sentence the run's name may be left out.
-        understand(words + ["last"] * (words in (["show"], ["judge", "run"])))
+        understand_mention(line)
 
 
 @pytest.mark.parametrize("name", OF_ALERTS)

@@ -1,0 +1,81 @@
+"""`backup` beside a running `mast-trace up` and of a closed folder; `restore` of both."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from end_to_end.span_sender import request_of
+
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.storage import Store
+from mast_trace_dashboards.cli.app import run
+from mast_trace_dashboards.up import Up
+from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_judge.config import JudgeConfig, WorkerConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROTOBUF = {"content-type": "application/x-protobuf"}
+
+
+@pytest.fixture(autouse=True)
+def _no_database_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAST_TRACE_DATABASE_URL", raising=False)
+
+
+def spans_in(folder: Path) -> list[str]:
+    with Store.open(f"chdb://{folder}/clickhouse") as store:
+        return [row["SpanId"] for row in store.query("SELECT SpanId FROM otel_traces ORDER BY 1")]
+
+
+async def test_beside_a_running_up_and_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command writes through the running process, and waits for what it has to."""
+    data = tmp_path / "data"
+    up = Up(
+        UpConfig.load(clickhouse_port=0, web_port=0, judge_enabled=False),
+        CollectorConfig.load(data_dir=data, http_port=0, grpc_port=0, spool_min_free_bytes=0),
+        JudgeConfig.load(judge_model=""),
+        WorkerConfig.load(),
+    )
+    body, ids = request_of(1, 1)
+    running = await up.start()
+    try:
+        async with httpx.AsyncClient() as client:
+            url = f"{running.otlp_http}/v1/traces"
+            assert (await client.post(url, content=body, headers=PROTOBUF)).status_code == 200
+        arguments = ["--data-dir", str(data), "--json"]
+        assert await asyncio.to_thread(run, ["backup", str(tmp_path / "one"), *arguments]) == 0
+        told: dict[str, Any] = json.loads(capsys.readouterr().out)
+        assert await asyncio.to_thread(run, ["restore", str(tmp_path / "one"), *arguments]) == 1
+        assert "stop it first" in capsys.readouterr().err
+    finally:
+        await up.stop()
+    assert told["folder"] == str(tmp_path / "one")
+    other = tmp_path / "other"
+    assert run(["restore", str(tmp_path / "one"), "--data-dir", str(other)]) == 0
+    assert "Next: mast-trace up" in capsys.readouterr().out
+    # What was acknowledged is in the database or in the spool: a backup of the copy stores it.
+    assert run(["backup", str(tmp_path / "two"), "--data-dir", str(other)]) == 0
+    assert spans_in(other) == ids
+
+
+def test_a_server_is_not_backed_up_by_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MAST_TRACE_DATABASE_URL", "http://clickhouse:8123/mast_trace")
+    for command in ("backup", "restore"):
+        assert run([command, str(tmp_path / "x"), "--data-dir", str(tmp_path)]) == 2
+        said = capsys.readouterr().err
+        assert "backup.sql" in said or "is no backup" in said
+
+
+def test_nothing_to_back_up_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["backup", str(tmp_path / "x"), "--data-dir", str(tmp_path / "none")]) == 1
+    assert "holds no database" in capsys.readouterr().err
