@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import vocabulary
@@ -29,7 +28,7 @@ class StepKind(str, Enum):
     MODEL = "model"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SpanRecord:
     """A stored span, free of any store's types; times in nanoseconds since the epoch."""
 
@@ -44,14 +43,15 @@ class SpanRecord:
     status_message: str = ""
     service: str = ""
     scope: str = ""
+    operation: str = field(init=False, repr=False, compare=False, default="")
+    """What the span is of, in our words; empty where it does not say."""
 
-    @cached_property
-    def operation(self) -> str:
-        """What the span is of, in our words; empty where it does not say."""
-        return vocabulary.operation(self.attributes)
+    def __post_init__(self) -> None:
+        """Read the operation, which is asked for again and again."""
+        object.__setattr__(self, "operation", vocabulary.operation(self.attributes))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step.
 
@@ -103,7 +103,7 @@ class Step:
     output_tokens: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Invocation:
     """One turn of an agent or one call of a model, with what it saw.
 
