@@ -28,7 +28,7 @@ _SHARED = 0.8
 """How much of the shorter of two spans lies in the longer, if they are about the same work."""
 _LEVELS = 100
 """Spans around a span among which its copy is sought: tools wrap each other closely."""
-_NEAREST = 256
+_NEAREST = 64
 """Spans of about one length, the nearest in time, among which a span's copy is sought."""
 
 

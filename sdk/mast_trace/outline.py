@@ -21,13 +21,13 @@ from mast_trace.foreign import translated
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mast_trace.messages import Message
     from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory
 
-    Fetch = Callable[[Collection[str]], Iterable[SpanRecord]]
-    """Returns the spans of these ids, in any order, in whichever size the reader can bear."""
+    Fetch = Callable[[Sequence[str], "tuple[int, int] | None"], Iterable[SpanRecord]]
+    """Reads the spans of these ids, in any order; told when the first and the last begin, if known."""
 
 KINDS = tuple(StepKind)
 _OF_A_STEP = 160
@@ -112,9 +112,12 @@ class Outline:
             numbers: of steps.
             fetch: reads spans of the run. Texts that it has shortened are short in the steps.
         """
+        if not numbers:
+            return
         wanted = {self.span_ids[number]: number for number in numbers}
         answers = self._answers_of(wanted, fetch)
-        for span in self._read(fetch(wanted)):
+        between = self.starts[min(numbers)], self.starts[max(numbers)]
+        for span in self._read(fetch(list(wanted), between)):
             number = wanted.pop(span.span_id, None)
             if number is None:
                 continue
@@ -152,11 +155,10 @@ class Outline:
         if not asked:
             return {}
         texts: dict[str, Message] = {}
-        for span in self._read(fetch({holder for _, holder in asked.values()})):
+        holders = sorted({holder for _, holder in asked.values()})
+        for span in self._read(fetch(holders, None)):
             texts |= texts_of([span]).by_id
-        return {
-            span: texts[identity] for span, (identity, _) in asked.items() if identity in texts
-        }
+        return {span: texts[identity] for span, (identity, _) in asked.items() if identity in texts}
 
 
 def is_turn(span: SpanRecord) -> bool:

@@ -14,14 +14,14 @@ from mast_trace._texts import Texts, aliases_of, texts_of
 from mast_trace.foreign import translated
 from mast_trace.messages import Message, ToolCall
 from mast_trace.outline import KINDS, Outline, is_turn
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import SpanRecord, StepKind
 from mast_trace.vocabulary import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mast_trace.outline import Fetch
-    from mast_trace.trajectory import SpanRecord, Trajectory
+    from mast_trace.trajectory import Trajectory
 
 _FIELDS = (
     *("operation", "agent", "tool", "tool_call_id", "input_tokens", "output_tokens"),
@@ -192,9 +192,7 @@ class OutlineBuilder:
         kind = StepKind.MESSAGE if says else StepKind.MODEL
         return kind, answer.likeness if answer else hash(("", "", ""))
 
-    def _texts(
-        self, ordered: Sequence[SpanRecord]
-    ) -> tuple[Texts, dict[str, tuple[str, _Held]]]:
+    def _texts(self, ordered: Sequence[SpanRecord]) -> tuple[Texts, dict[str, tuple[str, _Held]]]:
         """Return the messages of a run, and where each stands: on the first span that holds it."""
         holders: dict[str, tuple[str, _Held]] = {}
         for span in ordered:
@@ -215,13 +213,15 @@ class OutlineBuilder:
         """Return what is known of the run as a whole."""
 
         def whole(identity: str) -> list[SpanRecord]:
-            found = fetch([identity])
+            found = fetch([identity], None)
             return list(translated(found) if self._foreign else found)
 
         lean = root_of(ordered)
         root = next(iter(whole(lean.span_id)), lean) if lean else None
         shown = vocabulary.strings(root.attributes.get(semconv.INPUT_MESSAGE_IDS)) if root else ()
-        asked = next((s for s in chosen if text(s.attributes, semconv.MESSAGE_ROLE) == "user"), None)
+        asked = next(
+            (s for s in chosen if text(s.attributes, semconv.MESSAGE_ROLE) == "user"), None
+        )
         task = ""
         wanted = [i for i in reversed(shown) if _asks(texts.by_id.get(i))][:1]
         if not wanted and asked is not None and asked.operation == semconv.SEND_MESSAGE:
@@ -241,14 +241,15 @@ class OutlineBuilder:
             for name, value in span.attributes.items()
             if name in _STRUCTURE
         }
-        return replace(
-            span,
+        return SpanRecord(
             trace_id=shared.setdefault(span.trace_id, span.trace_id),
-            parent_span_id=shared.setdefault(span.parent_span_id, span.parent_span_id),
             span_id=shared.setdefault(span.span_id, span.span_id),
+            parent_span_id=shared.setdefault(span.parent_span_id, span.parent_span_id),
             name="",
+            start=span.start,
+            end=span.end,
             attributes=attributes,
-            status_message="",
+            status=shared.setdefault(span.status, span.status),
             service=shared.setdefault(span.service, span.service),
             scope=shared.setdefault(span.scope, span.scope),
         )
