@@ -151,6 +151,9 @@ class Trajectory:
         open_items: items of the framework's plan that were open at the end.
         finished: whether the root span has been seen.
         error: what the root span says failed.
+        unread_from: the first of the steps that were left out where a run was too long to be read
+            whole: they have no text and count as `Step.synthetic`.
+        unread_to: the first step after them; not above ``unread_from`` where none was left out.
     """
 
     trace_id: str
@@ -172,6 +175,20 @@ class Trajectory:
     end: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    unread_from: int = 0
+    unread_to: int = 0
+
+    @property
+    def read_steps(self) -> tuple[Step, ...]:
+        """The steps that were read: all, but in runs that are too long."""
+        if not self.is_partial:
+            return self.steps
+        return self.steps[: self.unread_from] + self.steps[self.unread_to :]
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether steps were left out."""
+        return self.unread_from < self.unread_to
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -124,12 +124,19 @@ class RunSpans:
         moved = store.query(_MOVED, self._of_run)
         self._moved: dict[str, int] = {row["SpanId"]: row["Kept"] for row in moved}
 
-    def read(self, pages: Iterable[Page] | None = None) -> Iterator[list[SpanRecord]]:
-        """Yield the spans of each page, or of some, by their start.
+    def read(
+        self, pages: Iterable[Page] | None = None, *, clip: int | None = None
+    ) -> Iterator[Sequence[SpanRecord]]:
+        """Yield the spans of each page by their start.
+
+        Args:
+            pages: only these.
+            clip: see `of`.
 
         Raises:
             StorageError: the database does not answer.
         """
+        columns = "SpanAttributes" if clip is None else _CLIPPED
         for page in self.pages if pages is None else pages:
             (first, first_span), (last, last_span) = page.first, page.last
             bounds = {
@@ -138,7 +145,7 @@ class RunSpans:
                 "last": last,
                 "last_span": last_span,
             }
-            yield self._select(_RANGE, "SpanAttributes", bounds)
+            yield self._select(_RANGE, columns, {**bounds, "clip": clip or 0})
 
     def of(
         self,
