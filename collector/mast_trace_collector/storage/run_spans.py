@@ -7,6 +7,7 @@ the database before the first one is read. Of a span that came more than once th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,11 @@ PAGE_BYTES = 8 * 1024 * 1024
 """Bytes of attributes that are read at a time, about."""
 _A_SPAN = 512
 """Bytes that a span counts beside its attributes; no page holds more than so many parts of one."""
-_AT_ONCE = 100
-"""Spans that are read by their ids at a time: each may hold texts of some length."""
+_AT_ONCE = 250
+"""Spans that are read by their ids at a time, if their texts are cut."""
+_LONG_AT_ONCE = 20
+"""Likewise, if they are not: each may hold some megabytes."""
+_SHORT_TEXT = 16 * 1024
 _OF_RUN = (
     "TraceId = {trace_id:String} AND "
     "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
@@ -84,14 +88,7 @@ class Page:
 
 
 class RunSpans:
-    """The spans of one run, as far as they are stored when this is made.
-
-    Attributes:
-        pages: its parts, by time.
-        spans: their number.
-        size: bytes of their attributes, about.
-        foreign: none of them is ours; see `mast_trace.foreign`.
-    """
+    """The spans of one run, as far as they are stored when they are first asked for."""
 
     def __init__(
         self,
@@ -101,28 +98,59 @@ class RunSpans:
         project: str | None = None,
         page_bytes: int = PAGE_BYTES,
     ) -> None:
-        """Look where the pages end; no text is read yet.
+        """Name the run; nothing is read yet.
+
+        Args:
+            store: where it is.
+            trace_id: of the run.
+            project: whose it is; whosever if absent.
+            page_bytes: bytes of attributes that are read at a time.
+        """
+        self._store = store
+        self._of_run: dict[str, Any] = {"trace_id": trace_id, "project": project}
+        self._page_bytes = page_bytes
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        given = {**self._of_run, "page": self._page_bytes, "a_span": _A_SPAN}
+        return self._store.query(_PAGES, given)
+
+    @cached_property
+    def _moved(self) -> dict[str, int]:
+        """When the spans begin that came again with another time."""
+        return {row["SpanId"]: row["Kept"] for row in self._store.query(_MOVED, self._of_run)}
+
+    @cached_property
+    def pages(self) -> tuple[Page, ...]:
+        """The run's parts, by time.
 
         Raises:
             StorageError: the database does not answer.
         """
-        self._store = store
-        self._of_run: dict[str, Any] = {"trace_id": trace_id, "project": project}
-        rows = store.query(_PAGES, {**self._of_run, "page": page_bytes, "a_span": _A_SPAN})
-        self.pages = tuple(
+        return tuple(
             Page(
                 (row["First"], row["FirstSpan"]),
                 (row["Last"], row["LastSpan"]),
                 row["Spans"],
                 row["Bytes"],
             )
-            for row in rows
+            for row in self._rows
         )
-        self.spans = sum(page.spans for page in self.pages)
-        self.size = sum(page.size for page in self.pages)
-        self.foreign = not any(row["Ours"] for row in rows)
-        moved = store.query(_MOVED, self._of_run)
-        self._moved: dict[str, int] = {row["SpanId"]: row["Kept"] for row in moved}
+
+    @property
+    def spans(self) -> int:
+        """The number of spans."""
+        return sum(page.spans for page in self.pages)
+
+    @property
+    def size(self) -> int:
+        """Bytes of their attributes, about."""
+        return sum(page.size for page in self.pages)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether none of them is ours; see `mast_trace.foreign`."""
+        return not any(row["Ours"] for row in self._rows)
 
     def read(
         self, pages: Iterable[Page] | None = None, *, clip: int | None = None
@@ -166,8 +194,9 @@ class RunSpans:
         """
         wanted = iter(span_ids)
         columns = "SpanAttributes" if clip is None else _CLIPPED
-        first, last = between or (self.pages[0].first[0], self.pages[-1].last[0])
-        while some := list(islice(wanted, _AT_ONCE)):
+        first, last = between or (0, 2**63 - 1)
+        at_once = _AT_ONCE if clip is not None and clip <= _SHORT_TEXT else _LONG_AT_ONCE
+        while some := list(islice(wanted, at_once)):
             bounds = {"first": first, "last": last, "ids": some, "clip": clip or 0}
             yield from self._select(
                 f"{_TIMES} AND SpanId IN {{ids:Array(String)}}", columns, bounds
