@@ -44,6 +44,7 @@ def assemble(
         usage: what asking took.
     """
     usage = usage or Usage()
+    more: dict[str, Any]
     if isinstance(reading, str):
         verdict = _put_together(run, trajectory, local, version)
         # Local findings stand, but where they leave the outcome open nobody has judged it.
@@ -59,6 +60,9 @@ def assemble(
         }
     else:
         verdict, more = _put_together(run, trajectory, local, version), {}
+    more["status_reason"] = "; ".join(
+        filter(None, [more.get("status_reason"), _unread(trajectory)])
+    )
     return verdict.model_copy(
         update={
             **more,
@@ -117,6 +121,17 @@ def _disagreement(local: LocalFindings, reading: ModelReading) -> list[str]:
     if reading.outcome == "success" and local.suspect:
         return ["the model reads the run as a success, against exact findings"]
     return []
+
+
+def _unread(trajectory: Trajectory) -> str:
+    """Say which steps were not judged; empty where all were."""
+    if not trajectory.is_partial:
+        return ""
+    begin, end, count = trajectory.unread_from, trajectory.unread_to, len(trajectory.steps)
+    return (
+        f"the run is too long to be judged whole: of its {count:,} steps the judge read the first "
+        f"{begin:,} and the last {count - end:,}, and not steps {begin} to {end - 1}"
+    )
 
 
 def _located(mode: ModeFinding, steps: Sequence[Step]) -> ModeFinding:

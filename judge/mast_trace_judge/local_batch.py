@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.run_reader import spans_of_runs, trajectory_of
+from mast_trace_judge.long_runs import MOST_SPANS
+from mast_trace_judge.run_reader import read_alone, spans_of_runs, trajectory_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mast_trace.trajectory import SpanRecord, Trajectory
     from mast_trace_collector.storage.runs import FinishedRun
@@ -72,19 +74,30 @@ def judge_chunk(store: Store, judge: Judge, runs: Sequence[FinishedRun]) -> list
     Raises:
         StorageError: the database does not answer at all.
     """
-    try:
-        spans = spans_of_runs(store, runs)
-    except StorageError as error:
-        store.query("SELECT 1")  # raises where it is not these runs that the database cannot read
-        if len(runs) == 1:
-            return [JudgedLocally(runs[0], error=error)]
-        return [one for run in runs for one in judge_chunk(store, judge, [run])]
-    return [_judge_one(judge, run, spans.get((run.project, run.trace_id), ())) for run in runs]
+    if all(run.spans <= MOST_SPANS for run in runs):
+        try:
+            spans = spans_of_runs(store, runs)
+        except StorageError:
+            store.query("SELECT 1")  # raises where it is not these runs that cannot be read
+        else:
+            return [
+                _judge_one(
+                    judge, run, partial(_of_chunk, spans.pop((run.project, run.trace_id), ()))
+                )
+                for run in runs
+            ]
+    return [_judge_one(judge, run, partial(read_alone, store)) for run in runs]
 
 
-def _judge_one(judge: Judge, run: FinishedRun, spans: Sequence[SpanRecord]) -> JudgedLocally:
+def _of_chunk(spans: Sequence[SpanRecord], run: FinishedRun) -> Trajectory:
+    return trajectory_of(run, spans)
+
+
+def _judge_one(
+    judge: Judge, run: FinishedRun, read: Callable[[FinishedRun], Trajectory]
+) -> JudgedLocally:
     try:
-        trajectory = trajectory_of(run, spans)
+        trajectory = read(run)
         local = judge.apply_rules(trajectory)
         if trajectory.steps and judge.wants_model(run, local):
             return JudgedLocally(run, trajectory=trajectory, local=local)

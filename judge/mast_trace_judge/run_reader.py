@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import SpanRecord, Trajectory
 from mast_trace_collector.storage.records import RECORD_COLUMNS, record
+from mast_trace_collector.storage.run_spans import RunSpans
+from mast_trace_judge.long_runs import PAGE_BYTES, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,12 +17,15 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import FinishedRun
     from mast_trace_collector.storage.store import Store
 
+_MOST_BYTES = 128 * 1024 * 1024
+"""Bytes that the spans of several runs may take together; beyond, each run is read alone."""
 _SPANS = f"""
 SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject
 FROM otel_traces
 WHERE TraceId IN {{traces:Array(String)}}
 ORDER BY ReceivedAt DESC
 LIMIT 1 BY Project, TraceId, SpanId
+SETTINGS max_result_bytes = {_MOST_BYTES}
 """  # noqa: S608  # made of constants
 
 
@@ -30,7 +35,8 @@ def spans_of_runs(
     """Return the spans of runs by project and trace id; of a span that came twice, the latest.
 
     Raises:
-        StorageError: the database does not answer.
+        StorageError: the database does not answer, or these are more than may be held at a time:
+            `read_alone` reads any run.
     """
     spans: dict[tuple[str, str], list[SpanRecord]] = defaultdict(list)
     traces = sorted({run.trace_id for run in runs})
@@ -40,9 +46,22 @@ def spans_of_runs(
     return spans
 
 
+def read_alone(store: Store, run: FinishedRun) -> Trajectory:
+    """Read one run of any length, in bounded memory; see `mast_trace_judge.long_runs`.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    pages = RunSpans(store, run.trace_id, project=run.project, page_bytes=PAGE_BYTES)
+    return _with_outcome(run, read_run(pages))
+
+
 def trajectory_of(run: FinishedRun, spans: Sequence[SpanRecord]) -> Trajectory:
     """Read a run from its spans, with the outcome that was said of it last."""
-    trajectory = Trajectory.from_spans(spans)
+    return _with_outcome(run, Trajectory.from_spans(spans))
+
+
+def _with_outcome(run: FinishedRun, trajectory: Trajectory) -> Trajectory:
     if not run.outcome:
         return trajectory
     return dataclasses.replace(trajectory, outcome=run.outcome, outcome_reason=run.outcome_reason)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_left
 from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
@@ -25,6 +26,10 @@ _NAMED_BY = {semconv.INVOKE_AGENT: "agent", semconv.EXECUTE_TOOL: "tool", semcon
 
 _SHARED = 0.8
 """How much of the shorter of two spans lies in the longer, if they are about the same work."""
+_LEVELS = 100
+"""Spans around a span among which its copy is sought: tools wrap each other closely."""
+_NEAREST = 64
+"""Spans of about one length, the nearest in time, among which a span's copy is sought."""
 
 
 def is_ours(span: SpanRecord) -> bool:
@@ -43,14 +48,15 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
         return list(spans)
     copies: set[str] = set()
     for span in spans:
-        for above in _above(span, by_id):
+        for above in islice(_above(span, by_id), _LEVELS):
             if (span.span_id in ours) != (above.span_id in ours) and _same_work(span, above):
                 copies.add(above.span_id if span.span_id in ours else span.span_id)
         around = by_id.get(span.parent_span_id)
         if around is not None and span.span_id in ours and _is_run_as_turn(span, around):
             copies.update({around.span_id} - ours)
     copies |= _beside([span for span in spans if span.span_id not in copies], ours)
-    return [_lifted(span, by_id, copies) for span in spans if span.span_id not in copies]
+    above = {identity: by_id[identity].parent_span_id for identity in copies}
+    return [_lifted(span, above) for span in spans if span.span_id not in copies]
 
 
 def _above(span: SpanRecord, by_id: Mapping[str, SpanRecord]) -> Iterator[SpanRecord]:
@@ -79,31 +85,33 @@ def _is_run_as_turn(span: SpanRecord, around: SpanRecord) -> bool:
 
 def _beside(spans: Sequence[SpanRecord], ours: set[str]) -> set[str]:
     """Return the spans of others that are at the same time about the same work as one of ours."""
-    works: dict[str, list[SpanRecord]] = defaultdict(list)
+    works: dict[str, dict[int, list[SpanRecord]]] = defaultdict(lambda: defaultdict(list))
     for span in spans:
         if span.span_id in ours:
-            works[span.operation].append(span)
-    longest = {
-        kind: max(span.end - span.start for span in of_a_kind) for kind, of_a_kind in works.items()
-    }
-    for of_a_kind in works.values():
-        of_a_kind.sort(key=_start)
+            works[span.operation][(span.end - span.start).bit_length()].append(span)
+    for lengths in works.values():
+        for alike in lengths.values():
+            alike.sort(key=_start)
     copies: set[str] = set()
     for span in spans:
         if span.span_id in ours or span.operation not in _NAMED_BY:
             continue
         kinds = (span.operation, semconv.INVOKE_WORKFLOW)
         for kind in kinds if span.operation == semconv.INVOKE_AGENT else kinds[:1]:
-            of_a_kind = works[kind]
-            position = bisect_left(of_a_kind, span.end, key=_start)
-            earliest = span.start - longest.get(kind, 0)
-            while position and of_a_kind[position - 1].start >= earliest:
-                position -= 1
-                own = of_a_kind[position]
-                if _same_moment(span, own):
-                    copies.add(span.span_id)
-                    break
+            near = (own for made in works[kind].items() for own in _nearest(span, *made))
+            if any(_same_moment(span, own) for own in near):
+                copies.add(span.span_id)
     return copies
+
+
+def _nearest(span: SpanRecord, bits: int, of_a_length: Sequence[SpanRecord]) -> list[SpanRecord]:
+    """Return the spans of less than ``2**bits`` nanoseconds that may touch one, the nearest first."""
+    first = bisect_left(of_a_length, span.start - 2**bits, key=_start)
+    last = bisect_left(of_a_length, span.end, key=_start)
+    if last - first > _NEAREST:
+        place = bisect_left(of_a_length, span.start, first, last, key=_start)
+        first, last = max(first, place - _NEAREST // 2), min(last, place + _NEAREST // 2)
+    return sorted(of_a_length[first:last], key=lambda own: abs(own.start - span.start))
 
 
 def _start(span: SpanRecord) -> int:
@@ -139,13 +147,20 @@ def _tokens(span: SpanRecord) -> int | None:
     return vocabulary.integer(vocabulary.read(span.attributes, "input_tokens"))
 
 
-def _lifted(span: SpanRecord, by_id: Mapping[str, SpanRecord], copies: set[str]) -> SpanRecord:
+def _lifted(span: SpanRecord, above: dict[str, str]) -> SpanRecord:
+    """Return a span below the next one around it that is no copy.
+
+    Args:
+        span: that stays.
+        above: the parent of each copy; what lies above a chain of them is remembered.
+    """
     parent = span.parent_span_id
-    passed: set[str] = set()
-    while parent in copies:
-        passed.add(parent)
-        above = by_id[parent].parent_span_id
-        parent = "" if above in passed else above  # copies that lie in each other: nothing above
+    passed: dict[str, None] = {}
+    while parent in above:
+        passed[parent] = None
+        # Copies that lie in each other: nothing is above them.
+        parent = "" if above[parent] in passed else above[parent]
+    above.update(dict.fromkeys(passed, parent))
     return (
         span if parent == span.parent_span_id else dataclasses.replace(span, parent_span_id=parent)
     )

@@ -2,50 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
 from mast_trace._copies import without_copies
 from mast_trace._steps import error_of, steps_of, tokens_of
-from mast_trace._texts import aliases_of, texts_of
+from mast_trace._texts import aliases_of, key, texts_of
 from mast_trace.foreign import translate
-from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory
+from mast_trace.trajectory import Invocation, Trajectory
 from mast_trace.vocabulary import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace._texts import Texts
     from mast_trace.messages import Message
+    from mast_trace.trajectory import SpanRecord, Step
 
 
 def read_trajectory(spans: Iterable[SpanRecord]) -> Trajectory:
     """See `Trajectory.from_spans`. A span id that comes twice counts once."""
-    unique = {span.span_id or id(span): span for span in list(spans)}
-    by_start = sorted(unique.values(), key=lambda span: (span.start, -span.end))
-    ordered = translate(without_copies(by_start))
-    agents = _acting_agents(ordered)
+    unique = {key(span): span for span in list(spans)}
+    ordered = translate(without_copies(in_order(unique.values())))
+    agents = acting_agents(ordered)
     aliases = aliases_of(ordered)
     texts = texts_of(ordered)
     steps = steps_of(ordered, agents, texts, aliases)
-    root = _root(ordered)
+    root = root_of(ordered)
+    task = _task(root.attributes if root else {}, texts.by_id, steps)
+    return replace(
+        head_of(ordered, root, task),
+        steps=steps,
+        invocations=tuple(
+            invocation_of(span, agents[key(span)], texts.answer_of(span), aliases)
+            for span in ordered
+            if span.operation in {semconv.INVOKE_AGENT, semconv.CHAT}
+        ),
+        texts=texts.by_id,
+    )
+
+
+def head_of(ordered: Sequence[SpanRecord], root: SpanRecord | None, task: str) -> Trajectory:
+    """Return a run without its steps, turns and texts.
+
+    Args:
+        ordered: its spans, by start time.
+        root: see `root_of`.
+        task: what it was asked to do.
+    """
     attributes = root.attributes if root else {}
     outcome, outcome_reason = _outcome(ordered)
     chats = [span for span in ordered if span.operation == semconv.CHAT]
     return Trajectory(
         trace_id=ordered[0].trace_id if ordered else "",
-        steps=steps,
-        invocations=tuple(
-            _invocation(span, agents, texts, aliases)
-            for span in ordered
-            if span.operation in {semconv.INVOKE_AGENT, semconv.CHAT}
-        ),
-        texts=texts.by_id,
+        steps=(),
         name=text(attributes, semconv.WORKFLOW_NAME) or (root.name if root else ""),
         framework=_first(ordered, "framework"),
         service=next((span.service for span in ordered if span.service), ""),
         conversation_id=_first(ordered, "conversation"),
-        task=_task(attributes, texts.by_id, steps),
+        task=task,
         outcome=outcome,
         outcome_reason=outcome_reason,
         termination_reason=text(attributes, semconv.RUN_TERMINATION_REASON),
@@ -59,7 +74,16 @@ def read_trajectory(spans: Iterable[SpanRecord]) -> Trajectory:
     )
 
 
-def _root(spans: Sequence[SpanRecord]) -> SpanRecord | None:
+def in_order(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
+    """Return spans by start time; of those that begin together the longest first.
+
+    Spans of one time have the order of their ids: numbers of steps are the same wherever they come
+    from.
+    """
+    return sorted(spans, key=lambda span: (span.start, -span.end, span.span_id))
+
+
+def root_of(spans: Sequence[SpanRecord]) -> SpanRecord | None:
     """The span of the run as a whole.
 
     That is a run without a parent; else a run inside an application's own trace, whose root is
@@ -81,19 +105,19 @@ def _outcome(spans: Sequence[SpanRecord]) -> tuple[str, str]:
     return text(last, semconv.RUN_OUTCOME), text(last, semconv.RUN_OUTCOME_REASON)
 
 
-def _acting_agents(spans: Sequence[SpanRecord]) -> dict[int, str]:
-    """Map each span, by its `id`, to its agent: its own, else that of the nearest span around it."""
+def acting_agents(spans: Sequence[SpanRecord]) -> dict[str, str]:
+    """Map each span, by its `key`, to its agent: its own, else that of the nearest span around it."""
     by_id = {span.span_id: span for span in spans if span.span_id}
-    known: dict[int, str] = {}
+    known: dict[str, str] = {}
     for span in spans:
-        path: dict[int, None] = {}
+        path: dict[str, None] = {}
         current: SpanRecord | None = span
         agent = ""
-        while current is not None and id(current) not in path:
-            if id(current) in known:
-                agent = known[id(current)]
+        while current is not None and key(current) not in path:
+            if key(current) in known:
+                agent = known[key(current)]
                 break
-            path[id(current)] = None
+            path[key(current)] = None
             agent = str(vocabulary.read(current.attributes, "agent") or "")
             if agent:
                 break
@@ -102,19 +126,22 @@ def _acting_agents(spans: Sequence[SpanRecord]) -> dict[int, str]:
     return known
 
 
-def _invocation(
-    span: SpanRecord,
-    agents: Mapping[int, str],
-    texts: Texts,
-    aliases: Mapping[str, str],
+def invocation_of(
+    span: SpanRecord, agent: str, output: Message | None, aliases: Mapping[str, str]
 ) -> Invocation:
+    """Return the turn or the call of a model that a span is.
+
+    Args:
+        span: of a turn or a call.
+        agent: who acts in it.
+        output: its answer; see `Texts.answer_of`.
+        aliases: see `aliases_of`.
+    """
     attributes = span.attributes
-    is_agent = span.operation == semconv.INVOKE_AGENT
-    output = texts.answer_of(span)
     finish = vocabulary.strings(attributes.get(semconv.FINISH_REASONS))
     return Invocation(
-        kind="agent" if is_agent else "model",
-        agent=agents[id(span)],
+        kind="agent" if span.operation == semconv.INVOKE_AGENT else "model",
+        agent=agent,
         span_id=span.span_id,
         parent_span_id=span.parent_span_id,
         start=span.start,

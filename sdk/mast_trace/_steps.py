@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
+from mast_trace._texts import key
 from mast_trace.content import as_text
 from mast_trace.trajectory import Step, StepKind
 from mast_trace.vocabulary import text
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def steps_of(
     spans: Sequence[SpanRecord],
-    agents: Mapping[int, str],
+    agents: Mapping[str, str],
     texts: Texts,
     aliases: Mapping[str, str],
 ) -> tuple[Step, ...]:
@@ -28,38 +29,70 @@ def steps_of(
 
     Args:
         spans: by start time.
-        agents: who acts in a span, by its `id`.
+        agents: who acts in a span, by its `key`.
         texts: see `texts_of`.
         aliases: see `aliases_of`.
     """
+    chosen, spoken = choose_steps(spans, texts, aliases)
+    return tuple(
+        step_of(span, agents[key(span)], index, texts.answer_of(span), spoken=spoken)
+        for index, span in enumerate(chosen)
+    )
+
+
+def choose_steps(
+    spans: Sequence[SpanRecord], texts: Texts, aliases: Mapping[str, str]
+) -> tuple[list[SpanRecord], bool]:
+    """Return the spans that are steps, in order, and whether models' words are the messages."""
     said = {
         text(span.attributes, semconv.MESSAGE_ID)
         for span in spans
         if span.operation == semconv.SEND_MESSAGE
     }
     called = _called(spans)
-    steps: list[Step] = []
+    chosen: list[SpanRecord] = []
     for span in spans:
         operation = span.operation
-        agent = agents[id(span)]
-        if operation == semconv.SEND_MESSAGE:
-            steps.append(_message_step(span, agent, len(steps)))
-        elif operation == semconv.EXECUTE_TOOL:
-            steps.append(_tool_step(span, agent, len(steps)))
+        if operation in {semconv.SEND_MESSAGE, semconv.EXECUTE_TOOL}:
+            chosen.append(span)
         elif operation == semconv.CHAT:
-            output = texts.answer_of(span)
             identity = text(span.attributes, semconv.MESSAGE_ID)
             became = bool(identity) and aliases.get(identity, identity) in said
-            if not became and not _only_calls(output, called):
-                steps.append(_model_step(span, agent, len(steps), output))
-    return _number(steps if said else [_spoken(step) for step in steps])
+            if not became and not _only_calls(texts.answer_of(span), called):
+                chosen.append(span)
+    return chosen, not said
 
 
-def _spoken(step: Step) -> Step:
-    """Where nobody records messages, a model's answer in words is the agent's message."""
-    if step.kind is StepKind.MODEL and step.text.strip():
+def step_of(
+    span: SpanRecord, agent: str, index: int, output: Message | None, *, spoken: bool
+) -> Step:
+    """Return the step that a span is.
+
+    Args:
+        span: one that `choose_steps` has chosen.
+        agent: who acts in it.
+        index: its number.
+        output: a model's answer; see `Texts.answer_of`.
+        spoken: whether a model's words are its agent's message, for nobody records messages.
+    """
+    who = actor_of(span, agent)
+    if span.operation == semconv.SEND_MESSAGE:
+        return _message_step(span, who, index)
+    if span.operation == semconv.EXECUTE_TOOL:
+        return _tool_step(span, who, index)
+    step = _model_step(span, who, index, output)
+    if spoken and step.text.strip():
         return replace(step, kind=StepKind.MESSAGE, role="assistant")
     return step
+
+
+def actor_of(span: SpanRecord, agent: str) -> str:
+    """Return whose step a span is: a message's sender, or who asked for a tool's run."""
+    if span.operation == semconv.SEND_MESSAGE:
+        return str(vocabulary.read(span.attributes, "sender") or agent)
+    if span.operation == semconv.EXECUTE_TOOL:
+        return text(span.attributes, semconv.TOOL_REQUESTED_BY) or agent
+    return agent
 
 
 def _called(spans: Sequence[SpanRecord]) -> set[str]:
@@ -78,17 +111,37 @@ def _only_calls(output: Message | None, called: set[str]) -> bool:
     return all(call.id in called or call.name in called for call in output.tool_calls)
 
 
+def result_of(span: SpanRecord) -> tuple[str, str, str]:
+    """Return tool, arguments and text of a message or a tool's run."""
+    attributes = span.attributes
+    if span.operation == semconv.SEND_MESSAGE:
+        calls = text(attributes, semconv.MESSAGE_TOOL_CALLS)
+        return "", calls, text(attributes, semconv.MESSAGE_CONTENT)
+    return (
+        str(vocabulary.read(attributes, "tool") or ""),
+        str(vocabulary.read(attributes, "arguments") or ""),
+        str(vocabulary.read(attributes, "result") or ""),
+    )
+
+
+def arguments_of(output: Message) -> str:
+    """Return the calls that a model's answer asks for, as JSON text; empty if it asks for none."""
+    calls = [{"name": call.name, "arguments": call.arguments} for call in output.tool_calls]
+    return as_text(calls) if calls else ""
+
+
 def _message_step(span: SpanRecord, agent: str, index: int) -> Step:
     attributes = span.attributes
+    _, arguments, said = result_of(span)
     return Step(
         index=index,
         kind=StepKind.MESSAGE,
-        agent=str(vocabulary.read(attributes, "sender") or agent),
-        text=text(attributes, semconv.MESSAGE_CONTENT),
+        agent=agent,
+        text=said,
         role=text(attributes, semconv.MESSAGE_ROLE),
         recipients=vocabulary.strings(vocabulary.read(attributes, "recipients")),
         in_reply_to=text(attributes, semconv.MESSAGE_IN_REPLY_TO),
-        arguments=text(attributes, semconv.MESSAGE_TOOL_CALLS),
+        arguments=arguments,
         synthetic=text(attributes, semconv.MESSAGE_SYNTHETIC).lower() == "true",
         **_common(span),
     )
@@ -96,13 +149,14 @@ def _message_step(span: SpanRecord, agent: str, index: int) -> Step:
 
 def _tool_step(span: SpanRecord, agent: str, index: int) -> Step:
     attributes = span.attributes
+    tool, arguments, result = result_of(span)
     return Step(
         index=index,
         kind=StepKind.TOOL,
-        agent=text(attributes, semconv.TOOL_REQUESTED_BY) or agent,
-        text=str(vocabulary.read(attributes, "result") or ""),
-        tool=str(vocabulary.read(attributes, "tool") or ""),
-        arguments=str(vocabulary.read(attributes, "arguments") or ""),
+        agent=agent,
+        text=result,
+        tool=tool,
+        arguments=arguments,
         call_id=str(vocabulary.read(attributes, "tool_call_id") or ""),
         requested_by=text(attributes, semconv.TOOL_REQUESTED_BY),
         **_common(span),
@@ -110,15 +164,12 @@ def _tool_step(span: SpanRecord, agent: str, index: int) -> Step:
 
 
 def _model_step(span: SpanRecord, agent: str, index: int, output: Message | None) -> Step:
-    calls = (
-        [{"name": c.name, "arguments": c.arguments} for c in output.tool_calls] if output else []
-    )
     return Step(
         index=index,
         kind=StepKind.MODEL,
         agent=agent,
         text=output.content if output else "",
-        arguments=as_text(calls) if calls else "",
+        arguments=arguments_of(output) if output else "",
         **_common(span),
     )
 
@@ -137,15 +188,6 @@ def _common(span: SpanRecord) -> dict[str, Any]:
         "input_tokens": tokens_of(span, "input_tokens"),
         "output_tokens": tokens_of(span, "output_tokens"),
     }
-
-
-def _number(steps: list[Step]) -> tuple[Step, ...]:
-    """Return the steps in order of time, numbered: most runs are so already."""
-    steps.sort(key=lambda step: step.start)
-    return tuple(
-        step if step.index == index else replace(step, index=index)
-        for index, step in enumerate(steps)
-    )
 
 
 def tokens_of(span: SpanRecord, field: str) -> int:

@@ -22,16 +22,21 @@ class Texts:
 
     Attributes:
         by_id: every message by its id; the first span that holds it wins.
-        answers: the last answer that is written out on a span, by the span's `id`.
+        answers: the last answer that is written out on a span, by the span's `key`.
     """
 
     by_id: dict[str, Message] = field(default_factory=dict)
-    answers: dict[int, Message] = field(default_factory=dict)
+    answers: dict[str, Message] = field(default_factory=dict)
 
     def answer_of(self, span: SpanRecord) -> Message | None:
         """Return the answer on a span, or the message that it refers to."""
-        written = self.answers.get(id(span))
+        written = self.answers.get(key(span))
         return written or self.by_id.get(text(span.attributes, semconv.MESSAGE_ID))
+
+
+def key(span: SpanRecord) -> str:
+    """Return what a span is known by among those of its run: its id, where it has one."""
+    return span.span_id or f"id {id(span)}"
 
 
 def texts_of(spans: Sequence[SpanRecord]) -> Texts:
@@ -43,7 +48,7 @@ def texts_of(spans: Sequence[SpanRecord]) -> Texts:
         for shape in _shapes(attributes.get(semconv.INPUT_MESSAGES)):
             _keep(texts, _from_genai(shape))
         for shape in _shapes(attributes.get(semconv.OUTPUT_MESSAGES)):
-            answer = found.answers[id(span)] = _from_genai(shape)
+            answer = found.answers[key(span)] = _from_genai(shape)
             _keep(texts, answer)
         identity = text(attributes, semconv.MESSAGE_ID)
         if not identity:

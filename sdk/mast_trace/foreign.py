@@ -17,7 +17,7 @@ from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mast_trace.trajectory import SpanRecord
 
@@ -36,7 +36,12 @@ def translate(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
     """Return the spans of a run in our vocabulary, without those that only report set-up."""
     if any(map(is_ours, spans)):
         return list(spans)
-    return [_translated(span) for span in spans if not _is_noise(span)]
+    return list(translated(spans))
+
+
+def translated(spans: Iterable[SpanRecord]) -> Iterator[SpanRecord]:
+    """Yield spans, of a run of which none is ours, as `translate` returns them."""
+    return (_translated(span) for span in spans if not _is_noise(span))
 
 
 def _is_noise(span: SpanRecord) -> bool:

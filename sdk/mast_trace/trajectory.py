@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import vocabulary
@@ -29,7 +28,7 @@ class StepKind(str, Enum):
     MODEL = "model"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SpanRecord:
     """A stored span, free of any store's types; times in nanoseconds since the epoch."""
 
@@ -44,14 +43,15 @@ class SpanRecord:
     status_message: str = ""
     service: str = ""
     scope: str = ""
+    operation: str = field(init=False, repr=False, compare=False, default="")
+    """What the span is of, in our words; empty where it does not say."""
 
-    @cached_property
-    def operation(self) -> str:
-        """What the span is of, in our words; empty where it does not say."""
-        return vocabulary.operation(self.attributes)
+    def __post_init__(self) -> None:
+        """Read the operation, which is asked for again and again."""
+        object.__setattr__(self, "operation", vocabulary.operation(self.attributes))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step.
 
@@ -103,7 +103,7 @@ class Step:
     output_tokens: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Invocation:
     """One turn of an agent or one call of a model, with what it saw.
 
@@ -151,6 +151,9 @@ class Trajectory:
         open_items: items of the framework's plan that were open at the end.
         finished: whether the root span has been seen.
         error: what the root span says failed.
+        unread_from: the first of the steps that were left out where a run was too long to be read
+            whole: they have no text and count as `Step.synthetic`.
+        unread_to: the first step after them; not above ``unread_from`` where none was left out.
     """
 
     trace_id: str
@@ -172,6 +175,20 @@ class Trajectory:
     end: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    unread_from: int = 0
+    unread_to: int = 0
+
+    @property
+    def read_steps(self) -> tuple[Step, ...]:
+        """The steps that were read: all, but in runs that are too long."""
+        if not self.is_partial:
+            return self.steps
+        return self.steps[: self.unread_from] + self.steps[self.unread_to :]
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether steps were left out."""
+        return self.unread_from < self.unread_to
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from mast_trace_dashboards.web.steps import Edge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mast_trace_dashboards.web.steps import Edge
-
 WIDTH: Final = 440
 HEIGHT: Final = 320
 MOST_AGENTS: Final = 12
-"""With more of them, arrows cannot be told from each other; the table remains."""
+"""With more of them arrows cannot be told from each other: the busiest are drawn, the others as one."""
 _LABEL = 16
 _CHARACTER = 7.2
 _BOX_HEIGHT = 26.0
@@ -69,30 +70,64 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Graph:
-    """The picture, and a sentence that says the same."""
+    """The picture, and a sentence that says the same.
+
+    Attributes:
+        folded: the number of agents that one box stands for; 0 if each has its own.
+    """
 
     nodes: Sequence[Node]
     arrows: Sequence[Arrow]
     summary: str
+    folded: int = 0
 
 
-def drawn(said: Sequence[Edge], handed: Sequence[Edge], colours: Mapping[str, int]) -> Graph | None:
-    """Return the picture; None where there is nothing to draw, or too much."""
-    edges = [edge for edge in (*said, *handed) if edge.sender != edge.recipient]
-    agents = list(dict.fromkeys(name for e in edges for name in (e.sender, e.recipient)))
-    if not edges or len(agents) > MOST_AGENTS:
+def drawn(
+    said: Mapping[tuple[str, str], int],
+    handed: Mapping[tuple[str, str], int],
+    colours: Mapping[str, int],
+) -> Graph | None:
+    """Return the picture; None where there is nothing to draw.
+
+    Args:
+        said: how often one agent wrote to another.
+        handed: how often one handed over to another.
+        colours: number of each agent's colour.
+    """
+    traffic: Counter[str] = Counter()
+    for counted in (said, handed):
+        for (sender, to), times in counted.items():
+            if sender != to:
+                traffic.update({sender: times, to: times})
+    if not traffic:
         return None
+    folded = len(traffic) - MOST_AGENTS + 1 if len(traffic) > MOST_AGENTS else 0
+    others = f"{folded:,} others"
+    shown = {agent for agent, _ in traffic.most_common(len(traffic) - folded)}
+    names = {agent: agent if agent in shown else others for agent in traffic}
+    edges = [_folded(said, names), _folded(handed, names)]
+    agents = list(dict.fromkeys(names[agent] for agent in traffic))
     nodes = {node.agent: node for node in _placed(agents, colours)}
     arrows = [
-        *(_arrow(nodes, edge, handed=False) for edge in said if edge in edges),
-        *(_arrow(nodes, edge, handed=True) for edge in handed if edge in edges),
+        _arrow(nodes, edge, handed=bool(kind))
+        for kind, of_kind in enumerate(edges)
+        for edge in of_kind
     ]
-    busiest = max(edges, key=lambda edge: edge.times)
+    busiest = max((edge for of_kind in edges for edge in of_kind), key=lambda edge: edge.times)
     summary = (
-        f"{len(agents)} agents; most often {busiest.sender} writes to {busiest.recipient}, "
+        f"{len(traffic):,} agents; most often {busiest.sender} writes to {busiest.recipient}, "
         f"{busiest.times} times"
     )
-    return Graph(list(nodes.values()), arrows, summary)
+    return Graph(list(nodes.values()), arrows, summary, folded)
+
+
+def _folded(counted: Mapping[tuple[str, str], int], names: Mapping[str, str]) -> list[Edge]:
+    """Return the arrows between the boxes; what goes on within one has none."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for (sender, to), times in counted.items():
+        if sender != to and names[sender] != names[to]:
+            sums[names[sender], names[to]] += times
+    return [Edge(sender, to, times) for (sender, to), times in sums.most_common()]
 
 
 def _placed(agents: Sequence[str], colours: Mapping[str, int]) -> Iterator[Node]:

@@ -1,31 +1,38 @@
-"""Stored spans as an OTLP/JSON request, to be sent to any other collector."""
+"""Stored spans as an OTLP/JSON request, to be sent to any other collector, written part by part."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from mast_trace.trajectory import SpanRecord
 
 _STATUS = {"Ok": 1, "Error": 2}
 
 
-def as_otlp_json(spans: Sequence[SpanRecord]) -> dict[str, Any]:
-    """Return the spans of a run; attributes are texts, as the store keeps them."""
-    by_source: dict[tuple[str, str], list[SpanRecord]] = {}
-    for span in spans:
-        by_source.setdefault((span.service, span.scope), []).append(span)
-    return {
-        "resourceSpans": [
-            {
+def as_otlp_json(pages: Iterable[Sequence[SpanRecord]]) -> Iterator[str]:
+    """Yield the text of a run's spans; attributes are texts, as the store keeps them.
+
+    Args:
+        pages: the spans, some at a time; what is of one service and scope stands together in each.
+    """
+    yield '{"resourceSpans": ['
+    begun = False
+    for spans in pages:
+        by_source: dict[tuple[str, str], list[SpanRecord]] = {}
+        for span in spans:
+            by_source.setdefault((span.service, span.scope), []).append(span)
+        for (service, scope), group in by_source.items():
+            resource = {
                 "resource": {"attributes": [_attribute("service.name", service)]},
                 "scopeSpans": [{"scope": {"name": scope}, "spans": [_span(s) for s in group]}],
             }
-            for (service, scope), group in by_source.items()
-        ]
-    }
+            yield (", " if begun else "") + json.dumps(resource, ensure_ascii=False)
+            begun = True
+    yield "]}"
 
 
 def _span(span: SpanRecord) -> dict[str, Any]:

@@ -5,31 +5,36 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace.trajectory import Trajectory
-from mast_trace_collector.storage.runs import spans_of
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.filters import Filters
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.graph import drawn
 from mast_trace_dashboards.web.otlp import as_otlp_json
-from mast_trace_dashboards.web.steps import PAGE, Page, blocks, page_of, parting
+from mast_trace_dashboards.web.steps import CLIP, PAGE, Page, blocks, parting
+from mast_trace_dashboards.web.streaming import streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.labels import HumanLabel, labels_of, save_labels
+from mast_trace_judge.transfer.run_json import run_as_json
 from mast_trace_judge.verdict_store import load_latest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 
-    from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.web.graph import Graph
+    from mast_trace_dashboards.web.steps import Row
     from mast_trace_judge.verdict import Verdict
 
 PER_PAGE = 50
@@ -41,17 +46,41 @@ class Opened:
 
     Attributes:
         row: of the query `run`.
-        spans: as they are stored.
-        run: what they say.
+        stored: the run, of which nothing is read yet.
         verdict: the newest one; None if there is none.
-        page: its steps.
     """
 
     row: dict[str, Any]
-    spans: list[SpanRecord]
-    run: Trajectory
+    stored: StoredRun
     verdict: Verdict | None
-    page: Page
+
+    @cached_property
+    def page(self) -> Page:
+        """Its steps; reading a long run takes seconds."""
+        return Page(self.stored, self.verdict)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The step in which each quote of the verdict stands."""
+        return self.stored.places_of(self.verdict)
+
+    @property
+    def steps(self) -> int | None:
+        """The number of steps; None until they are counted."""
+        if self.stored.is_ready:
+            return self.page.count
+        return self.row["Steps"] if self.row["State"] == "judged" else None
+
+    @cached_property
+    def task(self) -> str:
+        """What the run was asked to do, as far as that is known at once."""
+        return self.page.outline.run.task if self.stored.is_ready else self.stored.task()
+
+    @property
+    def version(self) -> str:
+        """Changes when anything of the page does."""
+        row, judged = self.row, self.verdict.judged_at if self.verdict else ""
+        return f"{row['State']} {row['Outcome']} {row['Spans']} {row['End']} {judged}"
 
 
 class Pages:
@@ -75,51 +104,57 @@ class Pages:
         return self._html(request, "runs.html", **shown, offered=offered)
 
     async def run(self, request: Request) -> Response:
-        """Answer with one run, or only what may change of it when it is asked for again."""
+        """Answer with one run, or only what may change of it when it is asked for again.
+
+        The verdict comes at once; the steps of a long run when they have been counted.
+        """
         opened = await asyncio.to_thread(self._open, request.path_params["run"])
-        page = opened.page
-        labels = await asyncio.to_thread(labels_of, self._store, opened.run.trace_id)
-        return self._html(
-            request,
-            "_run.html" if "part" in request.query_params else "run.html",
-            row=opened.row,
-            run=opened.run,
-            verdict=opened.verdict,
-            page=page,
-            graph=drawn(page.edges, page.handed, page.colours),
-            blocks=list(blocks(page.rows[:PAGE])),
-            run_id=opened.run.trace_id,
-            next=PAGE,
-            end=len(page.rows),
-            labels=[each for each in labels if each.project == opened.row["Project"]],
-            modes=FAILURE_MODES,
-        )
+        if request.query_params.get("known") == opened.version:
+            return Response(status_code=204)
+        labels = await asyncio.to_thread(labels_of, self._store, opened.stored.trace_id)
+        values = {
+            "opened": opened,
+            "row": opened.row,
+            "verdict": opened.verdict,
+            "labels": [each for each in labels if each.project == opened.row["Project"]],
+            "modes": FAILURE_MODES,
+            "first_steps": _first_steps,
+            "graph_of": _graph_of,
+        }
+        name = "_run.html" if "part" in request.query_params else "run.html"
+        if opened.stored.is_ready:
+            return await asyncio.to_thread(self._html, request, name, **values)
+        return streamed(self._templates, request, name, values)
 
     async def steps(self, request: Request) -> Response:
         """Answer with further steps of a long run: at most a page from one number, up to another."""
         begin = _number(request.query_params.get("from", "0"))
         opened = await asyncio.to_thread(self._open, request.path_params["run"])
-        rows = opened.page.rows
-        end = min(_number(request.query_params.get("to", str(len(rows)))), len(rows))
+        page = await asyncio.to_thread(lambda: opened.page)
+        end = min(_number(request.query_params.get("to", str(page.count))), page.count)
+        rows = await asyncio.to_thread(page.rows, begin, min(begin + PAGE, end))
         return self._html(
             request,
             "_steps.html",
-            blocks=list(blocks(rows[begin : min(begin + PAGE, end)])),
+            blocks=list(blocks(rows)),
             next=begin + PAGE,
             end=end,
-            run_id=opened.run.trace_id,
+            run_id=opened.stored.trace_id,
         )
 
     async def step(self, request: Request) -> Response:
         """Answer with the whole text of one step and its raw span."""
         opened = await asyncio.to_thread(self._open, request.path_params["run"])
+        page = await asyncio.to_thread(lambda: opened.page)
         number = int(request.path_params["step"])
-        if number >= len(opened.page.rows):
+        if number >= page.count:
             raise HTTPException(404, f"The run has no step {number}.")
-        row = opened.page.rows[number]
-        raw = next((span for span in opened.spans if span.span_id == row.step.span_id), None)
+        (step,) = await asyncio.to_thread(opened.stored.steps, [number])
+        raw = await asyncio.to_thread(opened.stored.span_of, number)
         attributes = json.dumps(dict(raw.attributes), indent=2, ensure_ascii=False) if raw else ""
-        return self._html(request, "_step.html", row=row, raw=raw, attributes=attributes)
+        return self._html(
+            request, "_step.html", step=step, clip=CLIP, raw=raw, attributes=attributes
+        )
 
     async def download(self, request: Request) -> Response:
         """Answer with a run as JSON: the trajectory and its verdict, or the spans as OTLP."""
@@ -127,14 +162,12 @@ class Pages:
         opened = await asyncio.to_thread(self._open, trace_id)
         kind = request.path_params["kind"]
         if kind == "otlp":
-            body = as_otlp_json(opened.spans)
+            body = as_otlp_json(opened.stored.spans.read())
         else:
-            body = {
-                "trajectory": opened.run.to_dict(),
-                "verdict": opened.verdict.to_json() if opened.verdict else None,
-            }
+            body = run_as_json(opened.stored.spans, opened.verdict)
         name = f"{trace_id}.{'otlp.json' if kind == 'otlp' else 'json'}"
-        return JSONResponse(body, headers={"content-disposition": f'attachment; filename="{name}"'})
+        disposition = {"content-disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(body, media_type="application/json", headers=disposition)
 
     async def label(self, request: Request) -> Response:
         """Store a person's label of a run."""
@@ -142,9 +175,9 @@ class Pages:
         opened = await asyncio.to_thread(self._open, trace_id)
         form = await read_form(request)
         stated = form["decisive_step"][0].strip()
-        steps = opened.run.steps
-        if stated and (not stated.isdigit() or int(stated) >= len(steps)):
-            raise HTTPException(400, f"The run has steps 0 to {len(steps) - 1}, not {stated}.")
+        page = await asyncio.to_thread(lambda: opened.page)
+        if stated and (not stated.isdigit() or int(stated) >= page.count):
+            raise HTTPException(400, f"The run has steps 0 to {page.count - 1}, not {stated}.")
         number = int(stated) if stated else None
         try:
             label = HumanLabel(
@@ -154,7 +187,7 @@ class Pages:
                 outcome=form["outcome"][0],
                 modes=tuple(code for code in form["modes"] if code),
                 decisive_step=number,
-                decisive_agent=steps[number].agent if number is not None else "",
+                decisive_agent=page.outline.actor(number) if number is not None else "",
                 note=form["note"][0],
             )
         except ConfigurationError as error:
@@ -172,8 +205,8 @@ class Pages:
         return self._html(
             request,
             "compare.html",
-            sides=[(side, side.page.rows[:PAGE]) for side in sides],
-            parting=parting(*(side.page.rows for side in sides)),
+            sides=await asyncio.to_thread(_sides, sides),
+            parting=parting(*(side.page.outline for side in sides)),
             modes=FAILURE_MODES,
         )
 
@@ -199,16 +232,29 @@ class Pages:
         # Two projects may have sent spans under one id: what is shown is of one of them.
         rows = QUERIES["run"].run(self._store, run=trace_id)
         row = min(rows, key=lambda each: str(each["Project"]), default=None)
-        project = row["Project"] if row else None
-        spans = spans_of(self._store, trace_id, project=project) if row else []
-        if row is None or not spans:
+        if row is None or not row["Spans"]:
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
-        run = Trajectory.from_spans(spans)
-        verdict = load_latest(self._store, trace_id, project=project)
-        return Opened(row, spans, run, verdict, page_of(run, verdict))
+        project = row["Project"]
+        stored = StoredRun(self._store, trace_id, project, size=row["Spans"])
+        return Opened(row, stored, load_latest(self._store, trace_id, project=project))
 
     def _html(self, request: Request, name: str, **values: Any) -> Response:
         return self._templates.TemplateResponse(request, name, values)
+
+
+def _first_steps(opened: Opened) -> dict[str, Any]:
+    """Return what the template of the steps shows of a run's beginning."""
+    rows = opened.page.rows(0, PAGE)
+    end = opened.page.count
+    return {"blocks": list(blocks(rows)), "next": PAGE, "end": end, "shown": len(rows)}
+
+
+def _graph_of(page: Page) -> Graph | None:
+    return drawn(page.outline.said, page.outline.handed, page.colours)
+
+
+def _sides(sides: Sequence[Opened]) -> list[tuple[Opened, list[Row]]]:
+    return [(side, side.page.rows(0, PAGE)) for side in sides]
 
 
 def _number(text: str) -> int:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections import Counter
+    from collections.abc import Iterator, Sequence
 
-    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace.outline import Outline
+    from mast_trace.trajectory import Step
+    from mast_trace_dashboards.stored_run import StoredRun
     from mast_trace_judge.verdict import Verdict
 
 PAGE = 500
 """Steps that are sent at once."""
 CLIP = 1500
 """Characters of a text that are shown before it is unfolded."""
+MOST_EDGES = 60
+"""Pairs of agents in the table of who writes to whom, the busiest ones."""
+MOST_AGENTS = 60
+"""Agents that are named above the steps."""
+MOST_TICKS = 400
+"""Steps in the line of who acts when."""
 _COLOURS = 8
+_QUOTED_WITHIN = 1024 * 1024
+"""Characters of a step within which the verdict's quotes are marked."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class Row:
         left: where its bar begins, in per cent of the run.
         width: of its bar, likewise.
         repeats: number of the earlier step that it repeats; None if it is new.
-        clipped: whether its text goes on after what is shown.
+        clipped: whether its text, its arguments or its error go on after what is shown.
     """
 
     step: Step
@@ -91,50 +101,94 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Tick:
+    """A step in the line of who acts when."""
+
+    number: int
+    agent: str
+    colour: int
+    decisive: bool
+
+
 class Page:
-    """A run's steps.
+    """A run's steps, and who takes part in it.
 
     Attributes:
-        rows: one for each step.
+        outline: of the run.
+        count: the number of its steps.
         colours: number of each agent's colour.
-        edges: who writes to whom.
-        handed: who hands over to whom.
-        places: the step in which each quote of the verdict stands.
     """
 
-    rows: Sequence[Row]
-    colours: dict[str, int]
-    edges: Sequence[Edge]
-    handed: Sequence[Edge] = ()
-    places: Mapping[str, int] = field(default_factory=dict)
+    def __init__(self, stored: StoredRun, verdict: Verdict | None) -> None:
+        """Read the run's outline.
 
+        Raises:
+            StorageError: the database does not answer.
+        """
+        self._stored = stored
+        self.outline = stored.outline
+        self.count = len(self.outline)
+        agents = enumerate(self.outline.agents)
+        self.colours = {agent: number % _COLOURS for number, agent in agents}
+        self._ranks, self._modes, self._quotes = _findings(verdict)
 
-def page_of(run: Trajectory, verdict: Verdict | None) -> Page:
-    """Return all steps of a run as rows."""
-    colours = {agent: number % _COLOURS for number, agent in enumerate(run.agents)}
-    ranks, modes, quotes = _findings(verdict)
-    first_seen: dict[tuple[str, ...], int] = {}
-    rows: list[Row] = []
-    span = max(run.end - run.start, 1)
-    for step in run.steps:
-        repeats = first_seen.setdefault(_content(step), step.index)
-        rows.append(
-            Row(
-                step=step,
-                colour=colours.get(step.agent, 0),
-                rank=ranks.get(step.index, 0),
-                modes=tuple(modes.get(step.index, ())),
-                pieces=tuple(_pieces(step.text[:CLIP], quotes)),
-                quotes=tuple(q for q in quotes if q in step.text and q not in step.text[:CLIP]),
-                left=round(100 * max(step.start - run.start, 0) / span, 2),
-                width=round(max(100 * max(step.end - step.start, 0) / span, 0.4), 2),
-                repeats=repeats if repeats != step.index else None,
-                clipped=len(step.text) > CLIP,
-            )
+    @property
+    def named(self) -> list[tuple[str, int]]:
+        """The first agents, with their colours."""
+        return list(self.colours.items())[:MOST_AGENTS]
+
+    @property
+    def edges(self) -> list[Edge]:
+        """Who writes to whom, the busiest pairs first."""
+        return _edges(self.outline.said)
+
+    @property
+    def handed(self) -> list[Edge]:
+        """Who hands over to whom, likewise."""
+        return _edges(self.outline.handed)
+
+    @property
+    def ticks(self) -> list[Tick]:
+        """The first steps, without their texts."""
+        return [
+            Tick(n, self.outline.actor(n), self._colour(n), self._ranks.get(n) == 1)
+            for n in range(min(self.count, MOST_TICKS))
+        ]
+
+    def rows(self, begin: int, end: int) -> list[Row]:
+        """Return the steps from one number up to, not including, another.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        numbers = range(max(begin, 0), min(end, self.count))
+        told = [n for n in numbers if n in self._ranks or n in self._modes]
+        others = [n for n in numbers if n not in self._ranks and n not in self._modes]
+        # Quotes are looked for in the whole text; of other steps no more is read than is shown.
+        steps = self._stored.steps(others, clip=CLIP + 1)
+        steps += self._stored.steps(told, clip=_QUOTED_WITHIN)
+        return [self._row(step) for step in sorted(steps, key=lambda step: step.index)]
+
+    def _row(self, step: Step) -> Row:
+        run, number = self.outline.run, step.index
+        span = max(run.end - run.start, 1)
+        repeats = self.outline.repeats[number]
+        quotes = self._quotes
+        return Row(
+            step=step,
+            colour=self._colour(number),
+            rank=self._ranks.get(number, 0),
+            modes=tuple(self._modes.get(number, ())),
+            pieces=tuple(_pieces(step.text[:CLIP], quotes)),
+            quotes=tuple(q for q in quotes if q in step.text and q not in step.text[:CLIP]),
+            left=round(100 * max(step.start - run.start, 0) / span, 2),
+            width=round(max(100 * max(step.end - step.start, 0) / span, 0.4), 2),
+            repeats=repeats if repeats != number else None,
+            clipped=max(map(len, (step.text, step.arguments, step.error or ""))) > CLIP,
         )
-    said = Counter((s.agent, to) for s in run.steps for to in s.recipients if s.agent)
-    handed = Counter((s.agent, s.handoff_to) for s in run.steps if s.handoff_to)
-    return Page(rows, colours, _edges(said), _edges(handed), _places(run, verdict))
+
+    def _colour(self, number: int) -> int:
+        return self.colours.get(self.outline.actor(number), 0)
 
 
 def blocks(rows: Sequence[Row]) -> Iterator[Block]:
@@ -147,28 +201,10 @@ def blocks(rows: Sequence[Row]) -> Iterator[Block]:
             yield Block(together, folded=False)
 
 
-def parting(left: Sequence[Row], right: Sequence[Row]) -> int | None:
+def parting(left: Outline, right: Outline) -> int | None:
     """Return the first step in which two runs differ; None if neither says anything else."""
-    for number, (one, other) in enumerate(zip_longest(left, right)):
-        if one is None or other is None or _content(one.step) != _content(other.step):
-            return number
-    return None
-
-
-def _content(step: Step) -> tuple[str, ...]:
-    return (step.kind.value, step.agent, step.tool, step.arguments, step.text)
-
-
-def _places(run: Trajectory, verdict: Verdict | None) -> dict[str, int]:
-    """Find each quote, first among the steps of its own finding."""
-    places: dict[str, int] = {}
-    for finding in verdict.modes if verdict else ():
-        own = [run.steps[n] for n in finding.steps if n < len(run.steps)]
-        for quote in finding.quotes:
-            found = next((s.index for s in (*own, *run.steps) if quote in s.text), None)
-            if quote and found is not None:
-                places.setdefault(quote, found)
-    return places
+    likenesses = zip_longest(left.likenesses, right.likenesses)
+    return next((number for number, (one, other) in enumerate(likenesses) if one != other), None)
 
 
 def _pieces(text: str, quotes: Sequence[str]) -> Iterator[Piece]:
@@ -202,4 +238,4 @@ def _findings(
 
 
 def _edges(counted: Counter[tuple[str, str]]) -> list[Edge]:
-    return [Edge(sender, to, times) for (sender, to), times in counted.most_common(60)]
+    return [Edge(sender, to, times) for (sender, to), times in counted.most_common(MOST_EDGES)]

@@ -73,9 +73,16 @@ class Renderer:
             steps: only these, in order; all if not given.
         """
         self._texts = {}
-        shown = self.trajectory.steps if steps is None else steps
-        body = "\n".join(self.step(step) for step in shown)
-        return self.fenced("record", body)
+        shown = self.trajectory.read_steps if steps is None else steps
+        return self.fenced("record", "\n".join(self._lines(shown)))
+
+    def _lines(self, steps: Sequence[Step]) -> Iterable[str]:
+        """Yield each step, and in place of steps that were not read a line that says so."""
+        begin, end = self.trajectory.unread_from, self.trajectory.unread_to
+        for place, step in enumerate(steps):
+            if begin < end == step.index and (place == 0 or steps[place - 1].index < begin):
+                yield f"[steps {begin} to {end - 1} are not in this record: it is too long]"
+            yield self.step(step)
 
     def fenced(self, name: str, body: str) -> str:
         """Put text between fences that it cannot close."""

@@ -55,7 +55,7 @@ def plan_reading(renderer: Renderer, *, window: int, budget: int, questions: int
     for clip in (wished.clip, wished.clip // 2):
         options = _shorter(wished, clip)
         if _tokens(renderer, options) <= window:
-            return ReadingPlan(options, (renderer.trajectory.steps,))
+            return ReadingPlan(options, (renderer.trajectory.read_steps,))
     clip, needed = wished.clip, 0
     while clip >= _LEAST_CLIP:
         options = _shorter(wished, clip)
@@ -66,7 +66,7 @@ def plan_reading(renderer: Renderer, *, window: int, budget: int, questions: int
             return ReadingPlan(options, segments)
         clip //= 2
     raise BudgetExhausted(
-        f"reading {len(renderer.trajectory.steps)} steps takes about {needed} tokens, and the run "
+        f"reading {len(renderer.trajectory.read_steps)} steps takes about {needed} tokens, and the run "
         f"may take {budget}"
     )
 
@@ -87,14 +87,17 @@ def _divide(
     parts: list[tuple[Step, ...]] = []
     part: list[Step] = []
     sizes: list[int] = []
-    for step in renderer.trajectory.steps:
+    filled = 0
+    for step in renderer.trajectory.read_steps:
         size = estimate_tokens(writer.step(step))
-        if part and sum(sizes) + size > window:
+        if part and filled + size > window:
             cut = _cut(part, sizes, window, renderer.trajectory)
             parts.append(tuple(part[:cut]))
             part, sizes = part[cut:], sizes[cut:]
+            filled = sum(sizes)
         part.append(step)
         sizes.append(size)
+        filled += size
     parts.append(tuple(part))
     return tuple(parts)
 

@@ -7,6 +7,7 @@ ids, arguments, results and states; the others read texts. Modes are those of MA
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -77,23 +78,41 @@ RULES: tuple[Rule, ...] = (
 )
 """Every rule, by the taxonomy's order of what it finds."""
 
+_LOOK_BACK = frozenset(
+    {
+        repeated_calls,
+        asked_again,
+        claimed_call,
+        misstated_result,
+        passed_a_failure,
+        lost_input,
+    }
+)
+"""Rules whose findings follow from what came before them: what comes later takes nothing back."""
+_OF_THE_END = frozenset({ended_by_limit, ended_with_error, left_items_open})
+"""Rules that look at the run as a whole and at its last step alone."""
 _IN_SUCCESS = 0.5
 """What a finding is worth in a run that succeeded, where most repetition and haste is benign."""
+_UNREAD = 0.6
+"""What a finding is worth that a part of the run which nobody read might take back."""
 _LEAST = 0.2
 _SHOWN = 12
+_MOST_STEPS = 1000
+"""Steps that a finding lists."""
 
 
 def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
     """Apply every rule and return one finding per failure mode, most probable first.
 
     Where a mode has exact evidence, only that is shown for it. In a run whose outcome is a success
-    probabilities are halved, and weak heuristics are left out.
+    probabilities are halved, and weak heuristics are left out. In a run of which steps were not read
+    nothing is exact that they might take back.
     """
     by_code: dict[str, list[ModeFinding]] = defaultdict(list)
     for rule in RULES:
-        for found in rule(trajectory):
+        for found in _found_by(rule, trajectory):
             by_code[found.code].append(found)
-    merged = [_merge(found) for found in by_code.values()]
+    merged = [_shortened(_merge(found)) for found in by_code.values()]
     if trajectory.outcome == "success":
         merged = [
             found.model_copy(update={"probability": found.probability * _IN_SUCCESS})
@@ -101,6 +120,39 @@ def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
         ]
         merged = [found for found in merged if found.probability >= _LEAST]
     return tuple(sorted(merged, key=lambda found: (-found.probability, found.code)))
+
+
+def _found_by(rule: Rule, trajectory: Trajectory) -> list[ModeFinding]:
+    if not trajectory.is_partial or rule in _OF_THE_END:
+        return rule(trajectory)
+    if rule in _LOOK_BACK:
+        return rule(_beginning(trajectory))
+    return [
+        found.model_copy(
+            update={"evidence": Evidence.HEURISTIC, "probability": found.probability * _UNREAD}
+        )
+        for found in rule(trajectory)
+    ]
+
+
+def _beginning(trajectory: Trajectory) -> Trajectory:
+    """Return a run up to the first step that was not read."""
+    end = trajectory.steps[trajectory.unread_from].start
+    return dataclasses.replace(
+        trajectory,
+        steps=trajectory.steps[: trajectory.unread_from],
+        invocations=tuple(call for call in trajectory.invocations if call.start < end),
+        unread_to=0,
+    )
+
+
+def _shortened(found: ModeFinding) -> ModeFinding:
+    """Return a finding with as many steps as somebody may look at; its reason says so."""
+    if len(found.steps) <= _MOST_STEPS:
+        return found
+    more = f"The first {_MOST_STEPS:,} of {len(found.steps):,} such steps are listed."
+    reason = f"{found.reason} {more}"
+    return found.model_copy(update={"steps": found.steps[:_MOST_STEPS], "reason": reason})
 
 
 def _merge(findings: Iterable[ModeFinding]) -> ModeFinding:

@@ -13,7 +13,7 @@ from mast_trace_judge.texts import quote, says_failed
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from mast_trace.trajectory import Invocation
 
@@ -139,17 +139,27 @@ def conversations(trajectory: Trajectory) -> dict[str, str]:
 
     Nested chats, and programs that run several conversations in one trace, have one each.
     """
-    parents = {call.span_id: call.parent_span_id for call in trajectory.invocations}
-    return {span: outermost(parents, span) for span in parents}
+    around = Conversations(trajectory)
+    return {call.span_id: around.of(call.span_id) for call in trajectory.invocations}
 
 
-def outermost(parents: Mapping[str, str], span: str) -> str:
-    """Return the first ancestor of a span that is no turn and no model call."""
-    passed: set[str] = set()
-    while span in parents and span not in passed:
-        passed.add(span)
-        span = parents[span]
-    return span
+class Conversations:
+    """Finds the first ancestor of a span that is no turn and no model call."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._parents = {call.span_id: call.parent_span_id for call in trajectory.invocations}
+        self._known: dict[str, str] = {}
+
+    def of(self, span: str) -> str:
+        """Return that ancestor; the span itself if it is neither. Each span is passed once."""
+        passed: dict[str, None] = {}
+        while span in self._parents and span not in passed and span not in self._known:
+            passed[span] = None
+            span = self._parents[span]
+        found = self._known.get(span, span)
+        # Spans that lie in each other have no first one: they are a conversation of their own.
+        self._known.update(dict.fromkeys(passed, found))
+        return found
 
 
 def shown_together(trajectory: Trajectory) -> list[list[Invocation]]:

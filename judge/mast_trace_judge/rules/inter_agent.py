@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.phrases import Phrases
@@ -13,7 +14,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     import re
 
-    from mast_trace.trajectory import Invocation, Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 UNCHANGED = 0.88
@@ -39,15 +40,24 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
     """
     inboxes = inboxes_of(trajectory)
     sent = [step for step in trajectory.steps if is_said(step) and step.message_id]
+    sent_to: dict[str, list[Step]] = defaultdict(list)
+    for step in sent:
+        for name in dict.fromkeys(step.recipients):
+            sent_to[name].append(step)
+    more: dict[str, bool] = {}
     for step in sent:
         for name in step.recipients:
             inbox = inboxes.get(name)
             if inbox is None or name == step.agent:
                 continue
-            if step.message_id in inbox.ids or not inbox.expects(sent):
+            if step.message_id in inbox.ids or not inbox.expects(sent_to[name]):
                 continue
-            after = next((call for call in inbox.calls if call.start > step.end), None)
-            if after is None or _fell_back(inbox.calls, after) or inbox.quotes(step):
+            after = inbox.first_after(step.end)
+            if after is None:
+                continue
+            if after.span_id not in more:
+                more[after.span_id] = inbox.saw_more_before(after)
+            if more[after.span_id] or inbox.quotes(step):
                 continue
             return [
                 finding(
@@ -90,9 +100,3 @@ def unchanged_after_correction(trajectory: Trajectory) -> list[ModeFinding]:
             corrected[previous.agent] = (previous, step, found)
         previous = step
     return []
-
-
-def _fell_back(calls: list[Invocation], call: Invocation) -> bool:
-    """Whether an earlier call was shown all that this one was, and more."""
-    shown = set(call.input_ids)
-    return any(set(each.input_ids) > shown for each in calls if each.start < call.start)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.phrases import Phrases
 from mast_trace_judge.rules._evidence import (
     call_key,
     finding,
@@ -20,18 +24,24 @@ from mast_trace_judge.texts import quote, words
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
-_ASKS = re.compile(
-    r"[^.?!\n]*\b(?:what|which|where|when|who|could you|can you|please|remind)\b[^.?!\n]*\?"
-    r"|[^.?!\n]*\b(?:please (?:provide|share|tell)|i (?:do not|don't) (?:have|know|see))\b[^.?!\n]*",
-    re.IGNORECASE,
+_SENTENCE = re.compile(r"[^.?!\n]+\??")
+_ASKS = Phrases(
+    r"\b(?:what|which|where|when|who|could you|can you|please|remind)\b",
+    *("wh", "could you", "can you", "please", "remind"),
+)
+_LACKS = Phrases(
+    r"\b(?:please (?:provide|share|tell)|i (?:do not|don't) (?:have|know|see))\b",
+    *("please ", "i do"),
 )
 _SHARED = 4
 """Words that a question must share with a lost message to be a question for it."""
+_SOUGHT = 50
+"""Lost messages of an agent, the first ones, with which its questions are compared."""
 
 
 def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
@@ -43,6 +53,7 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
     changes nothing, and a result that is quoted in another message is not gone.
     """
     losses: Mapping[tuple[str, str], list[_Loss]] | None = None
+    calls = _Calls(trajectory)
     made: dict[tuple[str, str, str], Step] = {}
     for step in trajectory.steps:
         if not is_tool(step) or not step.arguments:
@@ -54,7 +65,7 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
         if losses is None:
             losses = _losses(trajectory)
         gone = losses.get((step.agent, earlier.message_id), ())
-        last = _last_without(gone, trajectory, earlier.message_id, step.start)
+        last = _last_without(gone, calls, earlier.message_id, step.start)
         if last is not None and not _quotes(trajectory, last, earlier.text):
             return [
                 finding(
@@ -78,15 +89,15 @@ def asks_for_what_it_had(trajectory: Trajectory) -> list[ModeFinding]:
     """
     lost: dict[str, list[tuple[int, set[str], str]]] = defaultdict(list)
     for (agent, identity), gone in _lost(trajectory).items():
-        if identity in trajectory.texts:
+        if identity in trajectory.texts and len(lost[agent]) < _SOUGHT:
             text = trajectory.texts[identity].content
             lost[agent].append((gone, words(text[:4000]), quote(text)))
     for step in trajectory.steps:
-        if not is_said(step) or step.agent not in lost:
+        if not is_said(step) or not lost.get(step.agent):
             continue
-        for question in _ASKS.finditer(step.text[-1500:]):
-            asked = words(question[0])
-            for gone, known, said in lost[step.agent][:50]:
+        for question in _questions(step.text[-1500:]):
+            asked = words(question)
+            for gone, known, said in lost[step.agent]:
                 if gone <= step.end and len(asked & known) >= _SHARED:
                     return [
                         finding(
@@ -95,10 +106,20 @@ def asks_for_what_it_had(trajectory: Trajectory) -> list[ModeFinding]:
                             Evidence.HEURISTIC,
                             f"{step.agent} asks for what it had been shown before: {said!r}.",
                             [step],
-                            [question[0].strip()[:160]],
+                            [question.strip()[:160]],
                         )
                     ]
     return []
+
+
+def _questions(text: str) -> Iterator[str]:
+    """Yield the sentences that ask for something, or say that it is not there."""
+    for match in _SENTENCE.finditer(text):
+        sentence = match[0]
+        if sentence.endswith("?") and _ASKS.search(sentence):
+            yield sentence
+        elif _LACKS.search(sentence):
+            yield sentence.removesuffix("?")
 
 
 def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
@@ -113,14 +134,21 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
     lost: dict[tuple[str, str], int] = {}
     for turns in _sequences(trajectory):
         had: set[str] = set()
-        for turn in turns:
-            shown = set(turn.input_ids)
-            if not shown:
-                continue
-            for identity in had - shown:
-                if latest[turn.kind, turn.agent, identity] < turn.start:
-                    lost.setdefault((turn.agent, identity), turn.start)
-            had |= shown
+        # What each reader was shown, by the time at which it was shown it last.
+        until: dict[tuple[str, str], list[tuple[int, str]]] = {
+            (turn.kind, turn.agent): [] for turn in turns
+        }
+        for turn in (turn for turn in turns if turn.input_ids):
+            passing = until[turn.kind, turn.agent]
+            while passing and passing[0][0] < turn.start:
+                lost.setdefault((turn.agent, heappop(passing)[1]), turn.start)
+            new = [identity for identity in dict.fromkeys(turn.input_ids) if identity not in had]
+            had.update(new)
+            # Turns may hold calls of other agents, which were never shown it.
+            for (kind, agent), each in until.items():
+                for identity in new:
+                    if (kind, agent, identity) in latest:
+                        heappush(each, (latest[kind, agent, identity], identity))
     return lost
 
 
@@ -156,23 +184,55 @@ def _losses(trajectory: Trajectory) -> Mapping[tuple[str, str], list[_Loss]]:
     return losses
 
 
+class _Calls:
+    """What each agent's turns and calls were shown, found by their time."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._trajectory = trajectory
+
+    @cached_property
+    def _made(self) -> Mapping[tuple[str, str], list[Invocation]]:
+        made: dict[tuple[str, str], list[Invocation]] = defaultdict(list)
+        for call in self._trajectory.invocations:
+            if call.input_ids:
+                made[call.kind, call.agent].append(call)
+        return made
+
+    @cached_property
+    def _shown(self) -> Mapping[tuple[str, str, str], list[int]]:
+        shown: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+        for (kind, agent), calls in self._made.items():
+            for call in calls:
+                for identity in call.input_ids:
+                    shown[kind, agent, identity].append(call.start)
+        return shown
+
+    def last(self, like: Invocation, time: int) -> Invocation:
+        """Return the last one of the kind and agent of one that began until ``time``."""
+        made = self._made[like.kind, like.agent]
+        return made[bisect_right(made, time, key=_start) - 1]
+
+    def shows(self, like: Invocation, identity: str, time: int) -> bool:
+        """Whether one of the same kind and agent, from one on until ``time``, showed a message."""
+        shown = self._shown.get((like.kind, like.agent, identity), [])
+        place = bisect_left(shown, like.start)
+        return place < len(shown) and shown[place] <= time
+
+
+def _start(call: Invocation) -> int:
+    return call.start
+
+
 def _last_without(
-    losses: Iterable[_Loss], trajectory: Trajectory, identity: str, time: int
+    losses: Iterable[_Loss], calls: _Calls, identity: str, time: int
 ) -> Invocation | None:
     """Return what an agent was shown last until ``time``, if a message had gone by then."""
     for loss in losses:
         gone = loss.gone
         if gone.start > time or (loss.back is not None and loss.back <= time):
             continue
-        later = [
-            call
-            for call in trajectory.invocations
-            if (call.kind, call.agent) == (gone.kind, gone.agent)
-            and call.input_ids
-            and gone.start <= call.start <= time
-        ]
-        if not any(identity in call.input_ids for call in later):
-            return later[-1]
+        if not calls.shows(gone, identity, time):
+            return calls.last(gone, time)
     return None
 
 

@@ -55,7 +55,7 @@ def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
             known = name in tools
             if not (known or "_" in name or match[0].endswith(("()", "tool", "function"))):
                 continue
-            if name in done or name in trajectory.task or (known and tools[name] < step.index):
+            if (known and tools[name] < step.index) or name in done or name in trajectory.task:
                 continue
             exact = known and bool(step.span_id)
             return [
@@ -104,6 +104,8 @@ class _Result(NamedTuple):
 
 
 def _misstated(step: Step, results: list[_Result], known: set[float]) -> ModeFinding | None:
+    if len(known) > _TOO_MANY:  # nothing is new then
+        return None
     single = [found for found in results if len({match[0] for match in found.figures}) == 1]
     if not single:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.phrases import Phrases
@@ -10,6 +12,8 @@ from mast_trace_judge.texts import alike, quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
@@ -36,11 +40,14 @@ def lost_input(trajectory: Trajectory) -> list[ModeFinding]:
     would show a new message. Heuristic where only lengths are known.
     """
     found: dict[str, ModeFinding] = {}
+    acts: dict[str, list[Step]] = defaultdict(list)
+    for step in trajectory.steps:
+        acts[step.agent].append(step)
     for shown in shown_together(trajectory):
         made = [call for call in shown if call.input_ids or call.input_length]
         reset = _reset(made) if made else None
         if reset is not None and made[0].agent not in found:
-            found[made[0].agent] = _fell_back(trajectory, made[0].agent, *reset)
+            found[made[0].agent] = _fell_back(trajectory, acts, made[0].agent, *reset)
     return list(found.values())
 
 
@@ -67,14 +74,15 @@ def _reset(calls: list[Invocation]) -> tuple[Invocation, Invocation, bool] | Non
 
 def _fell_back(
     trajectory: Trajectory,
+    acts: Mapping[str, Sequence[Step]],
     agent: str,
     peak: Invocation,
     call: Invocation,
     exact: bool,
 ) -> ModeFinding:
-    after = [
-        step for step in trajectory.steps if step.agent == agent and step.start >= call.start
-    ] or list(trajectory.steps[-1:])
+    own = acts.get(agent, ())
+    later = bisect_left(own, call.start, key=lambda step: step.start)
+    after = own[later : later + 1] or trajectory.steps[-1:]
     shown = f"{len(call.input_ids)} instead of {len(peak.input_ids)} messages"
     return finding(
         "2.1",
@@ -83,8 +91,8 @@ def _fell_back(
         f"{agent} was shown only what it saw at first ({shown})."
         if exact
         else f"The input of {agent} fell back to its first length.",
-        after[:1],
-        [first_line(step) for step in after[:1]],
+        after,
+        [first_line(step) for step in after],
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.semconv import Termination
 from mast_trace_judge.phrases import Phrases
-from mast_trace_judge.rules._evidence import by_user, finding, first_line, is_said, outermost
+from mast_trace_judge.rules._evidence import Conversations, by_user, finding, first_line, is_said
 from mast_trace_judge.texts import quote
 from mast_trace_judge.verdict import Evidence
 
@@ -61,8 +61,8 @@ def went_on_after_signal(trajectory: Trajectory) -> list[ModeFinding]:
     the signal answered it in the same conversation; heuristic in transcripts, which do not say
     where a nested conversation ends.
     """
-    parents = {call.span_id: call.parent_span_id for call in trajectory.invocations}
-    conversation = [outermost(parents, step.parent_span_id) for step in trajectory.steps]
+    around = Conversations(trajectory)
+    conversation = [around.of(step.parent_span_id) for step in trajectory.steps]
     for position, signal in enumerate(trajectory.steps):
         if not is_said(signal) or not _SIGNAL.search(signal.text[-60:]):
             continue

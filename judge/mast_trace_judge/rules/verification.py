@@ -21,6 +21,8 @@ from mast_trace_judge.texts import code_blocks, number, numbers, quote, values
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
@@ -146,10 +148,12 @@ def unsupported_answer(trajectory: Trajectory) -> list[ModeFinding]:
         return []
     returned = values([trajectory.task, *(step.text for step in steps if is_tool(step))])
     own = [match for match in numbers(last.text) if number(match[0]) not in returned]
-    for match in (match for match in own if len(match[0]) >= 3):
-        figure = number(match[0])
-        origin = next((s for s in steps if is_said(s) and figure in values([s.text])), last)
-        if any(_verifies(step) for step in steps if step.index > origin.index):
+    own = [match for match in own if len(match[0]) >= 3]
+    origins = _origins(steps, {number(match[0]) for match in own})
+    checked = next((step.index for step in reversed(steps) if _verifies(step)), -1) if own else -1
+    for match in own:
+        origin = origins.get(number(match[0]), last)
+        if checked > origin.index:
             continue
         return [
             finding(
@@ -163,6 +167,18 @@ def unsupported_answer(trajectory: Trajectory) -> list[ModeFinding]:
             )
         ]
     return []
+
+
+def _origins(steps: Sequence[Step], figures: set[float]) -> dict[float, Step]:
+    """Return who said each figure first."""
+    origins: dict[float, Step] = {}
+    for step in steps if figures else ():
+        if is_said(step):
+            for figure in figures & values([step.text]):
+                origins.setdefault(figure, step)
+            if len(origins) == len(figures):
+                break
+    return origins
 
 
 def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:

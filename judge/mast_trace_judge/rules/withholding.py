@@ -18,7 +18,10 @@ from mast_trace_judge.texts import number, numbers, values
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.rules._inputs import Inbox
     from mast_trace_judge.verdict import ModeFinding
 
 _FACTS = 25
@@ -38,6 +41,7 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
     readers = readers_of(trajectory)
     steps = ordinary(trajectory)
     last_said: dict[float, int] | None = None
+    shown_to: Mapping[str, set[str]] | None = None
     known = values([trajectory.task])
     results: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
@@ -56,12 +60,11 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
             last_said = _last_occurrence(steps)
         if any(last_said.get(fact, -1) >= step.index for fact in facts):
             continue
+        shown_to = shown_to or _shown_to(readers.values())
         others = [inbox for name, inbox in readers.items() if name != step.agent]
-        ids = {result.message_id for result in found if result.message_id}
-        seen = any(ids & inbox.ids for inbox in others) or any(
-            inbox.quotes(result) for inbox in others for result in found
-        )
-        if seen:
+        if any(shown_to.get(result.message_id, set()) - {step.agent} for result in found):
+            continue
+        if any(inbox.quotes(result) for inbox in others for result in found):
             continue
         exact = bool(others) and all(s.message_id for s in found)
         return [
@@ -75,6 +78,16 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
             )
         ]
     return []
+
+
+def _shown_to(readers: Iterable[Inbox]) -> Mapping[str, set[str]]:
+    """Return who was shown each message as it is: up to two names, for one may be its writer's."""
+    shown: dict[str, set[str]] = defaultdict(set)
+    for inbox in readers:
+        for identity in inbox.ids:
+            if identity and len(shown[identity]) < 2:
+                shown[identity].add(inbox.name)
+    return shown
 
 
 def _to_agents(step: Step) -> bool:

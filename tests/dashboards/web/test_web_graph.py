@@ -7,17 +7,16 @@ import re
 import pytest
 
 from mast_trace_dashboards.web.graph import HEIGHT, MOST_AGENTS, WIDTH, drawn
-from mast_trace_dashboards.web.steps import Edge
 
 
-def ring(count: int, *, letters: int = 5) -> list[Edge]:
+def ring(count: int, *, letters: int = 5) -> dict[tuple[str, str], int]:
     """As many agents, each of whom writes to the next."""
     names = [f"{number}".ljust(letters, "x") for number in range(count)]
-    return [Edge(a, b, 1) for a, b in zip(names, names[1:] + names[:1], strict=True)]
+    return dict.fromkeys(zip(names, names[1:] + names[:1], strict=True), 1)
 
 
 def test_there_and_back_do_not_lie_on_each_other() -> None:
-    graph = drawn([Edge("a", "b", 3), Edge("b", "a", 1)], [Edge("a", "b", 2)], {"a": 0, "b": 1})
+    graph = drawn({("a", "b"): 3, ("b", "a"): 1}, {("a", "b"): 2}, {"a": 0, "b": 1})
     assert graph
     assert len({arrow.path for arrow in graph.arrows}) == 3
     assert len({(arrow.x, arrow.y) for arrow in graph.arrows}) == 3
@@ -29,7 +28,7 @@ def test_there_and_back_do_not_lie_on_each_other() -> None:
 @pytest.mark.parametrize("count", range(2, MOST_AGENTS + 1))
 @pytest.mark.parametrize("letters", [1, 40])
 def test_everything_is_in_the_frame(count: int, letters: int) -> None:
-    graph = drawn(ring(count, letters=letters), [], {})
+    graph = drawn(ring(count, letters=letters), {}, {})
     assert graph
     for node in graph.nodes:
         assert node.left >= 0
@@ -41,9 +40,21 @@ def test_everything_is_in_the_frame(count: int, letters: int) -> None:
         assert all(-20 <= y <= HEIGHT + 20 for y in numbers[1::2])
 
 
-@pytest.mark.parametrize(
-    "said", [[], [Edge("a", "a", 9)], ring(MOST_AGENTS + 1)], ids=["none", "to itself", "too many"]
-)
-def test_sometimes_there_is_no_picture(said: list[Edge]) -> None:
+@pytest.mark.parametrize("said", [{}, {("a", "a"): 9}], ids=["none", "to itself"])
+def test_sometimes_there_is_no_picture(said: dict[tuple[str, str], int]) -> None:
     """The table has the numbers then, too."""
-    assert drawn(said, [], {}) is None
+    assert drawn(said, {}, {}) is None
+
+
+@pytest.mark.parametrize("count", [MOST_AGENTS + 1, 3000])
+def test_of_many_agents_the_busiest_are_drawn_and_the_others_are_one(count: int) -> None:
+    said = {**ring(count), ("boss", "0xxxx"): 50, ("1xxxx", "boss"): 20}
+    graph = drawn(said, {("7xxxx", "boss"): 4}, {})
+    assert graph
+    assert len(graph.nodes) == MOST_AGENTS
+    assert graph.folded == count + 1 - (MOST_AGENTS - 1)
+    assert [node.agent for node in graph.nodes if "others" in node.agent] == [
+        f"{graph.folded:,} others"
+    ]
+    assert {"boss", "0xxxx", "1xxxx", "7xxxx"} <= {node.agent for node in graph.nodes}
+    assert f"{count + 1:,} agents; most often boss writes to 0xxxx, 50 times" in graph.summary

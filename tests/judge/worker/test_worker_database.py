@@ -84,7 +84,15 @@ async def test_a_run_that_cannot_be_read_does_not_hold_up_its_chunk(store, worke
             raise StorageError("memory limit exceeded")
         return spans_of_runs(store, runs)
 
+    read_alone = local_batch.read_alone
+
+    def failing_alone(store, run):
+        if run.trace_id == f"{3:032x}":
+            raise StorageError("memory limit exceeded")
+        return read_alone(store, run)
+
     monkeypatch.setattr(local_batch, "spans_of_runs", failing)
+    monkeypatch.setattr(local_batch, "read_alone", failing_alone)
     one = worker(worker_attempts=1)
     assert await one.drain_once() == 4
     assert verdict_store.load_latest(store, f"{2:032x}").status == "ok"

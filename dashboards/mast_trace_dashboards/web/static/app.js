@@ -4,13 +4,13 @@
 async function fetched(address) {
   const answer = await fetch(address, { headers: { accept: "text/html" } });
   if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
-  return answer.text();
+  return answer.status === 204 ? null : answer.text();
 }
 
-function again(parameter) {
+function again(more) {
   const address = new URL(location.href);
   address.hash = "";
-  address.searchParams.set(parameter, "1");
+  for (const [name, value] of Object.entries(more)) address.searchParams.set(name, value);
   return address;
 }
 
@@ -21,7 +21,7 @@ if (list) {
     const busy = list.contains(document.activeElement) || list.querySelector("input:checked");
     if (document.hidden || busy) return;
     try {
-      const fresh = await fetched(again("part"));
+      const fresh = await fetched(again({ part: "1" }));
       if (fresh !== list.dataset.shown) {
         list.innerHTML = fresh;
         list.dataset.shown = fresh;
@@ -40,15 +40,18 @@ async function keepUp() {
   if (!document.hidden) {
     try {
       const fresh = document.createElement("template");
-      fresh.innerHTML = await fetched(again("part"));
-      if (state(fresh.content).version === state(run).version) {
+      const begun = Date.now();
+      const part = await fetched(again({ part: "1", known: state(run).version }));
+      fresh.innerHTML = part ?? "";
+      if (part === null) {
         wait = Math.min(wait * 1.2, 30000);
       } else if (scrollY > 200 || run.contains(document.activeElement) || run.querySelector("details[open]")) {
         news.hidden = false;
         return;
       } else {
         run.replaceChildren(fresh.content);
-        wait = 3000;
+        // A long run takes its time to read: it is asked for less often.
+        wait = Math.max(3000, 4 * (Date.now() - begun));
       }
     } catch { /* the next look may succeed */ }
   }

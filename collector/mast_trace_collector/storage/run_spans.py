@@ -1,0 +1,219 @@
+"""Reads the spans of one run a page at a time, however many there are and however long their texts.
+
+A page holds about `PAGE_BYTES` of attributes, or one span that has more. Where pages end is computed by
+the database before the first one is read. Of a span that came more than once the latest counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from mast_trace import semconv
+from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.records import RECORD_COLUMNS, record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mast_trace.trajectory import SpanRecord
+    from mast_trace_collector.storage.store import Store
+
+PAGE_BYTES = 8 * 1024 * 1024
+"""Bytes of attributes that are read at a time, about."""
+_A_SPAN = 512
+"""Bytes that a span counts beside its attributes; no page holds more than so many parts of one."""
+_AT_ONCE = 250
+"""Spans that are read by their ids at a time, if their texts are cut."""
+_LONG_AT_ONCE = 20
+"""Likewise, if they are not: each may hold some megabytes."""
+_SHORT_TEXT = 16 * 1024
+_OF_RUN = (
+    "TraceId = {trace_id:String} AND "
+    "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
+)
+_OURS = (
+    "splitByChar('.', ScopeName)[1] = 'mast_trace' "
+    f"OR mapContains(SpanAttributes, {literal(semconv.FRAMEWORK)})"
+)
+_PAGES = f"""
+SELECT toUnixTimestamp64Nano(min((Time, Span)).1) AS First, min((Time, Span)).2 AS FirstSpan,
+    toUnixTimestamp64Nano(max((Time, Span)).1) AS Last, max((Time, Span)).2 AS LastSpan,
+    count() AS Spans, sum(Bytes) AS Bytes, max(Ours) AS Ours
+FROM
+(
+    SELECT *, sum(Bytes) OVER (ORDER BY Time, Span ROWS UNBOUNDED PRECEDING) AS Until
+    FROM
+    (
+        SELECT Timestamp AS Time, SpanId AS Span, max(byteSize(SpanAttributes)) + {{a_span:UInt64}} AS Bytes,
+            max({_OURS}) AS Ours
+        FROM otel_traces WHERE {_OF_RUN}
+        GROUP BY Time, Span
+    )
+)
+GROUP BY intDiv(Until, {{page:UInt64}})
+ORDER BY First, FirstSpan
+"""  # noqa: S608  # made of constants
+_MOVED = f"""
+SELECT SpanId, toUnixTimestamp64Nano(argMax(Timestamp, ReceivedAt)) AS Kept
+FROM otel_traces WHERE {_OF_RUN}
+GROUP BY SpanId HAVING min(Timestamp) != max(Timestamp)
+"""  # noqa: S608  # made of constants
+_TIMES = """Timestamp >= fromUnixTimestamp64Nano({first:Int64})
+    AND Timestamp <= fromUnixTimestamp64Nano({last:Int64})"""
+_RANGE = f"""{_TIMES}
+    AND (Timestamp, SpanId) >= (fromUnixTimestamp64Nano({{first:Int64}}), {{first_span:String}})
+    AND (Timestamp, SpanId) <= (fromUnixTimestamp64Nano({{last:Int64}}), {{last_span:String}})"""
+_PLAIN = (
+    semconv.MESSAGE_CONTENT,
+    semconv.TOOL_CALL_RESULT,
+    semconv.TOOL_CALL_ARGUMENTS,
+    *("output.value", "traceloop.entity.output"),
+)
+"""Attributes that are texts, not JSON that would be none when it is cut."""
+_CLIPPED = f"""mapApply((k, v) -> (k, if(k IN ({", ".join(map(literal, _PLAIN))}),
+    substringUTF8(v, 1, {{clip:UInt64}}), v)), SpanAttributes)"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a run by time: from one span to another, both included."""
+
+    first: tuple[int, str]
+    last: tuple[int, str]
+    spans: int
+    size: int
+
+
+class RunSpans:
+    """The spans of one run, as far as they are stored when they are first asked for."""
+
+    def __init__(
+        self,
+        store: Store,
+        trace_id: str,
+        *,
+        project: str | None = None,
+        page_bytes: int = PAGE_BYTES,
+    ) -> None:
+        """Name the run; nothing is read yet.
+
+        Args:
+            store: where it is.
+            trace_id: of the run.
+            project: whose it is; whosever if absent.
+            page_bytes: bytes of attributes that are read at a time.
+        """
+        self._store = store
+        self._of_run: dict[str, Any] = {"trace_id": trace_id, "project": project}
+        self._page_bytes = page_bytes
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        given = {**self._of_run, "page": self._page_bytes, "a_span": _A_SPAN}
+        return self._store.query(_PAGES, given)
+
+    @cached_property
+    def _moved(self) -> dict[str, int]:
+        """When the spans begin that came again with another time."""
+        return {row["SpanId"]: row["Kept"] for row in self._store.query(_MOVED, self._of_run)}
+
+    @cached_property
+    def pages(self) -> tuple[Page, ...]:
+        """The run's parts, by time.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        return tuple(
+            Page(
+                (row["First"], row["FirstSpan"]),
+                (row["Last"], row["LastSpan"]),
+                row["Spans"],
+                row["Bytes"],
+            )
+            for row in self._rows
+        )
+
+    @property
+    def spans(self) -> int:
+        """The number of spans."""
+        return sum(page.spans for page in self.pages)
+
+    @property
+    def size(self) -> int:
+        """Bytes of their attributes, about."""
+        return sum(page.size for page in self.pages)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether none of them is ours; see `mast_trace.foreign`."""
+        return not any(row["Ours"] for row in self._rows)
+
+    def read(
+        self, pages: Iterable[Page] | None = None, *, clip: int | None = None
+    ) -> Iterator[Sequence[SpanRecord]]:
+        """Yield the spans of each page by their start.
+
+        Args:
+            pages: only these.
+            clip: see `of`.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        columns = "SpanAttributes" if clip is None else _CLIPPED
+        for page in self.pages if pages is None else pages:
+            (first, first_span), (last, last_span) = page.first, page.last
+            bounds = {
+                "first": first,
+                "first_span": first_span,
+                "last": last,
+                "last_span": last_span,
+            }
+            yield self._select(_RANGE, columns, {**bounds, "clip": clip or 0})
+
+    def of(
+        self,
+        span_ids: Iterable[str],
+        between: tuple[int, int] | None = None,
+        *,
+        clip: int | None = None,
+    ) -> Iterator[SpanRecord]:
+        """Yield the spans of these ids, some at a time.
+
+        Args:
+            span_ids: those that are not there are left out.
+            between: the first and the last time at which they begin, in nanoseconds since the epoch.
+            clip: characters that messages and tools' texts are cut to; whole if absent.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        wanted = iter(span_ids)
+        columns = "SpanAttributes" if clip is None else _CLIPPED
+        first, last = between or (0, 2**63 - 1)
+        at_once = _AT_ONCE if clip is not None and clip <= _SHORT_TEXT else _LONG_AT_ONCE
+        while some := list(islice(wanted, at_once)):
+            bounds = {"first": first, "last": last, "ids": some, "clip": clip or 0}
+            yield from self._select(
+                f"{_TIMES} AND SpanId IN {{ids:Array(String)}}", columns, bounds
+            )
+
+    def _select(
+        self, condition: str, attributes: str, bounds: dict[str, Any]
+    ) -> Sequence[SpanRecord]:
+        columns = RECORD_COLUMNS.replace("SpanAttributes", f"{attributes} AS SpanAttributes")
+        rows = self._store.query(
+            f"""SELECT {columns} FROM otel_traces WHERE {_OF_RUN} AND {condition}
+            ORDER BY Timestamp, SpanId, ReceivedAt DESC LIMIT 1 BY Timestamp, SpanId""",  # noqa: S608
+            {**self._of_run, **bounds},
+        )
+        moved = self._moved
+        return [
+            record(row)
+            for row in rows
+            if moved.get(row["SpanId"], row["StartNano"]) == row["StartNano"]
+        ]

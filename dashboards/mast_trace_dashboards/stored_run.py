@@ -1,0 +1,195 @@
+"""One run of a store, read as far as somebody looks at it.
+
+Which spans are steps follows from all of them, so the run is read once, page by page, into an outline;
+texts are read for the steps that are shown. Outlines are kept for a while, for everybody who looks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mast_trace.trajectory import SpanRecord, Trajectory
+from mast_trace_collector.storage.run_spans import RunSpans
+from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.long_runs import outline_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mast_trace.outline import Outline
+    from mast_trace.trajectory import Step
+    from mast_trace_collector.storage import Store
+    from mast_trace_judge.verdict import Verdict
+
+KEPT_BYTES = 64 * 1024 * 1024
+"""Bytes of outlines, and of spans of short runs, that are kept."""
+_SHORT = 1024 * 1024
+"""Bytes of attributes up to which a run's spans are kept with its outline."""
+_SHORTEST_RUN = 2000
+"""Spans up to which a run is outlined in no time."""
+_QUOTED = 20
+"""Steps of a finding among which its quotes are looked up."""
+_ROOT = """
+SELECT SpanId FROM otel_traces
+WHERE TraceId = {trace_id:String} AND Project = {project:String}
+  AND Operation = 'invoke_workflow' AND ParentSpanId = ''
+ORDER BY Duration DESC LIMIT 1
+"""
+
+Key = tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What is kept of a run: its outline, and the spans of a short one."""
+
+    outline: Outline
+    spans: Mapping[str, SpanRecord] | None
+    size: int
+
+
+class OutlineCache:
+    """Keeps what was read of the runs that were looked at last; one run is read at a time.
+
+    Args:
+        most: bytes that it keeps.
+    """
+
+    def __init__(self, most: int = KEPT_BYTES) -> None:
+        self._most = most
+        self._kept: OrderedDict[Key, _Read] = OrderedDict()
+        self._lock = threading.Lock()
+        self._reading = threading.Lock()
+
+    def find(self, key: Key) -> _Read | None:
+        """Return what is kept of a run."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def read(self, key: Key, spans: RunSpans) -> _Read:
+        """Return what is kept of a run, or read it.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        with self._reading:
+            found = self.find(key)
+            if found is None:
+                found = _read(spans)
+                with self._lock:
+                    self._kept[key] = found
+                    while len(self._kept) > 1 and self.size > self._most:
+                        self._kept.popitem(last=False)
+        return found
+
+    @property
+    def size(self) -> int:
+        """Bytes that it keeps, about."""
+        return sum(read.size for read in self._kept.values())
+
+
+_CACHE = OutlineCache()
+
+
+def _read(spans: RunSpans) -> _Read:
+    outline = outline_of(spans).compact()
+    if spans.size > _SHORT:
+        return _Read(outline, None, outline.size)
+    kept = {span.span_id: span for page in spans.read() for span in page}
+    return _Read(outline, kept, outline.size + 3 * spans.size)
+
+
+class StoredRun:
+    """A run in a store.
+
+    Attributes:
+        trace_id: of the run.
+        project: whose it is.
+        spans: its spans, read as they are asked for.
+    """
+
+    def __init__(self, store: Store, trace_id: str, project: str, *, size: int = 0) -> None:
+        """Find the run; nothing is read of it yet.
+
+        Args:
+            store: where it is.
+            trace_id: of the run.
+            project: whose it is.
+            size: its number of spans, as far as is known.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        summary = run_summary(store, trace_id, project=project)
+        self._store = store
+        self._cache = _CACHE
+        self._size = size
+        self.trace_id, self.project = trace_id, project
+        self._key = (
+            *(store.url, store.database, project, trace_id),
+            summary.fingerprint if summary else "",
+        )
+        self.spans = RunSpans(store, trace_id, project=project)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its outline is there, or takes no time."""
+        return self._size <= _SHORTEST_RUN or self._cache.find(self._key) is not None
+
+    @cached_property
+    def _whole(self) -> _Read:
+        return self._cache.find(self._key) or self._cache.read(self._key, self.spans)
+
+    @property
+    def outline(self) -> Outline:
+        """The run without its texts.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        return self._whole.outline
+
+    def steps(self, numbers: Sequence[int], *, clip: int | None = None) -> list[Step]:
+        """Return steps in order; see `RunSpans.of`."""
+
+        def fetch(span_ids: Sequence[str], between: tuple[int, int] | None) -> Iterable[SpanRecord]:
+            kept = self._whole.spans
+            if kept is None:
+                return self.spans.of(span_ids, between, clip=clip)
+            return [kept[identity] for identity in span_ids if identity in kept]
+
+        return sorted(self.outline.steps(numbers, fetch), key=lambda step: step.index)
+
+    def span_of(self, number: int) -> SpanRecord | None:
+        """Return the span of a step."""
+        wanted = self.outline.span_ids[number]
+        return next(iter(self.spans.of([wanted])), None)
+
+    def task(self) -> str:
+        """Return what the run was asked to do as far as its root alone tells; empty otherwise."""
+        rows = self._store.query(_ROOT, {"trace_id": self.trace_id, "project": self.project})
+        roots = list(self.spans.of([row["SpanId"] for row in rows]))
+        return Trajectory.from_spans(roots).task
+
+    def places_of(self, verdict: Verdict | None) -> dict[str, int]:
+        """Find the step of each quote, among the first steps of its own finding."""
+        asked: dict[str, list[tuple[int, str]]] = {}
+        for finding in verdict.modes if verdict else ():
+            steps = finding.steps[:_QUOTED]
+            spans = finding.span_ids or [self.outline.span_ids[number] for number in steps]
+            for number, span in zip(steps, spans, strict=False):
+                asked.setdefault(span, []).extend((number, quote) for quote in finding.quotes)
+        places: dict[str, int] = {}
+        for span in self.spans.of(asked) if asked else ():
+            said = "\n".join(step.text for step in Trajectory.from_spans([span]).steps)
+            for number, quote in asked[span.span_id]:
+                if quote and quote in said:
+                    places[quote] = min(number, places.get(quote, number))
+        return places

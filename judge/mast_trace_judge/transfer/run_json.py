@@ -1,0 +1,131 @@
+"""Writes a run of any length as JSON, part by part: what `Trajectory.to_dict` returns, and its verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+from mast_trace._trajectory_json import to_dict
+from mast_trace_judge.long_runs import outline_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mast_trace.messages import Message
+    from mast_trace.outline import Outline
+    from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory
+    from mast_trace_collector.storage.run_spans import RunSpans
+    from mast_trace_judge.verdict import Verdict
+
+
+class LongRun:
+    """A run whose steps, turns and texts are read as they are asked for, each once.
+
+    Attributes:
+        head: what is known of it beside these.
+        outline: of the run.
+    """
+
+    def __init__(self, spans: RunSpans, *, outcome: str = "", outcome_reason: str = "") -> None:
+        """Outline the run.
+
+        Args:
+            spans: of the run.
+            outcome: stands in for what the run says of its own end.
+            outcome_reason: likewise.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        self._spans = spans
+        self.outline: Outline = outline_of(spans)
+        said = {"outcome": outcome, "outcome_reason": outcome_reason} if outcome else {}
+        self.head: Trajectory = dataclasses.replace(self.outline.run, **said)
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the steps in order.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        numbers = {span_id: number for number, span_id in enumerate(self.outline.span_ids)}
+        # Spans that begin together may come in another order than their steps have.
+        early: dict[int, Step] = {}
+        following = 0
+        for page in self._spans.read():
+            here = {span.span_id: span for span in page}
+            found = [numbers[span_id] for span_id in here if span_id in numbers]
+            early |= {step.index: step for step in self.outline.steps(found, self._fetch(here))}
+            while following in early:
+                yield early.pop(following)
+                following += 1
+
+    def invocations(self) -> Iterator[Invocation]:
+        """Yield the turns and calls of models by their start; see `steps`."""
+        for page in self._spans.read():
+            here = {span.span_id: span for span in page}
+            by_start = sorted(page, key=lambda span: (span.start, -span.end, span.span_id))
+            yield from self.outline.invocations(by_start, self._fetch(here))
+
+    def texts(self) -> Iterator[tuple[str, Message]]:
+        """Yield every message by its id; see `steps`."""
+        seen: set[str] = set()
+        for page in self._spans.read():
+            for identity, message in self.outline.texts(page):
+                if identity not in seen:
+                    seen.add(identity)
+                    yield identity, message
+
+    def _fetch(self, here: dict[str, SpanRecord]) -> Any:
+        def fetch(span_ids: Sequence[str], between: tuple[int, int] | None) -> Iterator[SpanRecord]:
+            yield from (here[span_id] for span_id in span_ids if span_id in here)
+            missing = [span_id for span_id in span_ids if span_id not in here]
+            if missing:
+                yield from self._spans.of(missing, between)
+
+        return fetch
+
+    def json(self) -> Iterator[str]:
+        """Yield the text of the trajectory, as `json.dumps` writes `Trajectory.to_dict`.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        head = to_dict(self.head)
+        yield f'{{"trace_id": {_text(head.pop("trace_id"))}, "steps": ['
+        head.pop("steps", None)
+        head.pop("texts", None)
+        yield from _listed(_text(to_dict(step)) for step in self.steps())
+        yield '], "invocations": ['
+        yield from _listed(_text(to_dict(call)) for call in self.invocations())
+        yield '], "texts": {'
+        yield from _listed(
+            f"{_text(identity)}: {_text(to_dict(message))}" for identity, message in self.texts()
+        )
+        yield "}"
+        for name, value in head.items():
+            yield f", {_text(name)}: {_text(value)}"
+        yield "}"
+
+
+def run_as_json(spans: RunSpans, verdict: Verdict | None) -> Iterator[str]:
+    """Yield the text of a run and its verdict.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    yield '{"trajectory": '
+    yield from LongRun(spans).json()
+    yield f', "verdict": {_text(verdict.to_json() if verdict else None)}}}'
+
+
+def _listed(texts: Iterable[str]) -> Iterator[str]:
+    separator = ""
+    for text in texts:
+        yield separator + text
+        separator = ", "
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

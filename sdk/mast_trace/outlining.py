@@ -1,0 +1,268 @@
+"""Makes the `Outline` of a run from its spans, which are shown page by page, each once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from mast_trace import semconv, vocabulary
+from mast_trace._copies import without_copies
+from mast_trace._reader import acting_agents, head_of, in_order, root_of
+from mast_trace._steps import actor_of, arguments_of, choose_steps, result_of
+from mast_trace._texts import Texts, aliases_of, texts_of
+from mast_trace.foreign import translated
+from mast_trace.messages import Message, ToolCall
+from mast_trace.outline import KINDS, Outline, is_turn
+from mast_trace.trajectory import SpanRecord, StepKind
+from mast_trace.vocabulary import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mast_trace.outline import Fetch
+    from mast_trace.trajectory import Trajectory
+
+_FIELDS = (
+    *("operation", "agent", "tool", "tool_call_id", "input_tokens", "output_tokens"),
+    *("conversation", "framework", "sender", "recipients"),
+)
+_STRUCTURE = frozenset(
+    [name for spelt in _FIELDS for name in vocabulary.SPELLINGS[spelt]]
+    + [
+        semconv.WORKFLOW_NAME,
+        semconv.HANDOFF_TARGET,
+        semconv.TOOL_REQUESTED_BY,
+        semconv.MESSAGE_ID,
+        semconv.MESSAGE_ROLE,
+        semconv.MESSAGE_CONTENT_HASH,
+        semconv.RUN_OUTCOME,
+        semconv.RUN_OUTCOME_REASON,
+    ]
+)
+"""Attributes by which steps are told, numbered and counted; none holds what was said."""
+_WORDS = "."
+"""Stands for any text that says something."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A message on a span: its id, whether it says anything and calls what, and what it is like."""
+
+    identity: str
+    message: Message
+    likeness: int
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What is kept of the spans of a run; all by the span's id.
+
+    Attributes:
+        spans: without the attributes that hold texts.
+        held: the messages on each span.
+        answers: the answer that is written out on the call of a model.
+        likenesses: of messages and tools' runs: equal for what says and does the same.
+    """
+
+    spans: dict[str, SpanRecord] = field(default_factory=dict)
+    held: dict[str, tuple[_Held, ...]] = field(default_factory=dict)
+    answers: dict[str, _Held] = field(default_factory=dict)
+    likenesses: dict[str, int] = field(default_factory=dict)
+
+
+class OutlineBuilder:
+    """Keeps of each span what decides on the steps of the run: up to a kilobyte."""
+
+    def __init__(self, *, foreign: bool) -> None:
+        """Begin.
+
+        Args:
+            foreign: none of the run's spans is ours; see `mast_trace.foreign`.
+        """
+        self._foreign = foreign
+        self._kept = _Kept()
+        self._shared: dict[str, str] = {}
+        self._messages: dict[tuple[str, str], Message] = {}
+
+    def add(self, spans: Iterable[SpanRecord]) -> None:
+        """Take up some of the run's spans, each of which comes once."""
+        kept = self._kept
+        for span in translated(spans) if self._foreign else spans:
+            own, identity = texts_of([span]), span.span_id
+            kept.spans[identity] = self._lean(span)
+            held = {known: self._hold(known, message) for known, message in own.by_id.items()}
+            if held:
+                kept.held[identity] = tuple(held.values())
+            for answer in own.answers.values():
+                same = held.get(answer.id or "")
+                kept.answers[identity] = same or self._hold("", answer)
+            if span.operation in {semconv.SEND_MESSAGE, semconv.EXECUTE_TOOL}:
+                kept.likenesses[identity] = hash(result_of(span))
+
+    def build(self, fetch: Fetch) -> Outline:
+        """Return the outline.
+
+        Args:
+            fetch: reads a few spans of the run as they are: its root, and the one with its task.
+        """
+        kept = self._kept
+        ordered = without_copies(in_order(kept.spans.values()))
+        agents, aliases = acting_agents(ordered), aliases_of(ordered)
+        texts, holders = self._texts(ordered)
+        chosen, spoken = choose_steps(ordered, texts, aliases)
+        lifted = {
+            span.span_id: span.parent_span_id
+            for span in ordered
+            if span.parent_span_id != kept.spans[span.span_id].parent_span_id
+        }
+        empty = Outline(
+            run=self._head(ordered, chosen, texts, holders, fetch),
+            turns={span.span_id: agents[span.span_id] for span in ordered if is_turn(span)},
+            aliases=aliases,
+            spoken=spoken,
+            foreign=self._foreign,
+            parents=lifted,
+            answers=self._answered_elsewhere(ordered, holders),
+        )
+        return self._numbered(empty, chosen, agents, holders)
+
+    def _answered_elsewhere(
+        self, ordered: Sequence[SpanRecord], holders: Mapping[str, tuple[str, _Held]]
+    ) -> dict[str, tuple[str, str]]:
+        """Map turns and calls whose answer another span holds to its id and that span."""
+        found: dict[str, tuple[str, str]] = {}
+        for span in ordered:
+            if is_turn(span) and span.span_id not in self._kept.answers:
+                identity = text(span.attributes, semconv.MESSAGE_ID)
+                holder = holders[identity][0] if identity in holders else span.span_id
+                if holder != span.span_id:
+                    found[span.span_id] = identity, holder
+        return found
+
+    def _numbered(
+        self,
+        outline: Outline,
+        chosen: Sequence[SpanRecord],
+        agents: Mapping[str, str],
+        holders: Mapping[str, tuple[str, _Held]],
+    ) -> Outline:
+        """Return the outline with its steps."""
+        places: dict[str, int] = {}
+        first: dict[int, int] = {}
+        said: Counter[tuple[str, str]] = Counter()
+        handed: Counter[tuple[str, str]] = Counter()
+        for number, span in enumerate(chosen):
+            identity, who = span.span_id, actor_of(span, agents[span.span_id])
+            kind, likeness = self._told(span, holders, spoken=outline.spoken)
+            likeness = hash((kind.value, who, likeness))
+            outline.span_ids.append(identity)
+            outline.actors.append(places.setdefault(who, len(places)))
+            outline.kinds.append(KINDS.index(kind))
+            outline.failed.append(span.status == "Error")
+            outline.starts.append(span.start)
+            outline.ends.append(span.end)
+            outline.likenesses.append(likeness)
+            outline.repeats.append(first.setdefault(likeness, number))
+            for to in vocabulary.strings(vocabulary.read(span.attributes, "recipients")):
+                if who and span.operation == semconv.SEND_MESSAGE:
+                    said[who, to] += 1
+            target = text(span.attributes, semconv.HANDOFF_TARGET)
+            if target:
+                handed[who, target] += 1
+        return replace(outline, names=tuple(places), said=said, handed=handed)
+
+    def _told(
+        self,
+        span: SpanRecord,
+        holders: Mapping[str, tuple[str, _Held]],
+        *,
+        spoken: bool,
+    ) -> tuple[StepKind, int]:
+        """Return the kind of a step, and what it is like."""
+        if span.operation == semconv.SEND_MESSAGE:
+            return StepKind.MESSAGE, self._kept.likenesses[span.span_id]
+        if span.operation == semconv.EXECUTE_TOOL:
+            return StepKind.TOOL, self._kept.likenesses[span.span_id]
+        answer = self._kept.answers.get(span.span_id)
+        if answer is None:
+            identity = text(span.attributes, semconv.MESSAGE_ID)
+            answer = holders[identity][1] if identity in holders else None
+        says = spoken and answer is not None and bool(answer.message.content)
+        kind = StepKind.MESSAGE if says else StepKind.MODEL
+        return kind, answer.likeness if answer else hash(("", "", ""))
+
+    def _texts(self, ordered: Sequence[SpanRecord]) -> tuple[Texts, dict[str, tuple[str, _Held]]]:
+        """Return the messages of a run, and where each stands: on the first span that holds it."""
+        holders: dict[str, tuple[str, _Held]] = {}
+        for span in ordered:
+            for each in self._kept.held.get(span.span_id, ()):
+                holders.setdefault(each.identity, (span.span_id, each))
+        by_id = {identity: each.message for identity, (_, each) in holders.items()}
+        answers = {identity: each.message for identity, each in self._kept.answers.items()}
+        return Texts(by_id, answers), holders
+
+    def _head(
+        self,
+        ordered: Sequence[SpanRecord],
+        chosen: Sequence[SpanRecord],
+        texts: Texts,
+        holders: Mapping[str, tuple[str, _Held]],
+        fetch: Fetch,
+    ) -> Trajectory:
+        """Return what is known of the run as a whole."""
+
+        def whole(identity: str) -> list[SpanRecord]:
+            found = fetch([identity], None)
+            return list(translated(found) if self._foreign else found)
+
+        lean = root_of(ordered)
+        root = next(iter(whole(lean.span_id)), lean) if lean else None
+        shown = vocabulary.strings(root.attributes.get(semconv.INPUT_MESSAGE_IDS)) if root else ()
+        asked = next(
+            (s for s in chosen if text(s.attributes, semconv.MESSAGE_ROLE) == "user"), None
+        )
+        task = ""
+        wanted = [i for i in reversed(shown) if _asks(texts.by_id.get(i))][:1]
+        if not wanted and asked is not None and asked.operation == semconv.SEND_MESSAGE:
+            task = next((result_of(span)[2] for span in whole(asked.span_id)), "")
+        if not wanted and not task:
+            wanted = [i for i, each in texts.by_id.items() if each.role == "user"][:1]
+        for identity in wanted:
+            held = texts_of(whole(holders[identity][0])).by_id
+            task = held[identity].content if identity in held else ""
+        return head_of(ordered, root, task)
+
+    def _lean(self, span: SpanRecord) -> SpanRecord:
+        """Return a span without its texts; words that come again and again are kept once."""
+        shared = self._shared
+        attributes = {
+            name: shared.setdefault(value, value) if isinstance(value, str) else value
+            for name, value in span.attributes.items()
+            if name in _STRUCTURE
+        }
+        return SpanRecord(
+            trace_id=shared.setdefault(span.trace_id, span.trace_id),
+            span_id=shared.setdefault(span.span_id, span.span_id),
+            parent_span_id=shared.setdefault(span.parent_span_id, span.parent_span_id),
+            name="",
+            start=span.start,
+            end=span.end,
+            attributes=attributes,
+            status=shared.setdefault(span.status, span.status),
+            service=shared.setdefault(span.service, span.service),
+            scope=shared.setdefault(span.scope, span.scope),
+        )
+
+    def _hold(self, identity: str, message: Message) -> _Held:
+        says = bool(message.content.strip())
+        likeness = hash(("", arguments_of(message), message.content))
+        if message.tool_calls and not says:
+            calls = tuple(ToolCall(call.name, None, call.id) for call in message.tool_calls)
+            return _Held(identity, Message("", role=message.role, tool_calls=calls), likeness)
+        given = (_WORDS if says else "", message.role)
+        return _Held(identity, self._messages.setdefault(given, Message(*given)), likeness)
+
+
+def _asks(message: Message | None) -> bool:
+    return message is not None and message.role in {"user", "assistant"}
