@@ -19,6 +19,7 @@ slow_reader               an answer that was not read
 evicted                   an idle connection closed for the sake of a new one
 too_many_connections      all connections were busy
 no_resources              the process could not open another connection
+stranger                  another user's process at the socket of commands
 handshake                 a TLS handshake that failed or took too long
 ========================  ==========================================================================
 """

@@ -22,11 +22,13 @@ class Running:
     Attributes:
         pid: its process.
         data_dir: its folder.
-        clickhouse: address of its ClickHouse-compatible endpoint, for reading; password included.
-        owner: the same for commands of this user, which may write; empty if ``clickhouse`` may.
+        clickhouse: address of its ClickHouse-compatible endpoint, for reading, or of the server that it
+            stores on; without the password.
+        owner: Unix socket of the embedded database for commands of this user; empty with a server.
         otlp_http: address to send spans to over HTTP.
         otlp_grpc: the same over gRPC; empty if that is off.
         web: address of the web view; empty if that is off.
+        needs_password: whether the server asks for a password, which is not told here.
     """
 
     pid: int
@@ -36,6 +38,7 @@ class Running:
     otlp_grpc: str = ""
     owner: str = ""
     web: str = ""
+    needs_password: bool = False
 
 
 def announce(running: Running) -> Path:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from mast_trace.exceptions import MastTraceError
+from mast_trace.urls import without_secrets
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.receivers.http_limits import HTTPLimits
 from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.receivers.owner_socket import socket_path
 from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards import state
 from mast_trace_dashboards.judge_metrics import JudgeMetrics
+from mast_trace_dashboards.reader_password import ReaderPassword
 from mast_trace_dashboards.web.server import WebView
 from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.judge import Judge
@@ -28,6 +28,7 @@ from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_dashboards.up_config import UpConfig
@@ -42,10 +43,12 @@ class Up:
     Attributes:
         store: the database, once started.
         worker: the judge's worker; None if nothing is judged.
+        made_password: of the ClickHouse endpoint, if it was made at this start; else empty.
     """
 
     store: Store
     worker: Worker | None = None
+    made_password: str = ""
 
     def __init__(
         self,
@@ -54,21 +57,17 @@ class Up:
         judge: JudgeConfig,
         worker: WorkerConfig,
         web: WebConfig | None = None,
+        *,
+        renew_password: bool = False,
     ) -> None:
         self.config = config
+        self.renews_password = renew_password
         self._web_config = web or WebConfig.load()
         self._collector_config = collector
         self._judge_config = judge
         self._worker_config = worker
         self._parts = AsyncExitStack()
         self._working: asyncio.Task[None] | None = None
-
-    @property
-    def kept_password_file(self) -> Path | None:
-        """Where the ClickHouse endpoint's password is; None if there is none, or it was set."""
-        if not self.store.embedded_path or self.config.clickhouse_password.get_secret_value():
-            return None
-        return _password_file(self._collector_config.data_dir.absolute())
 
     @property
     def judged_by(self) -> str:
@@ -122,7 +121,7 @@ class Up:
 
         # Made before the other servers, whose refusals it counts; started after them.
         collector = Collector(config, self.store)
-        clickhouse, owner = config.store_url, ""
+        clickhouse, owner = without_secrets(config.store_url), ""
         if self.store.embedded_path:
             clickhouse, owner = await self._serve_clickhouse(
                 parts, data_dir, collector.metrics.refusals("clickhouse")
@@ -143,6 +142,7 @@ class Up:
             otlp_grpc=collector.grpc_address,
             owner=owner,
             web=web,
+            needs_password=clickhouse != config.store_url and not owner,
         )
         state.announce(running)
         parts.callback(state.withdraw, data_dir)
@@ -151,11 +151,17 @@ class Up:
     async def _serve_clickhouse(
         self, parts: AsyncExitStack, data_dir: Path, refused: Callable[[str], None]
     ) -> tuple[str, str]:
-        password = self.config.clickhouse_password.get_secret_value() or kept_password(data_dir)
-        token = secrets.token_urlsafe(24)
+        given = self.config.clickhouse_password.get_secret_value()
+        kept = ReaderPassword(data_dir, renew=self.renews_password) if not given else None
+        self.made_password = kept.made if kept else ""
         keys_file = self._collector_config.keys_file
         keys = ProjectKeys(keys_file) if keys_file else None
-        app = ClickHouseHTTP(self.store, password=password, keys=keys, write_token=token)
+        app = ClickHouseHTTP(
+            self.store,
+            password=given or None,
+            password_hash=kept.hash if kept else None,
+            keys=keys,
+        )
         parts.callback(app.close)
         server = HTTPServer(
             app,
@@ -167,7 +173,22 @@ class Up:
         await server.start()
         parts.push_async_callback(server.stop)
         place = f"{server.address.removeprefix('http://')}/{self.store.database}"
-        return f"http://default:{quote(password, safe='')}@{place}", f"http://owner:{token}@{place}"
+        return f"http://default@{place}", await self._serve_owner(parts, data_dir, refused)
+
+    async def _serve_owner(
+        self, parts: AsyncExitStack, data_dir: Path, refused: Callable[[str], None]
+    ) -> str:
+        app = ClickHouseHTTP(self.store, of_owner=True)
+        parts.callback(app.close)
+        server = HTTPServer(
+            app,
+            limits=HTTPLimits.of(self._collector_config),
+            refused=refused,
+            socket_path=socket_path(data_dir),
+        )
+        await server.start()
+        parts.push_async_callback(server.stop)
+        return f"{server.address}?database={self.store.database}"
 
     async def _serve_web(self, parts: AsyncExitStack, refused: Callable[[str], None]) -> str:
         # Who is on this machine could always look at what runs on it; keys are of the network.
@@ -189,20 +210,3 @@ class Up:
         self.worker = Worker(self.store, judge, self._worker_config)
         self._working = asyncio.create_task(self.worker.run())
         parts.push_async_callback(self.worker.stop)
-
-
-def kept_password(data_dir: Path) -> str:
-    """Return the password that was made for this folder, making it the first time."""
-    path = _password_file(data_dir)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text(encoding="utf-8").strip()
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        password = secrets.token_urlsafe(18)
-        file.write(password + "\n")
-    return password
-
-
-def _password_file(data_dir: Path) -> Path:
-    return Path(data_dir, "clickhouse-password")

@@ -24,7 +24,7 @@ class UpConfig(Settings):
     )
     clickhouse_password: SecretStr = Field(
         SecretStr(""),
-        description="Password of the user default there; empty: one is made and kept under "
+        description="Password of the user default there; empty: one is made, shown once, and its hash kept under "
         "data_dir.",
     )
     judge_enabled: bool = Field(default=True, description="Whether finished runs are judged.")

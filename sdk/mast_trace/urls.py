@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import parse_qsl, quote, quote_plus, unquote
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlencode
 
 from mast_trace.exceptions import ConfigurationError
 
@@ -136,6 +136,17 @@ def masked(text: str, *, always: bool = False) -> str:
         # A password without its host, say.
         return f"{scheme}://{HIDDEN}"
     return f"{scheme}://{shown}"
+
+
+def without_secrets(text: str) -> str:
+    """Return a URL without password and secret parameters; the rest of it still works.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    parts = parse_url(text)
+    kept = {name: value for name, value in parts.options.items() if not _is_secret(name)}
+    return replace(parts, password="", query=urlencode(kept)).text
 
 
 def conceal(text: str, *urls: str) -> str:

@@ -7,6 +7,7 @@ import socket
 import stat
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,16 @@ import pytest
 
 import mast_trace
 from mast_trace.exceptions import ConfigurationError, MastTraceError, StorageError
+from mast_trace.urls import parse_url, without_secrets
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.receivers.owner_socket import socket_path
+from mast_trace_collector.security import hash_of
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards import state
+from mast_trace_dashboards.cli.store import locate
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.up import Up, kept_password
+from mast_trace_dashboards.reader_password import ReaderPassword
+from mast_trace_dashboards.up import Up
 from mast_trace_dashboards.up_config import UpConfig
 from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -51,6 +57,13 @@ async def started(folder: Path, **settings: Any) -> AsyncIterator[tuple[Up, stat
         await up.stop()
 
 
+def files_with(secret: str, folder: Path) -> list[Path]:
+    """The files of a folder that hold the text; the engine's tables are left out."""
+    files = [path for path in folder.rglob("*") if path.is_file() and "data" not in path.parts]
+    assert files
+    return [path for path in files if secret.encode() in path.read_bytes()]
+
+
 def until(condition: Callable[[], Any]) -> Any:
     """Wait for something to be true; pytest's timeout ends it otherwise."""
     while not (value := condition()):
@@ -80,12 +93,15 @@ async def test_a_run_is_received_stored_and_judged(tmp_path: Path) -> None:
 
 async def test_others_read_and_the_user_writes(tmp_path: Path) -> None:
     """The address that is shown reads; the one in the user's file writes as well."""
-    async with started(tmp_path) as (_, running):
+    async with started(tmp_path) as (up, running):
         assert state.find(tmp_path) == running
 
         def read_and_write() -> None:
             insert = "INSERT INTO mast_human_labels (TraceId, Annotator) VALUES ('a', 'me')"
-            with Store.open(running.clickhouse) as reader:
+            known = running.clickhouse.replace("default@", f"default:{up.made_password}@")
+            with pytest.raises(StorageError, match="password"):
+                Store.open(running.clickhouse)
+            with Store.open(known) as reader:
                 assert reader.query("SELECT 1 AS one") == [{"one": 1}]
                 with pytest.raises(StorageError):
                     reader.command(insert)
@@ -146,12 +162,75 @@ async def test_without_the_judge(tmp_path: Path) -> None:
         await up.wait(stop)
 
 
-def test_the_password_is_made_once_and_the_users_alone(tmp_path: Path) -> None:
-    """Grafana's password stays the same from start to start, and only the user can read it."""
-    password = kept_password(tmp_path)
-    assert len(password) > 20
-    assert kept_password(tmp_path) == password
-    assert stat.S_IMODE((tmp_path / "clickhouse-password").stat().st_mode) == 0o600
+def test_a_password_is_known_once_and_kept_as_a_hash(tmp_path: Path) -> None:
+    """Grafana's password stays in force from start to start; no file of ours holds it."""
+    made = ReaderPassword(tmp_path)
+    again = ReaderPassword(tmp_path)
+    assert len(made.made) > 20
+    assert (again.made, again.hash) == ("", made.hash) == ("", hash_of(made.made))
+    file = tmp_path / "clickhouse-password"
+    assert made.made not in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    renewed = ReaderPassword(tmp_path, renew=True)
+    assert renewed.made
+    assert renewed.hash != made.hash
+    assert ReaderPassword(tmp_path).hash == renewed.hash
+
+
+def test_a_password_in_clear_becomes_its_hash(tmp_path: Path, caplog) -> None:
+    """What an earlier version kept stays in force, and is on the disk no longer."""
+    file = tmp_path / "clickhouse-password"
+    file.write_text("an-earlier-password\n")
+    caplog.set_level("INFO")
+    kept = ReaderPassword(tmp_path)
+    assert (kept.made, kept.hash) == ("", hash_of("an-earlier-password"))
+    assert "earlier" not in file.read_text()
+    assert len(caplog.records) == 1
+    assert "an-earlier-password" not in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+async def test_no_file_holds_what_opens_the_database(tmp_path: Path) -> None:
+    """Neither the announcement nor anything else in the folder holds a password or a token."""
+    async with started(tmp_path) as (up, running):
+        assert up.made_password
+        assert files_with(up.made_password, tmp_path) == []
+        for url in (running.clickhouse, running.owner):
+            assert not parse_url(url).password
+        assert running.owner.startswith("http+unix://")
+
+
+async def test_commands_use_the_socket_and_it_goes_with_the_process(tmp_path: Path) -> None:
+    """Also from a folder whose path is too long for a socket; what a kill left is replaced."""
+    for folder in (tmp_path / "short", tmp_path / ("long" * 40)):
+        folder.mkdir()
+        place = socket_path(folder)
+        place.touch()
+        async with started(folder) as (_, running):
+            assert stat.S_IMODE(place.stat().st_mode) == 0o600
+            assert locate(None, folder) == running.owner
+            with await asyncio.to_thread(Store.open, running.owner) as store:
+                rows = await asyncio.to_thread(store.query, "SELECT count() AS n FROM mast_runs")
+            assert rows == [{"n": 0}]
+        assert not place.exists()
+
+
+async def test_a_server_with_a_password_is_announced_without(tmp_path: Path) -> None:
+    """Commands then ask for the address instead of failing to sign in."""
+    announced = state.Running(
+        pid=1,
+        data_dir=str(tmp_path),
+        clickhouse=without_secrets("http://me:secret@127.0.0.1:8123/db?password=x"),
+        otlp_http="",
+        needs_password=True,
+    )
+    state.announce(announced)
+    assert "secret" not in (tmp_path / "up.json").read_text()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        place = f"http://me@127.0.0.1:{listening.getsockname()[1]}/db"
+        state.announce(replace(announced, clickhouse=place))
+        with pytest.raises(StorageError, match="MAST_TRACE_DATABASE_URL"):
+            locate(None, tmp_path)
 
 
 async def test_metrics_tell_what_was_judged_and_the_web_view_answers(tmp_path: Path) -> None:

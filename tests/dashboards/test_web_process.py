@@ -179,7 +179,7 @@ def test_paths_and_headers_as_they_come_over_the_wire(running: Any, folder: Path
 
 def test_it_outlives_its_database(folder: Path, keys: dict[str, str], running: Any) -> None:
     """While `up` is away it is alive and not ready, and says so in words that tell nothing else."""
-    url = running.addresses["clickhouse"]
+    url = running.addresses["owner"]
     with web(folder, "--url", url) as view, httpx.Client(base_url=view.addresses["web"]) as client:
         assert client.get("/readyz", timeout=60).status_code == 200
         running.terminate()

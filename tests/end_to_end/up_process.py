@@ -97,8 +97,8 @@ class UpProcess:
         return rows
 
     def store(self) -> Store:
-        """The database, through the address that other programs use."""
-        return Store.open(self.ready["clickhouse"])
+        """The database, through the socket of this user's commands."""
+        return Store.open(self.ready["owner"])
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:

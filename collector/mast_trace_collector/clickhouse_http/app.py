@@ -26,6 +26,7 @@ from mast_trace_collector.clickhouse_http.errors import (
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import asks_for, read_statement
 from mast_trace_collector.rights import MissingRight, Right
+from mast_trace_collector.security import hash_of
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -46,7 +47,9 @@ class ClickHouseHTTP:
     Args:
         store: opened on ``chdb://``.
         password: what readers of everything show; any user name will do. None lets everybody on
-            this machine read, and nobody else.
+            this machine read, and nobody else, unless there is a hash.
+        password_hash: its hash (`security.hash_of`), where the password itself is not kept.
+        of_owner: all who connect may run any statement: for a socket of the owner's processes.
         keys: bearer keys of projects; shown as the password, one lets its owner read the rows of
             that project and no others.
         write_token: shown as the password by a client on this machine, it lets any statement
@@ -61,7 +64,9 @@ class ClickHouseHTTP:
         self,
         store: Store,
         *,
-        password: str | None,
+        password: str | None = None,
+        password_hash: str | None = None,
+        of_owner: bool = False,
         keys: ProjectKeys | None = None,
         write_token: str | None = None,
         max_queries: int = 4,
@@ -75,7 +80,8 @@ class ClickHouseHTTP:
             )
         if password == "" or write_token == "":
             raise ConfigurationError("the password of the ClickHouse endpoint is empty")
-        self._password = password
+        self._password_hash = hash_of(password) if password else password_hash
+        self._of_owner = of_owner
         self._keys = keys
         self._write_token = write_token
         self._max_body = max_body
@@ -122,6 +128,8 @@ class ClickHouseHTTP:
 
     def _authenticate(self, request: Request, fields: MutableMapping[str, str]) -> Rights:
         """Say what the client may do; raise if it may not even read."""
+        if self._of_owner:
+            return Rights(writes=True)
         shown = _password(request, fields)
         local = _is_local(request)
         if local and self._write_token is not None and _same(shown, self._write_token):
@@ -133,7 +141,8 @@ class ClickHouseHTTP:
             except MissingRight as error:
                 raise QueryError(ACCESS_DENIED, str(error), "ACCESS_DENIED") from error
             return Rights(project=grant.project)
-        if local if self._password is None else _same(shown, self._password):
+        known = self._password_hash
+        if local if known is None else _same(hash_of(shown), known):
             return Rights()
         raise QueryError(
             AUTHENTICATION_FAILED,

@@ -39,6 +39,7 @@ class Acceptor:
         handshake: seconds that a TLS handshake may take.
         tls: if the connections are encrypted.
         refused: is told why a connection was turned away.
+        admits: whether the other side may be connected at all.
     """
 
     def __init__(
@@ -52,7 +53,9 @@ class Acceptor:
         handshake: float,
         tls: ssl.SSLContext | None,
         refused: Callable[[str], None],
+        admits: Callable[[socket.socket], bool] = lambda _: True,
     ) -> None:
+        self._admits = admits
         self._listener = listener
         self._make = make
         self._connections = connections
@@ -84,7 +87,11 @@ class Acceptor:
                     self._make_room()
                     await asyncio.sleep(_PAUSE_SECONDS)
                 continue
-            self._admit(connection)
+            if self._admits(connection):
+                self._admit(connection)
+            else:
+                self._refused("stranger")
+                connection.close()
             # While more of them wait, accepting never does; others must have their turn.
             await asyncio.sleep(0)
 

@@ -7,6 +7,7 @@ import contextlib
 import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
 
 import uvicorn
 
@@ -15,6 +16,7 @@ from mast_trace_collector.open_files import connections_that_fit
 from mast_trace_collector.receivers.admission import Acceptor
 from mast_trace_collector.receivers.http_limits import HTTPLimits
 from mast_trace_collector.receivers.http_protocol import BoundedProtocol
+from mast_trace_collector.receivers.owner_socket import is_owner, listen_on
 from mast_trace_collector.receivers.pace import PacedBodies
 
 if TYPE_CHECKING:
@@ -37,23 +39,26 @@ class HTTPServer:
         part: of the files that this process may open, the part that connections may take.
         tls: certificate chain and private key, in PEM files.
         refused: is told, in one word, why a connection or what it sent was turned away.
+        socket_path: of a Unix socket, for this user's processes alone, in place of host and port.
     """
 
     def __init__(
         self,
         app: Any,
-        host: str,
-        port: int,
+        host: str = "",
+        port: int = 0,
         *,
         limits: HTTPLimits | None = None,
         paced: bool = True,
         part: float = 0.125,
         tls: tuple[Path, Path] | None = None,
         refused: Callable[[str], None] = lambda _: None,
+        socket_path: Path | None = None,
     ) -> None:
         self._host = host
         self._port = port
         self._tls = tls
+        self._socket_path = socket_path
         limits = limits or HTTPLimits()
         limits = replace(limits, connections=connections_that_fit(limits.connections, part))
         protocol = _protocol(limits, refused)
@@ -77,7 +82,7 @@ class HTTPServer:
             config.load()
         except OSError as error:
             raise ConfigurationError(f"cannot use the TLS certificate: {error}") from error
-        self._server = _Server(config, protocol)
+        self._server = _Server(config, protocol, is_owner if socket_path else lambda _: True)
         self._task: asyncio.Task[None] | None = None
         self.address = ""
 
@@ -87,12 +92,15 @@ class HTTPServer:
         Raises:
             ConfigurationError: the address cannot be listened on.
         """
+        if self._socket_path is not None:
+            await self._serve(listen_on(self._socket_path))
+            self.address = f"http+unix://{quote(str(self._socket_path))}"
+            return
         listener = _listen(self._host, self._port)
         port = listener.getsockname()[1]
         scheme = "https" if self._tls else "http"
         host = f"[{self._host}]" if ":" in self._host else self._host
-        self._task = asyncio.create_task(self._server.serve(sockets=[listener]))
-        await self._server.listening.wait()
+        await self._serve(listener)
         self.address = f"{scheme}://{host}:{port}"
 
     async def stop(self) -> None:
@@ -101,6 +109,12 @@ class HTTPServer:
         if task is not None:
             self._server.should_exit = True
             await task
+            if self._socket_path is not None:
+                self._socket_path.unlink(missing_ok=True)
+
+    async def _serve(self, listener: socket.socket) -> None:
+        self._task = asyncio.create_task(self._server.serve(sockets=[listener]))
+        await self._server.listening.wait()
 
 
 def _protocol(limits_of_all: HTTPLimits, told: Callable[[str], None]) -> type[BoundedProtocol]:
@@ -132,9 +146,15 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, protocol: type[BoundedProtocol]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        protocol: type[BoundedProtocol],
+        admits: Callable[[socket.socket], bool],
+    ) -> None:
         super().__init__(config)
         self._protocol = protocol
+        self._admits = admits
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -151,6 +171,7 @@ class _Server(uvicorn.Server):
                 handshake=limits.header_timeout,
                 tls=self.config.ssl,
                 refused=self._protocol.refused,
+                admits=self._admits,
             )
             for listener in sockets or ()
         ]

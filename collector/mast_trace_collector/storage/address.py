@@ -31,6 +31,7 @@ class Address:
         database: where the tables are.
         label: the address as it may be shown: without its password.
         url: the address as it was given.
+        socket: path of the Unix socket by which the server is reached; empty for TCP.
     """
 
     path: str
@@ -38,6 +39,7 @@ class Address:
     database: str
     label: str
     url: str = field(repr=False)
+    socket: str = ""
 
 
 def parse_address(url: str, database: str | None = None) -> Address:
@@ -86,8 +88,19 @@ def _server(parts: URL, named: str, url: str) -> Address:
     return Address("", dsn, name, shown, url)
 
 
+def _behind_socket(parts: URL, named: str, url: str) -> Address:
+    if parts.host or len(parts.path) < 2:
+        raise ConfigurationError(
+            f"{url!r} names no socket: write http+unix:///absolute/path (three slashes)"
+        )
+    path = unquote(parts.path)
+    name = identifier(named or DEFAULT_DATABASE)
+    return Address("", "http://owner@localhost:80", name, f"http+unix://{path}", url, path)
+
+
 _READERS: dict[str, Callable[[URL, str, str], Address]] = {
     "chdb": _embedded,
+    "http+unix": _behind_socket,
     **dict.fromkeys(_SERVERS, _server),
 }
 """What reads the addresses of a scheme."""

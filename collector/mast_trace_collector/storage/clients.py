@@ -12,6 +12,7 @@ from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.urls import check_proxies, conceal
 from mast_trace_collector.storage.embedded import holder, tune_allocator, write_engine_config
 from mast_trace_collector.storage.statement_settings import EMBEDDED, SERVER
+from mast_trace_collector.storage.unix_socket import SocketPoolManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -53,6 +54,7 @@ class Clients:
         self._options = options
         self._memory_limit = memory_limit
         self._prepare = prepare
+        self._socket = SocketPoolManager(Path(address.socket)) if address.socket else None
         self._idle: list[Client] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -174,6 +176,7 @@ class Clients:
             # A session would serialise the threads that share it.
             autogenerate_session_id=False,
             client_name="mast-trace",
+            pool_mgr=self._socket,
             tz_mode="aware",
         )
 

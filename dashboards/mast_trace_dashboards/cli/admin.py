@@ -83,9 +83,7 @@ def migrate_database(
     settings = CollectorConfig.load(config, data_dir=data_dir, database_url=url or None)
     configure_logging(settings)
     address = settings.database_url or (
-        locate(url, data_dir, config, write=True)
-        if settings.data_dir.exists()
-        else settings.store_url
+        locate(url, data_dir, config) if settings.data_dir.exists() else settings.store_url
     )
     with Store.open(address, database=database) as store:
         options = SchemaOptions(database=store.database, **asked) if any(asked.values()) else None

@@ -44,7 +44,7 @@ def backup(
     settings = CollectorConfig.load(config, data_dir=data_dir)
     engine_folder(settings)
     running = state.find(settings.data_dir)
-    with open_store(None, data_dir, config, write=True) as store:
+    with open_store(None, data_dir, config) as store:
         if running is None:
             _store_what_waits(store, settings)
         since = None if running is None else state.announced(settings.data_dir)

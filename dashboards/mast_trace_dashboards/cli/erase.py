@@ -123,7 +123,7 @@ def erase(
     choice.check()
     if not (dry_run or yes) and (as_json or not sys.stdin.isatty()):
         raise ConfigurationError("nobody can be asked here: add --yes, or look with --dry-run")
-    with open_store(url, data_dir, config, write=True) as store:
+    with open_store(url, data_dir, config) as store:
         erasures = choice.erasures(store)
         number = sum(each.runs(store) for each in erasures)
         rows: dict[str, int] = {}

@@ -64,7 +64,7 @@ def work(
     """
     settings = WorkerConfig.load(config, worker_shard=shard)
     seconds = CollectorConfig.load(config).shutdown_timeout_seconds
-    with open_store(url, data_dir, config, write=True) as store:
+    with open_store(url, data_dir, config) as store:
         worker = Worker(store, _judge(store, config), settings)
         judged = asyncio.run(_drain(worker) if once else _work_on(worker, seconds))
     if as_json:
@@ -134,7 +134,7 @@ def run(
     if many and not keep:
         raise ConfigurationError("--no-save is for one run: judging many stores their verdicts")
     begin = parse_time(since) if since else None
-    with open_store(url, data_dir, config, write=True) as store:
+    with open_store(url, data_dir, config) as store:
         if name is None:
             chosen = Selection(begin, version, unscored, project)
             _report(judge_study.judge_again(store, chosen, config), as_json=as_json)

@@ -65,7 +65,7 @@ def label(
     asks = outcome is None and not mode and step is None and not note
     if asks and (as_json or not sys.stdin.isatty()):
         raise ConfigurationError("say what you think by --outcome, --mode, --step or --note")
-    with open_store(url, data_dir, config, write=True) as store:
+    with open_store(url, data_dir, config) as store:
         shown = load(store, resolve_run(store, run, project), project)
         made = _placed(_ask(shown, who) if asks else given, shown)
         save_labels(store, [made])

@@ -55,7 +55,7 @@ def retain(
     if days is None and size is None:
         raise ConfigurationError("say how much is kept: --days, --size or both")
     most = None if size is None else _bytes(size)
-    with open_store(url, data_dir, config, write=True) as store:
+    with open_store(url, data_dir, config) as store:
         if dry_run:
             by_age = None if days is None else beyond_age(store, days)
             by_size = None if most is None else beyond_size(store, most)

@@ -129,7 +129,7 @@ def outcome(
 
     Example: `mast-trace outcome 4f2a failure --reason "the total leaves out page 3"`
     """
-    with open_store(url, data_dir, config, write=True) as store:
+    with open_store(url, data_dir, config) as store:
         trace_id = resolve_run(store, run, project)
         record_outcome(store, trace_id, ended.value, reason, project=project)
     if as_json:

@@ -57,6 +57,13 @@ def up(
     data_dir: DataDir = None,
     url: Url = None,
     config: ConfigFile = None,
+    new_clickhouse_password: Annotated[
+        bool,
+        typer.Option(
+            help="Make a new password for programs that read by the ClickHouse endpoint, such as "
+            "Grafana, and show it once."
+        ),
+    ] = False,
     ready_file: ReadyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -86,6 +93,7 @@ def up(
         JudgeConfig.load(config),
         WorkerConfig.load(config),
         WebConfig.load(config, web_port=web_port),
+        renew_password=new_clickhouse_password,
     )
     configure_logging(collector)
     raise_limit()
@@ -99,7 +107,9 @@ async def _up(up: Up, seconds: float, *, ready_file: Path | None, as_json: bool)
     try:
         ready(asdict(running), ready_file)
         if as_json:
-            print_json_line({"event": "ready", **asdict(running)})
+            # Only where it was asked for: what is printed as JSON is often kept.
+            asked = {"clickhouse_password": up.made_password} if up.renews_password else {}
+            print_json_line({"event": "ready", **asdict(running), **asked})
         else:
             console().print(_addresses(running, up))
         await up.wait(stop)
@@ -110,8 +120,7 @@ async def _up(up: Up, seconds: float, *, ready_file: Path | None, as_json: bool)
 
 def _addresses(running: Running, up: Up) -> Table:
     read = f"{masked(running.clickhouse)} (ClickHouse)"
-    if up.kept_password_file is not None:
-        read += f"; its password is in {up.kept_password_file}"
+    password = {"  their password": f"{up.made_password} (shown this once)"}
     return address_table(
         {
             "mast-trace is ready": "Ctrl-C stops it",
@@ -119,6 +128,7 @@ def _addresses(running: Running, up: Up) -> Table:
             **({"": f"{running.otlp_grpc} (OTLP/gRPC)"} if running.otlp_grpc else {}),
             "  look at runs": running.web,
             "  read them from": read,
+            **(password if up.made_password else {}),
             "  data": running.data_dir,
             "  judge": up.judged_by,
             "Next": f"run agents with mast_trace.instrument(), then open {running.web}",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_store(
-    url: str | None, data_dir: Path | None, config: Path | None = None, *, write: bool = False
+    url: str | None, data_dir: Path | None, config: Path | None = None
 ) -> Iterator[Store]:
     """Open the store that was named, else that of the running `mast-trace up`, else its folder.
 
@@ -25,27 +25,34 @@ def open_store(
         url: as named on the command line.
         data_dir: likewise.
         config: likewise.
-        write: whether the command writes; the address that others are told only reads.
 
     Raises:
         StorageError: there is none, or it does not answer.
         SchemaMismatch: it belongs to another version of mast-trace.
     """
-    with Store.open(locate(url, data_dir, config, write=write)) as store:
+    with Store.open(locate(url, data_dir, config)) as store:
         check_schema(store)
         yield store
 
 
-def locate(
-    url: str | None, data_dir: Path | None, config: Path | None = None, *, write: bool = False
-) -> str:
-    """Return the address of that store."""
+def locate(url: str | None, data_dir: Path | None, config: Path | None = None) -> str:
+    """Return the address of that store.
+
+    Raises:
+        StorageError: there is none, or only its owner knows the password.
+    """
     settings = CollectorConfig.load(config, data_dir=data_dir, database_url=url or None)
     if settings.database_url:
         return settings.database_url
     running = state.find(settings.data_dir)
     if running is not None:
-        return (running.owner if write else "") or running.clickhouse
+        if running.needs_password:
+            raise StorageError(
+                f"`mast-trace up` of {settings.data_dir} stores on {running.clickhouse}, whose "
+                "password is written down nowhere: name the address by --url, "
+                "MAST_TRACE_DATABASE_URL or --config"
+            )
+        return running.owner or running.clickhouse
     if not (settings.data_dir / "clickhouse").exists():
         raise StorageError(
             f"there are no runs yet: {settings.data_dir} holds no database. Start `mast-trace up`, "

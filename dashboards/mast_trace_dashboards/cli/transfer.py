@@ -56,7 +56,7 @@ def import_files(
     shown = console(stderr=True)
     listed = track(files, "Reading", console=shown, transient=True, disable=not shown.is_terminal)
     found = [each for path in listed for each in read_path(path)]
-    with open_store(url, data_dir, config, write=True) as store:
+    with open_store(url, data_dir, config) as store:
         bar = track(found, "Storing", console=shown, transient=True, disable=not shown.is_terminal)
         done = import_runs(store, bar)
     if as_json:

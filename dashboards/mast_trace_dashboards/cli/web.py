@@ -59,7 +59,7 @@ def web(
             f"no `mast-trace up` is running on {collector.data_dir}: start it (it serves the web "
             "view itself), or name a ClickHouse server by --url"
         )
-    address = locate(url, data_dir, config, write=True)
+    address = locate(url, data_dir, config)
     configure_logging(collector)
     asyncio.run(_web(address, settings, collector, ready_file, as_json=as_json))
 
@@ -75,7 +75,7 @@ async def _web(
     # Servers load slowly, and no other command needs them.
     from mast_trace_dashboards.web.server import WebView
 
-    stop = stop_signal()
+    stop = stop_signal(collector.shutdown_timeout_seconds)
     # A database that is away is none of the view's business: /readyz and the pages say so.
     with Store.open(address, connect=False) as store:
         view = WebView(store, settings, collector.keys_file)

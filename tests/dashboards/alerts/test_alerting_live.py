@@ -206,7 +206,7 @@ def test_alerts_run_fires_and_resolves_from_the_database(
     """The same spike without Prometheus; a restart in between repeats nothing."""
     with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
         usual(store)
-        command = alerts_run(addresses["clickhouse"], receiver, "--data-dir", str(tmp_path))
+        command = alerts_run(addresses["owner"], receiver, "--data-dir", str(tmp_path))
         with running(tmp_path, "alerts.log", *command):
             spike(store)
             until(lambda: told(receiver, "firing", PAGE))
@@ -234,7 +234,7 @@ def test_alerts_survive_a_dead_webhook_and_kill(tmp_path: Path) -> None:
     with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
         usual(store)
         away = SimpleNamespace(url=f"http://127.0.0.1:{port}/hook")
-        command = alerts_run(addresses["clickhouse"], away, "--data-dir", str(tmp_path))
+        command = alerts_run(addresses["owner"], away, "--data-dir", str(tmp_path))
         memory = tmp_path / "alerts.json"
         waiting = lambda: str(json.loads(memory.read_text())["waiting"]) if memory.exists() else ""  # noqa: E731
         with running(tmp_path, "alerts.log", *command) as process:
@@ -268,7 +268,7 @@ def test_slack_is_told_in_words(tmp_path: Path, receiver: Receiver) -> None:
         usual(store)
         spike(store)
         more = ("--shape", "slack", "--collector", addresses["otlp_http"], "--data-dir")
-        command = alerts_run(addresses["clickhouse"], receiver, *more, str(tmp_path))
+        command = alerts_run(addresses["owner"], receiver, *more, str(tmp_path))
         with running(tmp_path, "alerts.log", *command):
             until(lambda: any("violations of shop (ag2)" in b["text"] for b in receiver.bodies))
             headers = {"content-type": "application/x-protobuf"}

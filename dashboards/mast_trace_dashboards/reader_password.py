@@ -1,0 +1,70 @@
+"""The password under which other programs read the embedded database: kept as a hash alone."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Final
+
+from mast_trace_collector.security import hash_of
+
+logger = logging.getLogger(__name__)
+
+NAME: Final = "clickhouse-password"
+_KEPT = re.compile(r"sha256:([0-9a-f]{64})\s*")
+
+
+class ReaderPassword:
+    """The password that was made for a data folder.
+
+    It is long and random, so that a plain hash of it reveals nothing. A file of an earlier version,
+    which holds the password itself, becomes its hash: whoever knows the password goes on reading.
+
+    Args:
+        data_dir: the folder.
+        renew: make a new one; the old one is refused from now on.
+
+    Attributes:
+        hash: of the password; see `security.hash_of`.
+        made: the password, if it was made just now; it is known nowhere else. Empty otherwise.
+    """
+
+    def __init__(self, data_dir: Path, *, renew: bool = False) -> None:
+        self._path = Path(data_dir, NAME)
+        self.made = ""
+        kept = "" if renew else self._kept()
+        if not kept:
+            self.made = secrets.token_urlsafe(18)
+            kept = hash_of(self.made)
+            self._keep(kept)
+        self.hash = kept
+
+    def _kept(self) -> str:
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        if match := _KEPT.fullmatch(text):
+            return match[1]
+        if not text.strip():
+            return ""
+        kept = hash_of(text.strip())
+        self._keep(kept)
+        logger.info(
+            "%s held the password itself; it holds its hash now, and the password stays in force",
+            self._path,
+        )
+        return kept
+
+    def _keep(self, kept: str) -> None:
+        draft = self._path.with_suffix(".tmp")
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(f"sha256:{kept}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path)

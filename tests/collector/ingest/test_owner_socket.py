@@ -1,0 +1,109 @@
+"""The socket of commands answers its owner's processes and nobody else's."""
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from starlette.responses import PlainTextResponse
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.receivers.owner_socket import socket_path
+
+NOBODY = 65534
+ASK = """
+import socket, sys
+client = socket.socket(socket.AF_UNIX)
+client.settimeout(20)
+client.connect(sys.argv[1])
+try:
+    client.sendall(b"GET / HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n")
+    print("".join(iter(lambda: client.recv(65536).decode(), "")))
+except (BrokenPipeError, ConnectionResetError):
+    pass
+"""
+
+
+async def ask(path: Path, **options: int) -> str:
+    """The answer that a process of its own gets."""
+    command = [sys.executable, "-I", "-c", ASK, str(path)]
+    run = subprocess.run
+    done = await asyncio.to_thread(
+        run, command, capture_output=True, text=True, check=True, **options
+    )
+    return done.stdout
+
+
+@pytest.fixture
+async def served():
+    """A server behind a socket that every user may connect to, as far as files say."""
+    refused: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # noqa: PTH101
+        path = Path(folder, "owner.sock")
+        server = HTTPServer(PlainTextResponse("hello"), refused=refused.append, socket_path=path)
+        await server.start()
+        yield path, refused
+        await server.stop()
+        assert not os.path.lexists(path)  # noqa: ASYNC240
+
+
+async def test_the_owner_is_answered(served):
+    path, refused = served
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert (await ask(path)).endswith("hello\n")
+    assert refused == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+async def test_another_user_is_not_even_if_the_file_lets_it(served):
+    path, refused = served
+    path.chmod(0o666)
+    pid = os.fork()
+    if pid == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        os._exit(_as_a_stranger(path))
+    _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert refused == ["stranger"]
+
+
+def _as_a_stranger(path: Path) -> int:
+    """0 if nothing was answered."""
+    import socket
+
+    client = socket.socket(socket.AF_UNIX)
+    client.settimeout(20)
+    try:
+        client.connect(str(path))
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answer = client.recv(65536)
+    except (BrokenPipeError, ConnectionResetError):
+        answer = b""
+    except OSError:
+        return 2
+    return 1 if answer else 0
+
+
+def test_a_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch):
+    """Where the data folder's path is too long, the other place must be this user's alone."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    long = tmp_path / ("long" * 40)
+    place = socket_path(long)
+    assert len(os.fsencode(place)) <= 100 + len(str(tmp_path))
+    assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
+    place.parent.chmod(0o755)
+    with pytest.raises(ConfigurationError, match="belongs to this user alone"):
+        socket_path(long)
+    place.parent.rmdir()
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    place.parent.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError, match="belongs to this user alone"):
+        socket_path(long)
