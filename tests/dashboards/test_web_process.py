@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -221,6 +223,26 @@ def test_a_server_that_is_away_does_not_keep_it_from_starting(folder: Path) -> N
     with web(folder, "--url", "http://127.0.0.1:9/x") as view:
         assert httpx.get(f"{view.addresses['web']}/healthz").status_code == 200
         assert httpx.get(f"{view.addresses['web']}/readyz", timeout=60).status_code == 503
+
+
+def test_it_speaks_tls_itself(folder: Path, keys: dict[str, str]) -> None:
+    """The cookie is then one that no other host can set, and that goes over TLS alone."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("needs openssl to make a certificate")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    files = {"MAST_TRACE_WEB_TLS_CERT_FILE": str(cert), "MAST_TRACE_WEB_TLS_KEY_FILE": str(key)}
+    trust = ssl.create_default_context(cafile=cert)
+    with web(folder, "--url", "http://127.0.0.1:9/x", **files) as view:
+        address = view.addresses["web"]
+        assert address.startswith("https://")
+        answer = httpx.post(f"{address}/sign-in", data={"key": keys["ours"]}, verify=trust)
+        assert answer.status_code == 303
+        assert answer.headers["set-cookie"].startswith("__Host-mast-trace-session=")
+        assert "Secure" in answer.headers["set-cookie"]
 
 
 def test_its_settings_are_listed_once(capsys: pytest.CaptureFixture[str]) -> None:

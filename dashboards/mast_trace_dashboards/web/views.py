@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.rights import Right
@@ -21,6 +23,16 @@ if TYPE_CHECKING:
     Endpoint = Callable[[Request], Awaitable[Response]]
 
 _MOST_PROJECTS = 256
+_IDLE_SECONDS = 600.0
+
+
+@dataclass
+class _Shown:
+    """A project's store and pages, and when somebody looked at them."""
+
+    store: Store
+    pages: Pages
+    used: float = 0.0
 
 
 class Views:
@@ -37,7 +49,8 @@ class Views:
         self._store = store
         self._templates = templates
         self._all = Pages(store, templates)
-        self._of_project: OrderedDict[str, tuple[Store, Pages]] = OrderedDict()
+        # The one that was looked at last comes last.
+        self._of_project: OrderedDict[str, _Shown] = OrderedDict()
 
     def page(self, name: str, right: Right = Right.READ) -> Endpoint:
         """Return the handler of a page, for visitors who have the right to it."""
@@ -57,12 +70,21 @@ class Views:
     def _pages(self, project: str | None) -> Pages:
         if project is None:
             return self._all
-        found = self._of_project.get(project)
-        if found is None:
+        shown = self._of_project.pop(project, None)
+        if shown is None:
+            self._close_idle()
             store = self._store.for_project(project)
-            found = self._of_project[project] = (store, Pages(store, self._templates))
-            if len(self._of_project) > _MOST_PROJECTS:
-                _, (oldest, _) = self._of_project.popitem(last=False)
-                oldest.close()
-        self._of_project.move_to_end(project)
-        return found[1]
+            shown = _Shown(store, Pages(store, self._templates))
+        shown.used = time.monotonic()
+        self._of_project[project] = shown
+        return shown.pages
+
+    def _close_idle(self) -> None:
+        """Close connections of projects that nobody looks at: each takes half a MiB and more."""
+        while self._of_project:
+            longest = next(iter(self._of_project.values()))
+            idle = time.monotonic() - longest.used
+            if idle < _IDLE_SECONDS and len(self._of_project) < _MOST_PROJECTS:
+                return
+            self._of_project.popitem(last=False)
+            longest.store.close()

@@ -189,7 +189,7 @@ class TestRights:
                 grant.demand(right)
 
     @pytest.mark.parametrize(
-        "written", ["raed", "write,", "WRITE", "write,admin", "write;read", "*"]
+        "written", ["reading", "write,", "WRITE", "write,admin", "write;read", "*"]
     )
     def test_what_is_no_right_is_named_with_its_line(self, file: Path, written: str) -> None:
         _, line = new_key("team")

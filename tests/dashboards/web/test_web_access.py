@@ -15,6 +15,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector import security
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
+from mast_trace_dashboards.up_config import UpConfig
 from mast_trace_dashboards.web import sessions
 from mast_trace_dashboards.web.access import COOKIE, Access
 from mast_trace_dashboards.web.app import web_app
@@ -602,6 +603,10 @@ class TestSettings:
         origins = {each.name: each.origin for each in config.effective()}
         assert origins["web_host"] == origins["web_port"] == str(file)
         assert origins["web_token"] == "default"
+        assert UpConfig.load(file).clickhouse_port == 8123
+        file.write_text("[up]\nweb_hots = 1\n")
+        with pytest.raises(ConfigurationError, match="no setting web_hots"):
+            UpConfig.load(file)
 
     @pytest.mark.parametrize(
         "written",
