@@ -64,10 +64,10 @@ def test_queries_say_what_the_totals_are(store: Store) -> None:
     rows = {row["TraceId"]: row for row in QUERIES["runs"].run(store)}
     assert {trace: tokens_of(row) for trace, row in rows.items()} == SHOWN
     assert [rows[trace]["Totals"] for trace in SHOWN] == ["exact", "at least", "about"]
-    for trace in SHOWN:
+    for trace, shown in SHOWN.items():
         row = QUERIES["run"].one(store, run=trace)
         assert row is not None
-        assert tokens_of(row) == SHOWN[trace]
+        assert tokens_of(row) == shown
 
 
 def test_the_command_line_shows_it(url: str, capsys: pytest.CaptureFixture[str]) -> None:
