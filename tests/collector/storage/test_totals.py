@@ -10,7 +10,9 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from otlp_requests import TRACE, agent_span, request
+from otlp_requests import TRACE, agent_span
+from otlp_requests import request as sent_together
+from stores import SERVER, new_store
 
 from mast_trace_collector.storage import SpanWriter, Store, migrate
 from mast_trace_collector.storage.runs import run_summary
@@ -71,8 +73,13 @@ def expected(sent: list[Sent]) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def plain(engine):
+def plain(request, tmp_path_factory):
     """A store that the tests of this module share: each has traces of its own."""
+    if SERVER:
+        with new_store(tmp_path_factory.mktemp("unused")) as store:
+            yield store
+        return
+    engine = request.getfixturevalue("engine")
     engine.empty()
     with Store.open(engine.url) as store:
         migrate(store)
@@ -271,7 +278,7 @@ def test_the_kind_of_a_run_is_what_its_spans_say(store, where):
     resource = {"service.name": "shop", **(kind if where == "resource" else {})}
     root = agent_span(1, "invoke_workflow", attributes=kind if where == "span" else {})
     writer = SpanWriter(store)
-    writer.write([request(root, agent_span(2, parent=1), resource=resource)], token="a")
-    writer.write([request(agent_span(1, trace="f" * 32))], token="b")
+    writer.write([sent_together(root, agent_span(2, parent=1), resource=resource)], token="a")
+    writer.write([sent_together(agent_span(1, trace="f" * 32))], token="b")
     assert run_summary(store, TRACE).kind == "replay"
     assert run_summary(store, "f" * 32).kind == ""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import uuid
 from datetime import datetime, timezone
 
 import pytest
 from old_schema import BEFORE_WHOLE_IDS, make_version
-from otlp_requests import TRACE, agent_span, request
+from otlp_requests import TRACE, agent_span
+from otlp_requests import request as sent_together
+from stores import SERVER, server_address
 
 from mast_trace_collector.storage import SpanWriter, Store, check_schema, migrate, totals_repair
 from mast_trace_collector.storage.migrations import repair
@@ -23,7 +26,7 @@ NEW = [10, 11]
 
 def calls(trace=TRACE, first=1, number=CALLS):
     """A request with model calls that all have the same tokens; the first is the root, every tenth fails."""
-    return request(
+    return sent_together(
         agent_span(first, "invoke_workflow", trace=trace),
         *(
             agent_span(
@@ -35,12 +38,16 @@ def calls(trace=TRACE, first=1, number=CALLS):
 
 
 @pytest.fixture
-def old(folder):
-    """A store as the version before left it, with one run in it."""
-    with Store.open(f"chdb://{folder}") as store:
+def old(request):
+    """A store as the version before left it, with one run in it; on the server that is tested, if any."""
+    database = f"test_{uuid.uuid4().hex}" if SERVER else "mast_trace"
+    url = server_address() if SERVER else f"chdb://{request.getfixturevalue('folder')}"
+    with Store.open(url, database=database) as store:
         make_version(store, BEFORE_WHOLE_IDS)
         SpanWriter(store).write([calls()], token="before")
         yield store
+        if SERVER:
+            store.command(f"DROP DATABASE {database}", use_database=False)
 
 
 def runs(store):
@@ -223,6 +230,7 @@ with Store.open(sys.argv[1]) as store:
 """
 
 
+@pytest.mark.skipif(bool(SERVER), reason="about the process whose engine it is")
 @pytest.mark.parametrize("kills", [2])
 def test_a_killed_repair_loses_nothing(dozen, kills):
     url = dozen.url
