@@ -78,7 +78,7 @@ class CollectorConfig(Settings):
         10.0, description="CPU time that decompressing a request may take; beyond it: 413."
     )
     max_values: PositiveInt = Field(
-        2_000_000,
+        1_000_000,
         description="Most values (spans, events, attributes, elements of arrays) in a request; beyond "
         "it: 413.",
     )

@@ -39,7 +39,7 @@ class Limits:
 
     max_nesting: int
     max_attributes: int
-    max_values: int = 2_000_000
+    max_values: int = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.receivers.decoding import Decoded, Limits, decode
 from mast_trace_collector.receivers.decompression import decompress
+from mast_trace_collector.receivers.density import takes_long
 from mast_trace_collector.receivers.memory import Memory, MemoryShares
-from mast_trace_collector.receivers.request_error import Forbidden, Unauthenticated
+from mast_trace_collector.receivers.request_error import Forbidden, TooLarge, Unauthenticated
 from mast_trace_collector.receivers.slots import Slots
 from mast_trace_collector.rights import MissingRight, Right
 from mast_trace_collector.spool import Refused
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from mast_trace_collector.spool import Spool
     from mast_trace_collector.telemetry import CollectorMetrics
 
-# Larger bodies are decoded beside the event loop, so that small ones need not wait for them.
+# Larger bodies are decoded beside the event loop, so that small ones need not wait for them; and
+# so are small ones that hold larger ones.
 _INLINE_BYTES = 256 * 1024
-_USUAL_RATIO = 16  # of compression
+_INLINE_SECONDS = 0.01
 # Of which a sender has half: two of them decode no faster, so that another waits for nobody.
 _DECODERS = 4
 
@@ -133,22 +135,35 @@ class Intake:
         """
         began = time.perf_counter()
 
-        def decoded_body() -> Decoded:
-            config = self._config
-            data = decompress(
-                body, encoding, config.max_decompressed_bytes, config.max_decompression_seconds
-            )
-            return decode(data, signal, self._limits, json=json, project=project)
-
-        if len(body) * (_USUAL_RATIO if encoding else 1) > _INLINE_BYTES:
-            decoded = await self._beside(decoded_body, memory.sender)
+        data = self._quickly_decompressed(body, encoding)
+        if data is not None and not takes_long(data, signal, json=json):
+            decoded = decode(data, signal, self._limits, json=json, project=project)
         else:
-            decoded = decoded_body()
+            work = functools.partial(self._decoded, body, encoding, signal, json, project)
+            decoded = await self._beside(work, memory.sender)
         if len(decoded.payload) > len(body):
             memory.grow(len(decoded.payload) - len(body))
         await self._keep(decoded, signal, transport)
         self.metrics[signal].acknowledgement.observe(time.perf_counter() - began)
         return signal.answer(decoded.rejected, decoded.message)
+
+    def _decoded(
+        self, body: bytes, encoding: str, signal: Signal, json: bool, project: str | None
+    ) -> Decoded:
+        config = self._config
+        data = decompress(
+            body, encoding, config.max_decompressed_bytes, config.max_decompression_seconds
+        )
+        return decode(data, signal, self._limits, json=json, project=project)
+
+    def _quickly_decompressed(self, body: bytes, encoding: str) -> bytes | None:
+        """Return what a body holds if that is little; None if only a decoder can tell."""
+        if len(body) > _INLINE_BYTES:
+            return None
+        try:
+            return decompress(body, encoding, _INLINE_BYTES, _INLINE_SECONDS)
+        except TooLarge:
+            return None
 
     async def _beside(self, work: Callable[[], Decoded], sender: str) -> Decoded:
         """Decode in a thread; a sender has half of them at most."""
