@@ -23,6 +23,7 @@ from mast_trace_dashboards.cli.serving import (
     HTTPPort,
     ReadyFile,
     address_table,
+    in_daemon_thread,
     not_ready,
     ready,
     stop_signal,
@@ -31,6 +32,8 @@ from mast_trace_dashboards.cli.serving import (
 logger = logging.getLogger(__name__)
 
 _MIGRATE_AGAIN_SECONDS = 2.0
+_PATIENCE_SECONDS = 3.0
+"""A server that takes a connection and says nothing would be waited for minutes."""
 
 app = typer.Typer(name="collect", invoke_without_command=True)
 app.add_typer(dead_letters.app)
@@ -106,10 +109,11 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
 
     stop = stop_signal()
     with Store.open(settings.store_url, connect=False) as store:
-        migrated = await asyncio.to_thread(_migrate, store)
+        migrating = in_daemon_thread(lambda: migrate(store))
+        migrated = await _migrated_soon(store, migrating)
         collector = Collector(settings, store)
         await collector.start()
-        later = None if migrated else asyncio.create_task(_migrate_later(store))
+        later = None if migrated else asyncio.create_task(_migrate_later(store, migrating))
         try:
             addresses = {
                 "otlp_http": collector.http_address,
@@ -129,10 +133,22 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
             not_ready(ready_file)
 
 
-def _migrate(store: Store) -> bool:
-    """Make the tables; say whether that could be done now."""
+async def _migrated_soon(store: Store, migrating: asyncio.Future[object]) -> bool:
+    """Wait for the tables, but not for long: spans can be taken without them.
+
+    Raises:
+        StorageError: the embedded engine fails, or the tables are of a later version.
+    """
+    patience = None if store.embedded_path else _PATIENCE_SECONDS
+    await asyncio.wait({migrating}, timeout=patience)
+    if not migrating.done():
+        logger.warning(
+            "%s has not answered within %g s; spans wait in the spool until it does",
+            *(store.url, _PATIENCE_SECONDS),
+        )
+        return False
     try:
-        migrate(store)
+        migrating.result()
     except SchemaMismatch:
         raise
     except StorageError as error:
@@ -143,12 +159,11 @@ def _migrate(store: Store) -> bool:
     return True
 
 
-async def _migrate_later(store: Store) -> None:
+async def _migrate_later(store: Store, migrating: asyncio.Future[object]) -> None:
     """Make the tables as soon as the server answers: what waits cannot be stored without them."""
     while True:
-        await asyncio.sleep(_MIGRATE_AGAIN_SECONDS)
         try:
-            await asyncio.to_thread(migrate, store)
+            await migrating
         except (SchemaMismatch, ConfigurationError) as error:
             logger.error("spans stay in the spool: %s", error)  # noqa: TRY400
             return
@@ -156,3 +171,5 @@ async def _migrate_later(store: Store) -> None:
             logger.debug("the database does not take the tables yet: %s", error)
         else:
             return
+        await asyncio.sleep(_MIGRATE_AGAIN_SECONDS)
+        migrating = in_daemon_thread(lambda: migrate(store))
