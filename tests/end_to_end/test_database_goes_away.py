@@ -147,3 +147,27 @@ def test_a_collector_that_was_there_before_its_database(tmp_path: Path) -> None:
         collector.kill()
         collector.wait()
         database.close()
+
+
+def test_a_server_that_never_answers_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """It takes connections and says nothing: spans are taken, and the process can be stopped."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+        command = [sys.executable, "-m", "mast_trace_dashboards", "collect", "--http-port", "0"]
+        command += ["--grpc-port", "0", "--data-dir", str(tmp_path), "--json", "--url"]
+        command.append(f"http://127.0.0.1:{silent.getsockname()[1]}/mast_trace")
+        own = {**os.environ, "MAST_TRACE_DRAIN_TIMEOUT_SECONDS": "0.5"}
+        with (
+            (tmp_path / "log").open("wb") as log,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=own) as process,
+        ):
+            assert process.stdout is not None
+            addresses = json.loads(process.stdout.readline())
+            port = int(addresses["otlp_http"].rpartition(":")[2])
+            assert post(port, request_of(1, 1)[0])
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+    assert "has not answered within" in (tmp_path / "log").read_text()
+    (segment,) = (tmp_path / "spool").glob("*.log")
+    assert segment.stat().st_size

@@ -26,6 +26,7 @@ from mast_trace_dashboards.cli.serving import (
     HTTPPort,
     ReadyFile,
     address_table,
+    in_daemon_thread,
     not_ready,
     ready,
     stop_signal,
@@ -34,6 +35,8 @@ from mast_trace_dashboards.cli.serving import (
 logger = logging.getLogger(__name__)
 
 _MIGRATE_AGAIN_SECONDS = 2.0
+_PATIENCE_SECONDS = 3.0
+"""A server that takes a connection and says nothing would be waited for minutes."""
 
 app = typer.Typer(name="collect", invoke_without_command=True)
 app.add_typer(dead_letters.app)
@@ -123,12 +126,15 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
     stop = stop_signal(settings.shutdown_timeout_seconds)
     with Store.open(settings.store_url, connect=False) as store:
         repairs = RepairLater(store)
-        migrated = await asyncio.to_thread(_migrate, store)
+        migrating = in_daemon_thread(lambda: migrate(store, repairs=False))
+        migrated = await _migrated_soon(store, migrating)
         if migrated:
             repairs.start()
         collector = Collector(settings, store)
         await collector.start()
-        later = None if migrated else asyncio.create_task(_migrate_later(store, repairs))
+        later = None
+        if not migrated:
+            later = asyncio.create_task(_migrate_later(store, migrating, repairs))
         try:
             addresses = {
                 "otlp_http": collector.http_address,
@@ -149,10 +155,22 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
             not_ready(ready_file)
 
 
-def _migrate(store: Store) -> bool:
-    """Make the tables; say whether that could be done now."""
+async def _migrated_soon(store: Store, migrating: asyncio.Future[object]) -> bool:
+    """Wait for the tables, but not for long: spans can be taken without them.
+
+    Raises:
+        StorageError: the embedded engine fails, or the tables are of a later version.
+    """
+    patience = None if store.embedded_path else _PATIENCE_SECONDS
+    await asyncio.wait({migrating}, timeout=patience)
+    if not migrating.done():
+        logger.warning(
+            "%s has not answered within %g s; spans wait in the spool until it does",
+            *(store.url, _PATIENCE_SECONDS),
+        )
+        return False
     try:
-        migrate(store, repairs=False)
+        migrating.result()
     except SchemaMismatch:
         raise
     except StorageError as error:
@@ -163,12 +181,13 @@ def _migrate(store: Store) -> bool:
     return True
 
 
-async def _migrate_later(store: Store, repairs: RepairLater) -> None:
+async def _migrate_later(
+    store: Store, migrating: asyncio.Future[object], repairs: RepairLater
+) -> None:
     """Make the tables as soon as the server answers: what waits cannot be stored without them."""
     while True:
-        await asyncio.sleep(_MIGRATE_AGAIN_SECONDS)
         try:
-            await asyncio.to_thread(migrate, store, repairs=False)
+            await migrating
         except (SchemaMismatch, ConfigurationError) as error:
             logger.error("spans stay in the spool: %s", error)  # noqa: TRY400
             return
@@ -177,3 +196,5 @@ async def _migrate_later(store: Store, repairs: RepairLater) -> None:
         else:
             repairs.start()
             return
+        await asyncio.sleep(_MIGRATE_AGAIN_SECONDS)
+        migrating = in_daemon_thread(lambda: migrate(store, repairs=False))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import threading
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from mast_trace_collector.shutdown import end_within
 from mast_trace_dashboards.cli.output import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _KILLED = 130
 Host = Annotated[
@@ -49,6 +54,32 @@ def stop_signal(seconds: float) -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
     return stop
+
+
+def in_daemon_thread(work: Callable[[], object]) -> asyncio.Future[object]:
+    """Run what may wait for a server in a thread that the end of the process does not wait for."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+
+    def settle(result: object, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        result, problem = None, None
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001  # it is raised where the result is awaited
+            problem = error
+        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            loop.call_soon_threadsafe(settle, result, problem)
+
+    threading.Thread(target=run, name="waiting", daemon=True).start()
+    return done
 
 
 def ready(addresses: dict[str, Any], path: Path | None) -> None:
