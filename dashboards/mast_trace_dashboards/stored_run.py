@@ -141,7 +141,21 @@ class StoredRun:
     @property
     def is_ready(self) -> bool:
         """Whether its outline is there, or takes no time."""
-        return self._size <= _SHORTEST_RUN or self._cache.find(self._key) is not None
+        return not self.is_long or self._cache.find(self._key) is not None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether counting its steps takes a while, if nobody has lately."""
+        return self._size > _SHORTEST_RUN
+
+    @property
+    def count(self) -> int:
+        """The number of steps.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        return len(self.outline)
 
     @cached_property
     def _whole(self) -> _Read:

@@ -18,8 +18,10 @@ from mast_trace_dashboards import demo as script
 from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.options import AsJson
 from mast_trace_dashboards.cli.output import console, print_json
+from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.serving import stop_signal
-from mast_trace_dashboards.cli.show import Shown, as_dict, load
+from mast_trace_dashboards.cli.show import as_dict
+from mast_trace_dashboards.cli.shown import Shown, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +124,8 @@ def report(out: Console, played: Sequence[script.Played], shown: Shown) -> None:
         )
     out.print(table)
     out.print()
-    out.print(render.run_view(shown.row, shown.trajectory, shown.verdict))
+    for part in run_view(shown):
+        out.print(part)
 
 
 def _next(running: Running, shown: Shown, *, keep: bool) -> Text:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import signal
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,19 +13,20 @@ import typer
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.shutdown import end_within
-from mast_trace_collector.storage.runs import run_summary, spans_of
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli import judge_bench, judge_study
 from mast_trace_dashboards.cli.lookup import NotFound, parse_time, resolve_run
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.render import run_view
-from mast_trace_dashboards.cli.show import Shown, as_dict, load
+from mast_trace_dashboards.cli.render_run import run_view
+from mast_trace_dashboards.cli.show import json_pieces
+from mast_trace_dashboards.cli.shown import Shown, load
 from mast_trace_dashboards.cli.store import open_store
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.ledger import StoreLedger
 from mast_trace_judge.rejudge import Selection
-from mast_trace_judge.run_reader import trajectory_of
+from mast_trace_judge.run_reader import read_alone
 from mast_trace_judge.verdict_store import save
 from mast_trace_judge.worker import Worker
 
@@ -141,10 +144,13 @@ def run(
             return
         trace_id = resolve_run(store, name, project)
         shown = asyncio.run(_judge_one(store, trace_id, project, config, keep=keep))
-    if as_json:
-        print_json(as_dict(shown))
-    else:
-        console().print(run_view(shown.row, shown.trajectory, shown.verdict))
+        if as_json:
+            for piece in json_pieces(shown):
+                sys.stdout.write(piece)
+            sys.stdout.write("\n")
+            return
+        for part in run_view(shown):
+            console().print(part)
 
 
 def _report(counts: dict[str, Any], *, as_json: bool) -> None:
@@ -162,7 +168,7 @@ async def _judge_one(
     summary = run_summary(store, trace_id, project=project)
     if summary is None:
         raise NotFound(f"there is no run {trace_id}")
-    trajectory = trajectory_of(summary, spans_of(store, trace_id, project=summary.project))
+    trajectory = read_alone(store, summary)
     judge = _judge(store, config)
     try:
         verdict = await judge.judge(summary, trajectory)
@@ -170,7 +176,7 @@ async def _judge_one(
         await judge.aclose()
     if keep:
         save(store, [verdict])
-    return Shown(load(store, trace_id, project).row, trajectory, verdict)
+    return dataclasses.replace(load(store, trace_id, summary.project), verdict=verdict)
 
 
 def _judge(store: Store, config: Path | None) -> Judge:

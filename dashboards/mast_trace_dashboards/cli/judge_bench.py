@@ -13,8 +13,8 @@ import typer
 from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
-from mast_trace.trajectory import Trajectory
-from mast_trace_collector.storage.runs import RunSummary, spans_of
+from mast_trace_collector.storage.run_spans import RunSpans
+from mast_trace_collector.storage.runs import RunSummary, run_summary
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.store import open_store
@@ -27,6 +27,7 @@ from mast_trace_judge.datasets.labelled import LabelledRun, data_folder
 from mast_trace_judge.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.labels import labels_of
+from mast_trace_judge.long_runs import PAGE_BYTES, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,11 +119,11 @@ def _labelled_runs(store: Store) -> list[LabelledRun]:
             by_run[label.project, label.trace_id].append(label)
     found = []
     for (project, trace_id), labels in by_run.items():
-        spans = spans_of(store, trace_id, project=project)
+        summary = run_summary(store, trace_id, project=project)
         said = Counter((label.decisive_step, label.decisive_agent) for label in labels)
         (step, agent), _ = said.most_common(1)[0]
-        if spans:
-            trajectory = Trajectory.from_spans(spans)
+        if summary is not None and summary.spans:
+            trajectory = read_run(RunSpans(store, trace_id, project=project, page_bytes=PAGE_BYTES))
             # Runs of one question share a group, so that no fold is scored on what it has learned.
             group = trajectory.task or trace_id
             found.append(LabelledRun("store", trace_id, trajectory, group, step, agent))

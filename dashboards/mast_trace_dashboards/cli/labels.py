@@ -14,14 +14,14 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.cli.lookup import resolve_run
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import clip, console, plain, print_json
-from mast_trace_dashboards.cli.render import run_view
+from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.runs import Outcome
-from mast_trace_dashboards.cli.show import load
+from mast_trace_dashboards.cli.shown import load
 from mast_trace_dashboards.cli.store import open_store
 from mast_trace_judge.labels import NO_MODES, HumanLabel, save_labels
 
 if TYPE_CHECKING:
-    from mast_trace_dashboards.cli.show import Shown
+    from mast_trace_dashboards.cli.shown import Shown
 
 _QUOTED = 70
 
@@ -81,24 +81,22 @@ def _placed(opinion: HumanLabel, shown: Shown) -> HumanLabel:
     Raises:
         ConfigurationError: the run has no such step.
     """
-    steps = shown.trajectory.steps
-    chosen = opinion.decisive_step
-    if chosen is not None and chosen >= len(steps):
-        raise ConfigurationError(
-            f"the run has no step {chosen}: its steps are 0 to {len(steps) - 1}"
-        )
+    count, chosen = shown.run.count, opinion.decisive_step
+    if chosen is not None and chosen >= count:
+        raise ConfigurationError(f"the run has no step {chosen}: its steps are 0 to {count - 1}")
     return dataclasses.replace(
         opinion,
-        trace_id=shown.trajectory.trace_id,
+        trace_id=shown.run.trace_id,
         project=str(shown.row["Project"]),
         modes=tuple(sorted(set(opinion.modes))),
-        decisive_agent="" if chosen is None else steps[chosen].agent,
+        decisive_agent="" if chosen is None else shown.run.outline.actor(chosen),
     )
 
 
 def _ask(shown: Shown, annotator: str) -> HumanLabel:
     """Show the run without its verdict and ask, question by question."""
-    console().print(run_view(shown.row, shown.trajectory, None))
+    for part in run_view(shown, judged=False):
+        console().print(part)
     ended = typer.prompt(
         "How did it end? (success, failure, or - for no opinion)",
         default=Outcome.failure.value,
@@ -111,14 +109,14 @@ def _ask(shown: Shown, annotator: str) -> HumanLabel:
         default="-",
         value_proc=_read_modes,
     )
-    steps = shown.trajectory.steps
     step = typer.prompt(
         "Which step decided it? (its number, or - for no opinion)",
         default="-",
-        value_proc=lambda text: _read_step(text, len(steps)),
+        value_proc=lambda text: _read_step(text, shown.run.count),
     )
     if step >= 0:
-        console().print(plain(f"  {steps[step].agent}: {clip(steps[step].text, _QUOTED)}"))
+        (named,) = shown.run.steps([step], clip=_QUOTED * 10)
+        console().print(plain(f"  {named.agent}: {clip(named.text, _QUOTED)}"))
     note = typer.prompt("A note?", default="", show_default=False)
     return HumanLabel("", annotator, ended, modes, step if step >= 0 else None, "", note)
 

@@ -52,16 +52,17 @@ def plain(text: str, style: str = "") -> Text:
 
 def print_json(value: Any) -> None:
     """Print a value for other programs to read."""
-    sys.stdout.write(_json(value, indent=2) + "\n")
+    sys.stdout.write(json_text(value, indent=2) + "\n")
 
 
 def print_json_line(value: Any) -> None:
     """Print a value on one line, at once: for programs that wait for it."""
-    sys.stdout.write(_json(value) + "\n")
+    sys.stdout.write(json_text(value) + "\n")
     sys.stdout.flush()
 
 
-def _json(value: Any, indent: int | None = None) -> str:
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON text that is harmless in a terminal."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 

@@ -3,59 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group
 
-from mast_trace.trajectory import Trajectory
-from mast_trace_collector.storage.runs import spans_of
-from mast_trace_dashboards.cli.lookup import NotFound, resolve_run
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.cli.lookup import resolve_run
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
-from mast_trace_dashboards.cli.output import console, print_json, print_json_line
-from mast_trace_dashboards.cli.render import run_view, steps_table, verdict_view
+from mast_trace_dashboards.cli.output import console, json_text, print_json_line
+from mast_trace_dashboards.cli.render_run import run_view, steps_view
+from mast_trace_dashboards.cli.render_verdict import verdict_view
+from mast_trace_dashboards.cli.shown import Shown, load
 from mast_trace_dashboards.cli.store import open_store
-from mast_trace_dashboards.queries import QUERIES
-from mast_trace_judge.verdict_store import load_latest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from mast_trace.trajectory import Step
-    from mast_trace_collector.storage import Store
-    from mast_trace_judge.verdict import Verdict
-
 
 _DONE = frozenset({"judged", "unscored"})
-
-
-@dataclasses.dataclass(frozen=True)
-class Shown:
-    """All that is known of one run.
-
-    Attributes:
-        row: of the query `run`.
-        trajectory: its steps.
-        verdict: the newest one; None if there is none.
-    """
-
-    row: dict[str, Any]
-    trajectory: Trajectory
-    verdict: Verdict | None
-
-
-def load(store: Store, trace_id: str, project: str | None = None) -> Shown:
-    """Read one run.
-
-    Raises:
-        NotFound: there is none of this id.
-    """
-    row = QUERIES["run"].one(store, run=trace_id)
-    if row is None:
-        raise NotFound(f"there is no run {trace_id}")
-    trajectory = Trajectory.from_spans(spans_of(store, trace_id, project=project))
-    return Shown(row, trajectory, load_latest(store, trace_id, project=project))
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_AT_ONCE = 500
 
 
 def register(app: typer.Typer) -> None:
@@ -66,6 +37,14 @@ def register(app: typer.Typer) -> None:
 def show(
     run: RunName,
     full: Annotated[bool, typer.Option("--full", help="Print texts in full.")] = False,
+    steps: Annotated[
+        str,
+        typer.Option(
+            help="Which steps: 200-699, 42, or `all`. Without it, of a run of more than 500 steps the "
+            "first and the last ones, and those that the verdict names.",
+            show_default=False,
+        ),
+    ] = "",
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Follow the run until its verdict is there.")
     ] = False,
@@ -79,6 +58,7 @@ def show(
     """Show a run: its steps, the decisive error, and the failure modes with their evidence.
 
     With `--watch`, steps are printed as they come, then the verdict; as JSON, a line for each.
+    As JSON all steps are printed, unless `--steps` names some.
 
     Example: `mast-trace show last --full`
     """
@@ -88,10 +68,14 @@ def show(
             follow(lambda: load(store, trace_id, project), every, full=full, as_json=as_json)
             return
         shown = load(store, trace_id, project)
-    if as_json:
-        print_json(as_dict(shown))
-    else:
-        console().print(run_view(shown.row, shown.trajectory, shown.verdict, full=full))
+        chosen = _numbers(steps, shown) if steps else None
+        if as_json:
+            for piece in json_pieces(shown, chosen):
+                sys.stdout.write(piece)
+            sys.stdout.write("\n")
+            return
+        for part in run_view(shown, numbers=chosen, full=full):
+            console().print(part)
 
 
 def follow(
@@ -101,34 +85,86 @@ def follow(
     printed = 0
     while True:
         shown = look()
-        new = shown.trajectory.steps[printed:]
+        count = shown.run.count
         if as_json:
-            for step in new:
-                print_json_line({"step": _step(step)})
-        elif new:
-            part = dataclasses.replace(shown.trajectory, steps=new)
-            console().print(steps_table(part, shown.verdict, full=full, header=not printed))
-        printed += len(new)
+            for step in _steps(shown, range(printed, count)):
+                print_json_line({"step": _as_dict(step)})
+        else:
+            new = range(printed, count)
+            for part in steps_view(shown, new, shown.verdict, full=full, header=not printed):
+                console().print(part)
+        printed = max(printed, count)
         if shown.row["State"] in _DONE:
             break
         time.sleep(every)
     if as_json:
-        print_json_line({"run": shown.row, "verdict": as_dict(shown)["verdict"]})
+        print_json_line({"run": shown.row, "verdict": _verdict(shown)})
     else:
-        console().print(Group("", *verdict_view(shown.row, shown.verdict)))
+        console().print("", *verdict_view(shown.row, shown.verdict), sep="\n")
 
 
 def as_dict(shown: Shown) -> dict[str, Any]:
-    """Return a run for other programs: the query's row, the steps, and the verdict."""
+    """Return a short run for other programs: the query's row, the steps, and the verdict."""
+    outline = shown.run.outline
     return {
         "run": shown.row,
-        "task": shown.trajectory.task,
-        "agents": shown.trajectory.agents,
-        "steps": [_step(step) for step in shown.trajectory.steps],
-        "verdict": None if shown.verdict is None else shown.verdict.to_json(),
+        "task": outline.run.task,
+        "agents": outline.agents,
+        "steps": [_as_dict(step) for step in _steps(shown, range(shown.run.count))],
+        "verdict": _verdict(shown),
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def json_pieces(shown: Shown, numbers: Sequence[int] | None = None) -> Iterator[str]:
+    """Yield the text of what `as_dict` returns of a run of any length, as `print_json` writes it.
+
+    Args:
+        shown: the run.
+        numbers: of the steps; all if absent.
+    """
+    outline = shown.run.outline
+    yield f'{{\n  "run": {_inner(shown.row)},\n  "task": {_inner(outline.run.task)},\n'
+    yield f'  "agents": {_inner(outline.agents)},\n  "steps": ['
+    separator = "\n    "
+    for step in _steps(shown, range(shown.run.count) if numbers is None else numbers):
+        yield separator + _inner(_as_dict(step), 2)
+        separator = ",\n    "
+    yield f'{"" if separator[0] != "," else chr(10) + "  "}],\n  "verdict": '
+    yield f"{_inner(_verdict(shown))}\n}}"
+
+
+def _inner(value: Any, depth: int = 1) -> str:
+    return json_text(value, indent=2).replace("\n", "\n" + "  " * depth)
+
+
+def _steps(shown: Shown, numbers: Sequence[int]) -> Iterator[Step]:
+    for begin in range(0, len(numbers), _AT_ONCE):
+        yield from shown.run.steps(numbers[begin : begin + _AT_ONCE])
+
+
+def _numbers(text: str, shown: Shown) -> range:
+    """Read which steps are wanted.
+
+    Raises:
+        ConfigurationError: it does not say so, or the run has none of them.
+    """
+    count = shown.run.count
+    if text == "all":
+        return range(count)
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
+        raise ConfigurationError(f"--steps takes 200-699, 42 or all, not {text!r}")
+    first = int(match[1])
+    last = min(int(match[2] or first), count - 1)
+    if first > last:
+        raise ConfigurationError(f"the run has no steps {text}: its steps are 0 to {count - 1}")
+    return range(first, last + 1)
+
+
+def _verdict(shown: Shown) -> dict[str, Any] | None:
+    return None if shown.verdict is None else shown.verdict.to_json()
+
+
+def _as_dict(step: Step) -> dict[str, Any]:
     values = dataclasses.asdict(step)
     return {name: value for name, value in values.items() if value not in ("", (), None)}

@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_dashboards.cli.output import safe
-from mast_trace_dashboards.cli.show import follow, load
+from mast_trace_dashboards.cli.output import json_text, safe
+from mast_trace_dashboards.cli.show import as_dict, follow, json_pieces
+from mast_trace_dashboards.cli.shown import load
 from mast_trace_dashboards.cli.store import open_store
 
 if TYPE_CHECKING:
     from conftest import CLI
+
+    from mast_trace_dashboards.stored_run import StoredRun
+
+
+class Begun:
+    """A run of which only some steps are there yet."""
+
+    def __init__(self, run: StoredRun, count: int) -> None:
+        self.count, self.steps = count, run.steps
 
 
 def test_a_run_is_shown_with_its_verdict(cli: CLI) -> None:
@@ -95,24 +105,23 @@ def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixtur
     """Each step is printed once, when it is there; the verdict ends it."""
     with open_store(cli.recorded.url, None) as store:
         whole = load(store, cli.recorded.ids["invoices"])
-    steps = whole.trajectory.steps
-    begun = dataclasses.replace(
-        whole,
-        row={**whole.row, "State": "running"},
-        trajectory=dataclasses.replace(whole.trajectory, steps=steps[:2]),
-        verdict=None,
-    )
-    looks = iter([begun, begun, whole])
-    follow(lambda: next(looks), every=0.0)
-    out = capsys.readouterr().out
+        begun = dataclasses.replace(
+            whole,
+            row={**whole.row, "State": "running"},
+            run=Begun(whole.run, 2),
+            verdict=None,
+        )
+        looks = iter([begun, begun, whole])
+        follow(lambda: next(looks), every=0.0)
+        out = capsys.readouterr().out
+        looks = iter([begun, whole])
+        follow(lambda: next(looks), every=0.0, as_json=True)
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        count = whole.run.count
     assert out.count("STEP") == 1 + out.count("STEPS")
     assert out.count("They owe") == 1
     assert out.index("What does Hartmann") < out.index("They owe") < out.index("Decisive error")
-
-    looks = iter([begun, whole])
-    follow(lambda: next(looks), every=0.0, as_json=True)
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["step"]["index"] for line in lines[:-1]] == list(range(len(steps)))
+    assert [line["step"]["index"] for line in lines[:-1]] == list(range(count))
     assert lines[-1]["verdict"]["outcome"] == "failure"
 
 
@@ -121,3 +130,28 @@ def test_watching_a_judged_run_ends_at_once(cli: CLI) -> None:
     status, out, _ = cli("show", cli.recorded.ids["trip"], "--watch")
     assert status == 0
     assert "the run succeeded" in out
+
+
+def test_json_is_written_part_by_part_as_it_would_be_whole(cli: CLI) -> None:
+    with open_store(cli.recorded.url, None) as store:
+        for identity in cli.recorded.ids.values():
+            shown = load(store, identity)
+            assert "".join(json_pieces(shown)) == json_text(as_dict(shown), indent=2)
+
+
+@pytest.mark.parametrize(
+    ("steps", "shown"), [("1-2", [1, 2]), ("3", [3]), ("2-99", [2, 3, 4]), ("all", [*range(5)])]
+)
+def test_some_steps_are_chosen(cli: CLI, steps: str, shown: list[int]) -> None:
+    run = cli.recorded.ids["invoices"]
+    found = cli.json("show", run, "--steps", steps)
+    assert [step["index"] for step in found["steps"]] == shown
+    _, out, _ = cli("show", run, "--steps", steps)
+    assert (f"{len(shown)} of 5 steps are shown" in out) == (len(shown) < 5)
+
+
+@pytest.mark.parametrize("steps", ["9", "5-3", "x", "-1"])
+def test_steps_that_are_not_there_are_refused(cli: CLI, steps: str) -> None:
+    status, _, err = cli("show", cli.recorded.ids["invoices"], f"--steps={steps}")
+    assert status == 2
+    assert "steps" in err

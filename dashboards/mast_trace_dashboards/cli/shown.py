@@ -1,0 +1,92 @@
+"""One run as the commands show it: read from the store as far as it is printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_dashboards.cli.lookup import NotFound
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.stored_run import StoredRun
+from mast_trace_judge.verdict_store import load_latest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_judge.verdict import Verdict
+
+ALL_OF = 500
+"""Steps up to which a run is shown whole."""
+_FIRST, _LAST = 200, 50
+_AROUND = 3
+"""Steps before and after one that the verdict names."""
+_NAMED = 20
+"""Steps of a failure mode that are shown."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """All that is known of one run; good while its store is open.
+
+    Attributes:
+        row: of the query `run`.
+        run: its steps.
+        verdict: the newest one; None if there is none.
+    """
+
+    row: dict[str, Any]
+    run: StoredRun
+    verdict: Verdict | None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its steps take a while to count, and are not all shown."""
+        return self.run.is_long
+
+    @property
+    def steps_known(self) -> int | None:
+        """The number of steps; None where they would have to be counted first."""
+        if not self.is_long:
+            return self.run.count
+        return self.row["Steps"] if self.row["State"] == "judged" else None
+
+    @property
+    def agents(self) -> int:
+        """The number of agents, without the user."""
+        names: Iterable[str] = self.row["Agents"] if self.is_long else self.run.outline.agents
+        return sum(agent != "user" for agent in names)
+
+    @property
+    def task(self) -> str:
+        """What it was asked to do."""
+        return self.run.task() if self.is_long else self.run.outline.run.task
+
+    def excerpt(self, verdict: Verdict | None) -> Sequence[int]:
+        """Return the numbers of the steps to show: all, or both ends and what the verdict names."""
+        count = self.run.count
+        if count <= ALL_OF:
+            return range(count)
+        wanted = {*range(_FIRST), *range(count - _LAST, count)}
+        named: list[int] = []
+        if verdict is not None:
+            named += [candidate.step for candidate in verdict.candidates]
+            named += [verdict.decisive.step] if verdict.decisive else []
+            named += [step for mode in verdict.modes for step in mode.steps[:_NAMED]]
+        for step in named:
+            wanted |= set(range(max(0, step - _AROUND), min(count, step + _AROUND + 1)))
+        return sorted(wanted)
+
+
+def load(store: Store, trace_id: str, project: str | None = None) -> Shown:
+    """Find one run.
+
+    Raises:
+        NotFound: there is none of this id.
+    """
+    rows = QUERIES["run"].run(store, run=trace_id)
+    row = next((row for row in rows if project is None or row["Project"] == project), None)
+    if row is None:
+        raise NotFound(f"there is no run {trace_id}")
+    run = StoredRun(store, trace_id, row["Project"], size=row["Spans"])
+    return Shown(row, run, load_latest(store, trace_id, project=row["Project"]))
