@@ -53,7 +53,7 @@ def main() -> int:
     nursery = Nursery()
     try:
         with _server(folder) as server:
-            while sum(each.kills for each in recorded(asked.results)) < asked.until:
+            while asked.seed is not None or _killed(asked.results) < asked.until:
                 bad += _round(asked, folder, server, nursery)
                 if asked.seed is not None or bad >= ENOUGH:
                     break
@@ -66,6 +66,10 @@ def main() -> int:
         if asked.results == RESULTS:
             write_report()
     return 1 if bad else 0
+
+
+def _killed(results: Path) -> int:
+    return sum(each.kills for each in recorded(results))
 
 
 def _round(asked: argparse.Namespace, folder: Path, server: str, nursery: Nursery) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import threading
@@ -10,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.hold import Hold
 from mast_trace_collector.storage.writer import PoisonError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.dead_letters import DeadLetters
+    from mast_trace_collector.hold import Hold
     from mast_trace_collector.spool import Record, Segment, Spool
     from mast_trace_collector.telemetry import CollectorMetrics
 
@@ -94,6 +95,7 @@ class Pipeline:
         config: pauses.
         metrics: counters.
         lanes: segments that are stored at a time; while one waits for the disk, another computes.
+        hold: nothing is stored while somebody holds; None if nobody can.
     """
 
     def __init__(
@@ -105,13 +107,14 @@ class Pipeline:
         metrics: CollectorMetrics,
         *,
         lanes: int = 1,
+        hold: Hold | None = None,
     ) -> None:
         self._spool = spool
         self._writer = writer
         self._dead_letters = dead_letters
         self._config = config
         self._metrics = metrics
-        self._hold = Hold(config.data_dir)
+        self._hold = hold
         self._stopping = threading.Event()
         self._draining = False
         self._abandoned = False
@@ -171,7 +174,7 @@ class Pipeline:
 
     def _step(self, lane: _Lane) -> bool:
         """Try to store one segment; says whether there is nothing more to do."""
-        with self._hold.share() as may_store:
+        with self._hold.share() if self._hold else contextlib.nullcontext(True) as may_store:
             if may_store:
                 return self._step_on(lane)
         time.sleep(_HELD_SECONDS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.dead_letters import DeadLetters
+from mast_trace_collector.hold import Hold
 from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.receivers.signals import LOGS, TRACES
 from mast_trace_collector.spool import Spool, SpoolLimits
@@ -77,7 +78,8 @@ class Way:
         watch("waiting_spans", "Items that wait for the database.", lambda: spool.waiting_items)
         watch("waiting_age_seconds", "Age of the oldest item that waits.", spool.oldest_age)
         watch("dead_letters", "Requests set aside now.", lambda: len(letters))
-        pipeline = Pipeline(spool, writer, letters, config, metrics, lanes=lanes)
+        hold = Hold(config.data_dir)
+        pipeline = Pipeline(spool, writer, letters, config, metrics, lanes=lanes, hold=hold)
         return cls(signal, spool, pipeline, letters, metrics)
 
     @property
