@@ -87,3 +87,22 @@ def test_true_claims_and_plain_words_are_no_mismatch(text):
     run.calls("agent", "shell", {"command": "pytest -q"}, "3 passed")
     run.says("agent", text).calls("agent", "check_stock", {}, "1")
     assert claimed_call(run.build()) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence"),
+    [
+        ("The hotel search returned 5121.", Evidence.EXACT),
+        ("The price search returned 5121.", Evidence.HEURISTIC),  # both tools are about prices
+        ("The search returned 5121.", Evidence.HEURISTIC),
+        ("The flight search returned 5121.", Evidence.HEURISTIC),
+        ("By id the search returned 5121.", Evidence.HEURISTIC),  # too short to name a tool
+    ],
+)
+def test_of_two_results_the_sentence_must_name_the_one_that_it_misreports(sentence, evidence):
+    """By a word of its tool's name that the other tool does not have."""
+    run = RunBuilder("Three nights in Lisbon, please.")
+    run.calls("agent", "flight_price", {"to": "Lisbon"}, "198")
+    run.calls("agent", "hotel_price_by_id", {"city": "Lisbon"}, "5211")
+    (found,) = misstated_result(run.says("agent", f"The flight is 198 EUR. {sentence}").build())
+    assert (found.evidence, found.steps) == (evidence, (1, 2))

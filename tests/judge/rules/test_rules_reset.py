@@ -117,3 +117,70 @@ def test_a_second_prompt_in_every_turn_is_no_reset():
         run.says("clerk", f"Plan {number}.")
         run.shown("clerk", 0, 1, parent=f"t{number}").says("clerk", f"Text {number}.")
     assert lost_input(run.build()) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "peak", "reset"),
+    [
+        (1, 2, False),
+        (1, 3, True),
+        (2, 3, False),
+        (2, 4, True),
+        (4, 5, False),
+        (4, 6, True),
+        (6, 8, False),
+        (6, 9, True),
+        (10, 14, False),
+        (10, 15, True),
+    ],
+)
+def test_an_input_has_grown_by_half_and_by_two_messages(first, peak, reset):
+    """Short inputs need two more messages, long ones half as many again."""
+    run = RunBuilder()
+    for _ in range(peak):
+        run.says("boss", "A word.")
+    run.shown("clerk", *range(first)).shown("clerk", *range(peak)).shown("clerk", *range(first))
+    assert bool(lost_input(run.says("clerk", "One?").build())) is reset
+
+
+@pytest.mark.parametrize(
+    ("lengths", "reset"),
+    [
+        ((1000, 3000, 1000), True),
+        ((1000, 2999, 1000), False),
+        ((1000, 3000, 1050), True),
+        ((1000, 3000, 1051), False),
+        ((1000, 3000, 950), True),
+        ((1000, 3000, 949), False),
+        ((10, 29, 10), False),
+        ((10, 30, 10), True),
+        ((1000, 1000, 1000), False),
+        ((0, 3000, 1000), False),
+        ((1000, 3000, 0), False),
+    ],
+)
+def test_a_length_has_fallen_back_from_three_times_to_a_twentieth(lengths, reset):
+    """Three times the first length in between, and then the first, give or take 5 %."""
+    run = RunBuilder()
+    for length in lengths:
+        run.shown("clerk", length=length).says("clerk", "Next.")
+    assert bool(lost_input(run.build())) is reset
+
+
+def test_lengths_and_ids_are_not_held_against_each_other():
+    """An input of which only the length is known proves nothing about one with ids."""
+    known = RunBuilder().asks().says("boss", "One.").says("boss", "Two.")
+    known.shown("clerk", 0).shown("clerk", 0, 1, 2).shown("clerk", length=9)
+    assert lost_input(known.says("clerk", "Hm?").build()) == []
+    unknown = RunBuilder().asks().shown("clerk", length=9).shown("clerk", length=90)
+    assert lost_input(unknown.shown("clerk", 0).says("clerk", "Hm?").build()) == []
+
+
+def test_what_the_agent_did_next_is_named():
+    """Its first step after the fall, not what others did meanwhile; without one, the last step."""
+    run = _grown().shown("clerk", 0).says("boss", "Well?").says("clerk", "One?")
+    (found,) = lost_input(run.says("clerk", "Two?").build())
+    assert (found.steps, found.quotes) == ((5,), ("One?",))
+    run = _grown().shown("clerk", 0).says("boss", "Well?").says("boss", "Hello?")
+    (found,) = lost_input(run.build())
+    assert (found.steps, found.quotes) == ((5,), ("Hello?",))

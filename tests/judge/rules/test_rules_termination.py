@@ -85,3 +85,22 @@ def test_declaring_the_task_done_once_at_the_end_is_fine():
     for number in range(8):
         run.says("a", f"Remark number {number}.")
     assert went_on_after_done(run.says("a", "The task is complete.").build()) == []
+
+
+@pytest.mark.parametrize(
+    ("to", "answer", "answer_to", "exact"),
+    [
+        ("writer", "writer", "critic", True),
+        ("writer", "writer", "editor", False),  # speaks to somebody else
+        ("writer", "editor", "critic", False),  # did not get the signal
+        ("writer", "critic", "writer", True),  # goes on with those whom it told to stop
+        ("writer", "critic", "editor", False),
+    ],
+)
+def test_only_those_in_the_exchange_that_was_to_end_answer_the_signal(to, answer, answer_to, exact):
+    """Others in the same conversation may have been told nothing."""
+    run = RunBuilder().says("critic", "All good. TERMINATE", to=to)
+    run.says("lead", "And now?", to="writer").says(answer, "One more version.", to=answer_to)
+    (found,) = went_on_after_signal(run.build())
+    assert found.evidence is (Evidence.EXACT if exact else Evidence.HEURISTIC)
+    assert found.steps == ((0, 2) if exact else (0, 1, 2))
