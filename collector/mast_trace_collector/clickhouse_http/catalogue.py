@@ -18,6 +18,11 @@ from mast_trace_collector.storage.readers import CATALOGUE, READABLE
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.engine import Handle
 
+_COLUMNS = (
+    "SELECT database, table, name, type FROM system.columns "
+    "WHERE database IN ('system', 'information_schema') AND default_kind != 'ALIAS'"
+)
+
 
 def make_catalogue(handle: Handle, database: str) -> None:
     """Make the views anew.
@@ -28,10 +33,11 @@ def make_catalogue(handle: Handle, database: str) -> None:
     """
     handle.run(f"DROP DATABASE IF EXISTS {CATALOGUE} SYNC", "Null")
     handle.run(f"CREATE DATABASE {CATALOGUE} ENGINE = Memory", "Null")
+    known = _columns(handle)
     for schema, tables in lists().catalogue.items():
         for table, shown in tables.items():
-            columns = _columns(handle, f"{schema}.{table}")
-            if columns:
+            # None in an engine that has no such table.
+            if columns := known.get((schema, table)):
                 select = _select(f"{schema}.{table}", columns, shown, database)
                 handle.run(
                     f"CREATE VIEW {CATALOGUE}.{catalogue_name(schema, table)} "
@@ -40,15 +46,13 @@ def make_catalogue(handle: Handle, database: str) -> None:
                 )
 
 
-def _columns(handle: Handle, table: str) -> dict[str, str]:
-    """Return the types of a system table's columns by name; none if this engine has no such table."""
-    schema, _, name = table.partition(".")
-    sql = (
-        "SELECT name, type FROM system.columns "
-        f"WHERE database = {literal(schema)} AND table = {literal(name)} AND default_kind != 'ALIAS'"
-    )
-    rows = handle.run(sql, "TabSeparatedRaw").body.decode().splitlines()
-    return dict(row.split("\t", 1) for row in rows)
+def _columns(handle: Handle) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the types of the system tables' columns by name."""
+    known: dict[tuple[str, str], dict[str, str]] = {}
+    for row in handle.run(_COLUMNS, "TabSeparatedRaw").body.decode().splitlines():
+        schema, table, name, kind = row.split("\t", 3)
+        known.setdefault((schema, table), {})[name] = kind
+    return known
 
 
 def _select(table: str, columns: dict[str, str], shown: dict[str, str], database: str) -> str:

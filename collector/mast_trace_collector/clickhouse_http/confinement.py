@@ -20,7 +20,7 @@ from mast_trace_collector.clickhouse_http.engine import Handles
 from mast_trace_collector.clickhouse_http.errors import ACCESS_DENIED, QueryError, denied
 from mast_trace_collector.clickhouse_http.seats import Seats
 from mast_trace_collector.clickhouse_http.tree import read_tree
-from mast_trace_collector.storage.readers import DATABASE, PROOF, reader, seat
+from mast_trace_collector.storage.readers import CATALOGUE, DATABASE, PROOF, reader, seat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +153,8 @@ class Confinement:
     def close(self) -> None:
         """Remove what was made."""
         with contextlib.suppress(QueryError), self._handles.borrow() as handle:
-            handle.run(f"DROP DATABASE {DATABASE} SYNC", "Null")
+            for database in (DATABASE, CATALOGUE):
+                handle.run(f"DROP DATABASE IF EXISTS {database} SYNC", "Null")
         self._handles.close()
 
     def _prove(self) -> None:
@@ -179,7 +180,10 @@ class Confinement:
     def _try(self, select: str, project: str | None) -> str:
         """Return what a reader gets: a value, or the number of an error."""
         try:
-            with self.view(select, project) as view, self._handles.borrow() as handle:
+            with (
+                self.view(select, project, DATABASE) as view,
+                self._handles.borrow() as handle,
+            ):
                 answer = handle.run(f"SELECT * FROM {view}", "TabSeparatedRaw")
                 return answer.body.decode().strip()
         except QueryError as error:

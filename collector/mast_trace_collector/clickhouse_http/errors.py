@@ -12,7 +12,7 @@ _AROUND = re.compile(
 )
 """Where the engine goes on to say what it was at: parts, marks, the make-up of columns."""
 _VIEW = re.compile(r"mast_readers\.q_[0-9a-f]{32}(?:\(on = 1\))?")
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|In scope .*", re.DOTALL)
+_PATH = re.compile(r"(?<![\w/.])/[\w.-]+/")
 _SAME_NAME = 44
 
 AUTHENTICATION_FAILED = 516
@@ -79,7 +79,7 @@ class EngineError(QueryError):
         """Return the error as a reader is told it: nothing of parts, sizes, paths and other names."""
         name = _NAME.search(self.text)
         text = _VIEW.sub("the statement", _AROUND.split(self.text)[0].rstrip(" .:"))
-        if self.code in _TELLING or "/" in _QUOTED.sub("", text):
+        if self.code in _TELLING or _PATH.search(text):
             text = (
                 f"Code: {self.code}. DB::Exception: the statement failed{_WHY.get(self.code, '')}"
             )

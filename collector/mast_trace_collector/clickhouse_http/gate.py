@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.engine import Handle
     from mast_trace_collector.clickhouse_http.tree import Node
 
-_KNOWN_FOR: Final = 1.0
+_KNOWN_FOR: Final = 5.0
 """Seconds that the names of databases and tables are remembered."""
 _TABLES = "SELECT name FROM system.tables WHERE database = {}"
 

@@ -13,10 +13,11 @@ from mast_trace_collector.clickhouse_http.tree import read_tree
 from mast_trace_collector.storage.readers import CATALOGUE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.clickhouse_http.confinement import Confinement
     from mast_trace_collector.clickhouse_http.engine import Handle
+    from mast_trace_collector.clickhouse_http.rendering import Token
     from mast_trace_collector.clickhouse_http.statement import Statement
 
 _MAX_TEXT = 256 * 1024
@@ -82,10 +83,12 @@ class Planner:
             self._gate.check_setting(name)
         wanted = taken.format or statement.default_format
         self._gate.check_format(wanted)
-        plan = Plan(taken.select.strip(), wanted, settings, current)
-        return self._checked(handle, replace(plan, is_hello=rendered == native.HELLO), statement)
+        plan = Plan(taken.select, wanted, settings, current, is_hello=rendered == native.HELLO)
+        return self._checked(handle, plan, taken.found, statement)
 
-    def _checked(self, handle: Handle, plan: Plan, statement: Statement) -> Plan:
+    def _checked(
+        self, handle: Handle, plan: Plan, found: Sequence[Token], statement: Statement
+    ) -> Plan:
         text = plan.select
         if showing.shows(text):
             current = plan.database if plan.database != CATALOGUE else "system"
@@ -97,14 +100,20 @@ class Planner:
             return replace(
                 self._select(handle, inner, statement.params), before=_TREE, confined=False
             )
-        first = tokens(text)[0]
+        first = found[0]
         if first.word not in {"SELECT", "WITH"} and first.text != "(":
             raise denied(f"{' '.join(text.split()[:2])} is not allowed; {_KINDS}")
-        return self._select(handle, plan, statement.params)
+        return self._select(handle, plan, statement.params, found)
 
-    def _select(self, handle: Handle, plan: Plan, params: Mapping[str, str]) -> Plan:
+    def _select(
+        self,
+        handle: Handle,
+        plan: Plan,
+        params: Mapping[str, str],
+        found: Sequence[Token] | None = None,
+    ) -> Plan:
         """Check a SELECT in the very form in which it will be run."""
-        text = reading.with_catalogue(reading.with_values(handle, plan.select, params))
+        text = reading.filled(handle, found or tokens(plan.select), plan.select, params)
         tree = self._confinement.tree(handle, text)
         named = reading.with_names(text, tree)
         if named != text:
@@ -121,7 +130,7 @@ class Planner:
             database, table = self._gate.check_table(source.name)
             return replace(plan, select=f"{database}.{table}", before=_DESCRIBE, confined=False)
         select = f"SELECT * FROM {what}" if source.kind == "Function" else what
-        plan = self._select(handle, replace(plan, select=select), params)
+        plan = self._select(handle, replace(plan, select=select), {})
         return replace(plan, before=f"{_DESCRIBE}(", after=")")
 
     def _current(self, database: str) -> str:

@@ -7,72 +7,71 @@ put values in; what comes of that is parsed by the engine once more, and checked
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _TOKEN = re.compile(
     r"""
-    (?P<string>'(?:[^'\\]|\\.|'')*')
-  | (?P<parameter>\{[^{}']*\})
-  | `(?P<backquoted>(?:[^`\\]|\\.|``)*)`
-  | "(?P<quoted>(?:[^"\\]|\\.|"")*)"
-  | (?P<word>[A-Za-z_]\w*)
-  | (?P<other>\S)
+    (?P<word>[A-Za-z_]\w*)
+  | (?P<string>'(?:[^'\\]|\\.|'')*')
+  | (?P<parameter>\{\w+:(?:[^{}']|'(?:[^'\\]|\\.)*')*\})
+  | (?P<name>`(?:[^`\\]|\\.|``)*`|"(?:[^"\\]|\\.|"")*")
+  | (?P<open>[(\[{]) | (?P<close>[)\]}])
+  | (?P<number>[\d.]+)
+  | (?P<sign>\S)
     """,
     re.VERBOSE | re.DOTALL,
 )
-_OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """One token.
 
     Attributes:
+        kind: word, name (in quotes), string, parameter, number, open, close or sign.
         text: as it stands there.
         start: offset of its first character.
-        end: offset behind its last character.
         depth: brackets that are open around it.
-        word: the text, if it is a word without quotes; else empty.
-        name: what it names, quoted or not; empty if it is no name.
-        parameter: what stands between the braces of ``{name:Type}``; else empty.
     """
 
+    kind: str
     text: str
     start: int
-    end: int
     depth: int
-    word: str = ""
-    name: str = ""
-    parameter: str = ""
+
+    @property
+    def end(self) -> int:
+        """Offset behind its last character."""
+        return self.start + len(self.text)
+
+    @property
+    def word(self) -> str:
+        """The text, if it is a word without quotes; else empty."""
+        return self.text if self.kind == "word" else ""
+
+    @property
+    def name(self) -> str:
+        """What it names, quoted or not; empty if it is no name."""
+        if self.kind == "name":
+            return re.sub(r"\\(.)|``", lambda match: match[1] or "`", self.text[1:-1])
+        return self.word
 
 
 def tokens(text: str) -> list[Token]:
     """Return the tokens of a rendered statement."""
     found, depth = [], 0
     for match in _TOKEN.finditer(text):
-        depth -= match[0] in _CLOSE
-        quoted = match["backquoted"] or match["quoted"] or ""
-        found.append(
-            Token(
-                text=match[0],
-                start=match.start(),
-                end=match.end(),
-                depth=depth,
-                word=match["word"] or "",
-                name=match["word"] or re.sub(r"\\(.)|``", lambda m: m[1] or "`", quoted),
-                parameter=(match["parameter"] or "")[1:-1],
-            )
-        )
-        depth += match[0] in _OPEN
+        kind = match.lastgroup or ""
+        depth -= kind == "close"
+        found.append(Token(kind, match[0], match.start(), depth))
+        depth += kind == "open"
     return found
 
 
 def replaced(text: str, changes: Iterable[tuple[Token, str]]) -> str:
-    """Return the text with other words in the place of some tokens."""
+    """Return the text with other words in the place of some tokens, which come in their order."""
     parts, at = [], 0
     for token, new in changes:
         parts += [text[at : token.start], new]

@@ -66,19 +66,20 @@ class Runner:
         limits = {
             **settings,
             "max_execution_time": str(timeout),
-            "max_result_bytes": str(max_result),
-            "result_overflow_mode": "throw",
             "max_query_size": str(MAX_STATEMENT),
             # How many rows were read tells how many others have.
             "output_format_write_statistics": "0",
             "readonly": "2",
         }
-        self._readers = Handles(store.embedded_path, limits)
+        self._planning = Handles(store.embedded_path, limits)
+        self._open.callback(self._planning.close)
+        bounds = {"max_result_bytes": str(max_result), "result_overflow_mode": "throw"}
+        self._readers = Handles(store.embedded_path, {**limits, **bounds})
         self._open.callback(self._readers.close)
         self._confinement = self._open.enter_context(
             Confinement.of(store.embedded_path, store.database, settings)
         )
-        with self._readers.borrow() as handle:
+        with self._planning.borrow() as handle:
             self._planner = Planner(handle, self._confinement, store.database)
 
     def run(self, statement: Statement, rights: Rights) -> Result:
@@ -98,22 +99,18 @@ class Runner:
         return Result(result.body)
 
     def _read(self, planner: Planner, statement: Statement, project: str | None) -> Result:
-        with self._readers.borrow() as handle:
+        with self._planning.borrow() as handle:
             plan = planner.plan(handle, statement)
-            if plan.is_hello and statement.protocol >= native.PROTOCOL_WITH_BLOCK_INFO:
-                return Result(native.hello(self._version))
-            with ExitStack() as stack:
-                stack.enter_context(handle.settings(plan.settings))
-                sql = plan.before + plan.select
-                if plan.confined:
-                    view = stack.enter_context(
-                        self._confinement.view(plan.select, project, plan.database)
-                    )
-                    sql = f"{plan.before}SELECT * FROM {view}{plan.after}"
-                asked = replace(
-                    statement, sql=sql, default_format=plan.format, params={}, database=""
-                )
-                return self._rows(handle, asked)
+        if plan.is_hello and statement.protocol >= native.PROTOCOL_WITH_BLOCK_INFO:
+            return Result(native.hello(self._version))
+        with self._readers.borrow() as handle, ExitStack() as stack:
+            stack.enter_context(handle.settings(plan.settings))
+            sql = plan.before + plan.select
+            if plan.confined:
+                view = self._confinement.view(plan.select, project, plan.database)
+                sql = f"{plan.before}SELECT * FROM {stack.enter_context(view)}{plan.after}"
+            asked = replace(statement, sql=sql, default_format=plan.format, params={})
+            return self._rows(handle, asked)
 
     def close(self) -> None:
         """Let go of the engine."""

@@ -29,11 +29,6 @@ class Seats:
         self._places: dict[str, str | None] = {seat(each): None for each in range(number)}
         self._busy: dict[str, int] = dict.fromkeys(self._places, 0)
         self._changed = threading.Condition()
-        with handles.borrow() as handle:
-            for name in self._places:
-                handle.run(
-                    f"CREATE TABLE {DATABASE}.{name} (Project String) ENGINE = Memory", "Null"
-                )
 
     @contextlib.contextmanager
     def take(self, project: str) -> Iterator[str]:
@@ -60,6 +55,10 @@ class Seats:
         # Nobody's until it is the project's: with no row, or two, the engine gives no rows at all.
         self._places[name] = None
         with self._handles.borrow() as handle:
-            handle.run(f"TRUNCATE TABLE {DATABASE}.{name}", "Null")
-            handle.run(f"INSERT INTO {DATABASE}.{name} VALUES ({literal(project)})", "Null")
+            table = f"{DATABASE}.{name}"
+            handle.run(
+                f"CREATE TABLE IF NOT EXISTS {table} (Project String) ENGINE = Memory", "Null"
+            )
+            handle.run(f"TRUNCATE TABLE {table}", "Null")
+            handle.run(f"INSERT INTO {table} VALUES ({literal(project)})", "Null")
         self._places[name] = project

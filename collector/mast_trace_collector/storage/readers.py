@@ -19,6 +19,8 @@ DATABASE: Final = "mast_readers"
 CATALOGUE: Final = "mast_catalogue"
 """Holds what stands for the system tables."""
 
+OF_ALL: Final = ("parts",)
+"""Of the catalogue, what tells of all projects' rows: empty for who reads one project."""
 PROOF: Final = "mast_proof"
 """A table in `DATABASE` by which it is proved that the engine keeps projects apart."""
 
@@ -109,9 +111,10 @@ def _user(name: str, database: str, *, project: str) -> str:
             if (condition := _condition(rows, database, project))
         )
         proof = _filter(PROOF, f"Project = {project}")
+        none = "".join(_filter(table, "0") for table in OF_ALL)
         filters = (
-            f"<databases><{database}>{ours}</{database}>"
-            f"<{DATABASE}>{proof}</{DATABASE}></databases>"
+            f"<databases><{database}>{ours}</{database}><{DATABASE}>{proof}</{DATABASE}>"
+            f"<{CATALOGUE}>{none}</{CATALOGUE}></databases>"
         )
     return _USER.format(
         name=name,

@@ -2,13 +2,14 @@
 
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import uvicorn
 from stores import SERVER, new_store
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
+from mast_trace_collector.clickhouse_http.confinement import Confinement
 from mast_trace_collector.storage import Store, migrate
 
 PASSWORD = "reader's password"
@@ -35,19 +36,23 @@ class Engine:
 
     def __init__(self, folder):
         self.url = f"chdb://{folder}"
+        self._folder = str(folder)
         self._open = None
+        self._kept = ExitStack()
 
     def empty(self):
         """Drop what earlier tests stored."""
         if self._open is None:
-            self._open = Store.open(self.url)
+            self._open = self._kept.enter_context(Store.open(self.url))
+            # What an endpoint sets up for its readers is the same for every test.
+            readers = Confinement.of(self._folder, self._open.database, {})
+            self._kept.enter_context(readers)
         self._open.command("DROP DATABASE IF EXISTS mast_trace SYNC", use_database=False)
 
     def close(self):
         """Let a test open a folder of its own."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+        self._kept.close()
+        self._open = None
 
 
 @pytest.fixture(scope="module")
