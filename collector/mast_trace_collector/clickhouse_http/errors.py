@@ -5,6 +5,15 @@ from __future__ import annotations
 import re
 
 _CODE = re.compile(r"Code:\s*(\d+)")
+_NAME = re.compile(r"(\([A-Z][A-Z0-9_]+\))(?: \(version [^)]*\))?\s*$")
+_AROUND = re.compile(
+    r"\(?(?:: )?[Ww]hile (?:executing|reading|processing|pushing)|\(in (?:file|part|query)"
+    r"|Maybe you meant|Stack trace|There is no supported"
+)
+"""Where the engine goes on to say what it was at: parts, marks, the make-up of columns."""
+_VIEW = re.compile(r"mast_readers\.q_[0-9a-f]{32}(?:\(on = 1\))?")
+_PATH = re.compile(r"(?<![\w/.])/[\w.-]+/")
+_SAME_NAME = 44
 
 AUTHENTICATION_FAILED = 516
 ACCESS_DENIED = 497
@@ -36,6 +45,11 @@ _STATUSES = {
 }
 
 
+_WHY = {241: " for want of memory", 497: ": it needs what a reader may not read"}
+_TELLING = frozenset({*_WHY, 74, 76, 107, 117, 173, 210, 243, 252})
+"""Errors whose texts hold sizes, paths and hosts."""
+
+
 class QueryError(Exception):
     """A statement failed or was refused.
 
@@ -62,6 +76,21 @@ class EngineError(QueryError):
         found = _CODE.search(text)
         super().__init__(int(found[1]) if found else 1, "", "")
         self.text = text[found.start() :] if found else text
+        self.args = (self.text,)
+
+    def told(self) -> EngineError:
+        """Return the error as a reader is told it: nothing of parts, sizes, paths and other names."""
+        name = _NAME.search(self.text)
+        text = _VIEW.sub("the statement", _AROUND.split(self.text)[0].rstrip(" .:"))
+        if self.code in _TELLING or _PATH.search(text):
+            text = (
+                f"Code: {self.code}. DB::Exception: the statement failed{_WHY.get(self.code, '')}"
+            )
+        if name and not text.endswith(name[1]):
+            text += f". {name[1]}"
+        if self.code == _SAME_NAME:
+            text += ": name the columns apart with AS"
+        return EngineError(text)
 
 
 def denied(why: str) -> QueryError:

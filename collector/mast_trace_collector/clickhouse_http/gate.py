@@ -1,176 +1,172 @@
-"""Decides which statements a reader may run.
+"""The names that a reader's statement may hold.
 
-The engine's own ``readonly`` settings are not enough: they let ``file()`` read any file, ``INTO
-OUTFILE`` and ``INSERT INTO FUNCTION`` write one, ``Python()`` read the interpreter's variables,
-and a table of the ``default`` database be any file. So a statement passes only if the engine
-classifies it as reading, and if nothing in it names a source outside the database. What it names
-is looked up in the engine's own rendering of the parsed statement, where no comment, quoting or
-escape can hide a name.
+The engine's own users decide which rows a reader gets (`confinement`). They do not decide which functions
+are called, and some of those open files, look into the process or at what lies beside a reader's rows.
+So every name in the parsed tree is looked up, whether it is called, handed over as an argument, or only
+stands for a column, and what is not on a list is refused.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
+from mast_trace_collector.clickhouse_http.allowlist import Functions, lists
 from mast_trace_collector.clickhouse_http.errors import denied
+from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.readers import CATALOGUE, READABLE
 
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.engine import Handle
+    from mast_trace_collector.clickhouse_http.tree import Node
 
-_TOKEN = re.compile(
-    r"""
-    (?P<string>'(?:[^'\\]|\\.|'')*')
-  | (?P<parameter>\{[^{}]*\})
-  | `(?P<backquoted>(?:[^`\\]|\\.|``)*)`
-  | "(?P<quoted>(?:[^"\\]|\\.|"")*)"
-  | (?P<word>[A-Za-z_]\w*)
-  | (?P<other>\S)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_STATEMENTS = frozenset({"SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXISTS", "EXPLAIN", "("})
-_SAFE_TABLE_FUNCTIONS = frozenset(
-    {
-        "format",
-        "generate_series",
-        "generateseries",
-        "null",
-        "numbers",
-        "numbers_mt",
-        "values",
-        "view",
-        "zeros",
-        "zeros_mt",
-    }
-)
-_OUTSIDE_FUNCTIONS = frozenset(
-    {
-        "addresstoline",
-        "addresstolinewithinlines",
-        "addresstosymbol",
-        "catboostevaluate",
-        "executable",
-        "eval",
-        "evalmlmethod",
-        "file",
-        "generateserialid",
-        "hascolumnintable",
-        "joinget",
-        "joingetornull",
-        "python",
-        "showcertificate",
-        "viewexplain",
-    }
-)
-_FORMAT_FAMILIES = (
-    "Arrow",
-    "BSON",
-    "CSV",
-    "CustomSeparated",
-    "Hash",
-    "JSON",
-    "LineAsString",
-    "Markdown",
-    "MsgPack",
-    "Native",
-    "Npy",
-    "Null",
-    "ORC",
-    "Parquet",
-    "Pretty",
-    "RawBLOB",
-    "RowBinary",
-    "SQLInsert",
-    "TSKV",
-    "TSV",
-    "TabSeparated",
-    "Values",
-    "Vertical",
-    "XML",
-)
-"""Other formats read files that a setting names."""
-_FILE_SETTINGS = re.compile(r"format_(template|schema|avro_schema)|schema_inference_file|.*_path$")
+_KNOWN_FOR: Final = 5.0
+"""Seconds that the names of databases and tables are remembered."""
+_TABLES = "SELECT name FROM system.tables WHERE database = {}"
 
 
 class Gate:
-    """Checks statements of readers.
+    """Checks the names in statements of readers.
 
     Args:
         handle: a connection to ask the engine for the names that it knows.
+        database: where our tables are.
     """
 
-    def __init__(self, handle: Handle) -> None:
-        sql = (
-            "SELECT lower(name) FROM system.table_functions UNION DISTINCT "
-            "SELECT lower(name) FROM system.functions WHERE categories = 'AI'"
-        )
-        names = handle.run(sql, "TabSeparated").body.decode().split()
-        self._outside = (frozenset(names) - _SAFE_TABLE_FUNCTIONS) | _OUTSIDE_FUNCTIONS
+    def __init__(self, handle: Handle, database: str) -> None:
+        self._functions = Functions(handle)
+        self._database = database
+        self._catalogue = frozenset(catalogue_tables())
+        self._existing: frozenset[str] = frozenset()
+        self._databases: frozenset[str] = frozenset()
+        self._asked = -_KNOWN_FOR
 
-    def check(self, handle: Handle, sql: str) -> str:
-        """Return the statement as the engine renders it.
+    def check(self, handle: Handle, tree: Node) -> None:
+        """Check all names of a SELECT.
+
+        Args:
+            handle: a connection whose current database is where names without one are looked up.
+            tree: the parsed statement.
 
         Raises:
-            QueryError: it does more than read this database.
+            QueryError: one of them is not allowed.
         """
-        kind = handle.classify(sql)
-        if kind.statements > 1:
-            raise denied("one statement at a time")
-        canonical = handle.canonical(sql)
-        if not kind.reads:
-            raise denied(f"{canonical.split(None, 1)[0]} is not allowed")
-        self._scan(canonical)
-        return canonical
+        self._refresh(handle)
+        lambdas = {node.alias for node in tree.walk() if node.name == "lambda" and node.alias}
+        for node in tree.walk():
+            self._check_kind(node)
+            if node.kind == "TableExpression":
+                self._check_source(node.children[0])
+            for child in node.children:
+                if child.kind == "Function" and node.kind != "TableExpression":
+                    self._check_call(child.name, lambdas)
+            if node.kind == "Identifier":
+                self._check_identifier(node.name)
 
     def check_setting(self, name: str) -> None:
-        """Refuse a setting that names a file.
+        """Refuse a setting that is not on the list.
 
         Raises:
-            QueryError: it does.
+            QueryError: it is not.
         """
-        if _FILE_SETTINGS.match(name):
-            raise denied(f"the setting {name} is not allowed")
+        if name not in lists().settings:
+            raise denied(
+                f"the setting {name} is not allowed; those that say how rows are written, how NULL and JOIN "
+                "behave, and max_execution_time, max_threads, max_block_size are"
+            )
 
     def check_format(self, name: str) -> None:
-        """Refuse an output format that reads files.
+        """Refuse an output format that is not on the list.
 
         Raises:
-            QueryError: it may.
+            QueryError: it is not.
         """
-        if not name.startswith(_FORMAT_FAMILIES):
-            raise denied(f"the format {name} is not allowed")
+        if name not in lists().formats:
+            raise denied(
+                f"the format {name} is not allowed; JSON, CSV, TabSeparated, Native, RowBinary, Arrow, "
+                "Parquet, Pretty and their kin are"
+            )
 
-    def _scan(self, canonical: str) -> None:
-        first = _TOKEN.match(canonical)
-        if first is None or first[0] not in _STATEMENTS:
-            raise denied(f"{canonical.split(None, 1)[0]} is not allowed")
-        before = name = ""
-        for token in _TOKEN.finditer(canonical):
-            if token["parameter"] and "identifier" in token[0].lower():
-                raise denied("a parameter may not name a table or a column")
-            if token[0] == "(":
-                self._check_function(name)
-            before, name = name, _name(token)
-            self._check_name(name)
-            if before == "APPLY":
-                self._check_function(name)
-            elif before == "FORMAT" and name:
-                self.check_format(name)
+    def check_table(self, name: str) -> tuple[str, str]:
+        """Return database and name of a table that a reader may read.
 
-    def _check_function(self, name: str) -> None:
-        if name.lower() in self._outside:
-            raise denied(f"the function {name} is not allowed")
+        Raises:
+            QueryError: it may not, or there is no such table.
+        """
+        database, _, table = name.rpartition(".")
+        allowed = self._catalogue if database == CATALOGUE else READABLE
+        if database not in {"", self._database, CATALOGUE} or table not in allowed:
+            raise denied(
+                f"the table {name} is not allowed; {', '.join(READABLE)} and what clients ask of "
+                "system (tables, columns, databases, settings) are"
+            )
+        return database or self._database, table
 
-    def _check_name(self, name: str) -> None:
-        if name.lower() == "default":
-            # A table of this database can be any file of the machine.
-            raise denied("the database default is not allowed")
-        self.check_setting(name)
+    def _check_kind(self, node: Node) -> None:
+        if node.kind == "Set":
+            raise denied("SETTINGS may stand at the end of the statement only")
+        if node.kind == "ColumnsApplyTransformer":
+            raise denied("APPLY is not allowed: write the function out for each column")
+        if node.kind not in lists().syntax:
+            raise denied(f"{node.kind} is not allowed in a SELECT")
+
+    def _check_source(self, node: Node) -> None:
+        """Check what stands in FROM or JOIN."""
+        if node.kind == "Function" and node.name.lower() not in lists().table_functions:
+            raise denied(
+                f"the table function {node.name} is not allowed; "
+                f"{', '.join(sorted(lists().table_functions))} are"
+            )
+        # A name without a database may be that of a CTE. If it is no table, the engine says so.
+        if node.kind == "TableIdentifier" and ("." in node.name or node.name in self._existing):
+            self.check_table(node.name)
+
+    def _check_call(self, name: str, lambdas: set[str]) -> None:
+        if self._functions.may_call(name) or (name in lambdas and self._functions.may_name(name)):
+            return
+        raise denied(
+            f"the function {name} is not allowed; functions that compute from their arguments alone are"
+        )
+
+    def _check_identifier(self, name: str) -> None:
+        """Check a name that may be a column's, an alias's, a table's or a function's."""
+        first, *rest = name.split(".")
+        for part in (first, *rest):
+            if not self._functions.may_name(part):
+                raise denied(
+                    f"the name {part} is not allowed: a function is called so that readers may not "
+                    "use; give the column another name"
+                )
+            if part.startswith("_"):
+                raise denied(
+                    f"the name {part} is not allowed: what begins with an underscore tells how rows "
+                    "are stored"
+                )
+        if rest and first in self._databases:
+            self.check_table(".".join((first, rest[0])))
+        elif first in self._existing:
+            self.check_table(first)
+
+    def _refresh(self, handle: Handle) -> None:
+        now = time.monotonic()
+        if now - self._asked < _KNOWN_FOR:
+            return
+        tables = handle.run(_TABLES.format(literal(self._database)), "TabSeparatedRaw")
+        databases = handle.run("SELECT name FROM system.databases", "TabSeparatedRaw")
+        self._existing = frozenset(tables.body.decode().split("\n")) - {""}
+        self._databases = frozenset(databases.body.decode().split("\n")) - {""}
+        self._asked = now
 
 
-def _name(token: re.Match[str]) -> str:
-    quoted = token["backquoted"] or token["quoted"]
-    if quoted:
-        return re.sub(r"\\(.)", r"\1", quoted)
-    return token["word"] or ""
+def catalogue_tables() -> list[str]:
+    """Return the names of all that stands in the catalogue."""
+    return [
+        catalogue_name(database, table)
+        for database, tables in lists().catalogue.items()
+        for table in tables
+    ]
+
+
+def catalogue_name(database: str, table: str) -> str:
+    """Return the name in the catalogue of what stands for a table of ``system``, say."""
+    return table if database == "system" else f"{database}_{table}"

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.clickhouse_http import native
+from mast_trace_collector.clickhouse_http.confinement import MAX_STATEMENT, Confinement
 from mast_trace_collector.clickhouse_http.engine import Handle, Handles, Result
-from mast_trace_collector.clickhouse_http.errors import denied
-from mast_trace_collector.clickhouse_http.gate import Gate
-from mast_trace_collector.clickhouse_http.projects import confine
+from mast_trace_collector.clickhouse_http.errors import EngineError, denied
+from mast_trace_collector.clickhouse_http.planning import Planner
 from mast_trace_collector.storage.statement_settings import known_settings
 
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.statement import Statement
     from mast_trace_collector.storage.store import Store
-
-_READABLE = frozenset({"system", "information_schema", "INFORMATION_SCHEMA"})
 
 
 @dataclass(frozen=True)
@@ -39,23 +38,49 @@ class Runner:
         store: whose engine it is.
         timeout: seconds that a reader's statement may run.
         max_result: bytes that a reader's result may have.
+        readers: whether there are any; without, only clients with all rights are served.
+
+    Raises:
+        ConfigurationError: there are readers, and the engine does not keep them apart.
     """
 
-    def __init__(self, store: Store, *, timeout: float, max_result: int) -> None:
-        self._database = store.database
-        self._path = store.embedded_path
+    def __init__(
+        self, store: Store, *, timeout: float, max_result: int, readers: bool = True
+    ) -> None:
+        self._open = ExitStack()
         settings = known_settings(store)
-        self._limits = {
+        self._writers = Handles(store.embedded_path, settings)
+        self._open.callback(self._writers.close)
+        self._planner: Planner | None = None
+        if readers:
+            with ExitStack() as opening:
+                opening.push(self._open)
+                self._open_for_readers(store, settings, timeout, max_result)
+                opening.pop_all()
+        with self._writers.borrow() as handle:
+            self._version = handle.run("SELECT version()", "TabSeparated").body.decode().strip()
+
+    def _open_for_readers(
+        self, store: Store, settings: dict[str, str], timeout: float, max_result: int
+    ) -> None:
+        limits = {
             **settings,
             "max_execution_time": str(timeout),
-            "max_result_bytes": str(max_result),
-            "result_overflow_mode": "throw",
+            "max_query_size": str(MAX_STATEMENT),
+            # How many rows were read tells how many others have.
+            "output_format_write_statistics": "0",
+            "readonly": "2",
         }
-        self._readers = Handles(store.embedded_path, {**self._limits, "readonly": "2"})
-        self._writers = Handles(store.embedded_path, settings)
-        with self._readers.borrow() as handle:
-            self._gate = Gate(handle)
-            self._version = handle.run("SELECT version()", "TabSeparated").body.decode().strip()
+        self._planning = Handles(store.embedded_path, limits)
+        self._open.callback(self._planning.close)
+        bounds = {"max_result_bytes": str(max_result), "result_overflow_mode": "throw"}
+        self._readers = Handles(store.embedded_path, {**limits, **bounds})
+        self._open.callback(self._readers.close)
+        self._confinement = self._open.enter_context(
+            Confinement.of(store.embedded_path, store.database, settings)
+        )
+        with self._planning.borrow() as handle:
+            self._planner = Planner(handle, self._confinement, store.database)
 
     def run(self, statement: Statement, rights: Rights) -> Result:
         """Run a statement and return its rows.
@@ -65,42 +90,31 @@ class Runner:
         """
         if rights.writes:
             return self._write(statement)
-        if rights.project is not None:
-            return self._read_project(statement, rights.project)
-        with self._readers.borrow() as handle:
-            canonical = self._checked(handle, statement)
-            with handle.settings(statement.settings):
-                return self._rows(handle, canonical)
-
-    def _read_project(self, statement: Statement, project: str) -> Result:
-        """Read with a connection that serves this statement alone; opening one takes a millisecond."""
-        handle = Handle(self._path, self._limits)
+        if self._planner is None:
+            raise denied("it serves no readers")
         try:
-            canonical = self._checked(handle, statement)
-            for name, value in statement.settings.items():
-                handle.keep(name, value)
-            confine(handle, project, self._database)
-            return self._rows(handle, canonical)
-        finally:
-            handle.close()
+            result = self._read(self._planner, statement, rights.project)
+        except EngineError as error:
+            raise error.told() from error
+        return Result(result.body)
 
-    def _checked(self, handle: Handle, statement: Statement) -> Statement:
-        """Return a reader's statement as the engine renders it.
-
-        Raises:
-            QueryError: a reader must not run it.
-        """
-        handle.use(self._readable(statement.database))
-        canonical = self._gate.check(handle, statement.sql)
-        self._gate.check_format(statement.default_format)
-        for name in statement.settings:
-            self._gate.check_setting(name)
-        return replace(statement, sql=canonical)
+    def _read(self, planner: Planner, statement: Statement, project: str | None) -> Result:
+        with self._planning.borrow() as handle:
+            plan = planner.plan(handle, statement)
+        if plan.is_hello and statement.protocol >= native.PROTOCOL_WITH_BLOCK_INFO:
+            return Result(native.hello(self._version))
+        with self._readers.borrow() as handle, ExitStack() as stack:
+            stack.enter_context(handle.settings(plan.settings))
+            sql = plan.before + plan.select
+            if plan.confined:
+                view = self._confinement.view(plan.select, project, plan.database)
+                sql = f"{plan.before}SELECT * FROM {stack.enter_context(view)}{plan.after}"
+            asked = replace(statement, sql=sql, default_format=plan.format, params={})
+            return self._rows(handle, asked)
 
     def close(self) -> None:
         """Let go of the engine."""
-        self._readers.close()
-        self._writers.close()
+        self._open.close()
 
     def _write(self, statement: Statement) -> Result:
         with self._writers.borrow() as handle:
@@ -126,7 +140,7 @@ class Runner:
     def _blocks(self, handle: Handle, statement: Statement) -> Result:
         """Answer a client that reads each block with what precedes it (clickhouse-go)."""
         if statement.sql == native.HELLO:
-            return Result(native.hello(self._version), rows=1)
+            return Result(native.hello(self._version))
         if statement.sql.lstrip("( ").upper().startswith(("SELECT", "WITH")):
             blocks = handle.blocks(statement.sql, "Native", statement.params)
         else:
@@ -142,10 +156,3 @@ class Runner:
         rows = handle.run(sql, "TabSeparatedRaw", statement.params).body.decode()
         columns = [line.split("\t") for line in rows.splitlines()]
         return native.header([(name, kind) for name, kind, *_ in columns])
-
-    def _readable(self, database: str) -> str:
-        if database in {"", "default", self._database}:
-            return self._database
-        if database in _READABLE:
-            return database
-        raise denied(f"the database {database} is not allowed")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.urls import check_proxies, conceal
-from mast_trace_collector.storage.embedded import holder, tune_allocator, write_engine_config
+from mast_trace_collector.storage.embedded import engine_config, holder, tune_allocator
 from mast_trace_collector.storage.statement_settings import EMBEDDED, SERVER
 from mast_trace_collector.storage.unix_socket import SocketPoolManager
 
@@ -132,24 +132,22 @@ class Clients:
         Path(self._address.path).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._refuse_taken()
         tune_allocator()
-        # Not in the folder, whose name may hold what chdb takes for the end of the file's; and only
-        # until it is read, so that a process that is killed leaves nothing behind.
-        config = write_engine_config(self._memory_limit, Path(self._address.path))
         try:
-            return clickhouse_connect.get_client(
-                interface="chdb",
-                path=self._address.path,
-                chdb_options={"config-file": str(config)},
-                settings=self._options["settings"],
-                tz_mode="aware",
-            )
+            with engine_config(
+                self._memory_limit, Path(self._address.path), self._address.database
+            ) as config:
+                return clickhouse_connect.get_client(
+                    interface="chdb",
+                    path=self._address.path,
+                    chdb_options={"config-file": str(config)},
+                    settings=self._options["settings"],
+                    tz_mode="aware",
+                )
         except ImportError as error:
             raise ConfigurationError(
                 "the embedded engine is not installed: pip install 'mast-trace[embedded]', "
                 "or name a ClickHouse server by http://host:8123"
             ) from error
-        finally:
-            config.unlink(missing_ok=True)
 
     def _refuse_taken(self) -> None:
         """Ask before the engine does: it writes what it finds to standard error itself."""

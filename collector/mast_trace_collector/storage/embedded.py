@@ -6,14 +6,22 @@ import fcntl
 import os
 import re
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
+
+from mast_trace_collector.storage.readers import users_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MIB = 1024 * 1024
 DEFAULT_MEMORY_LIMIT = 1024 * MIB
 
 _CONFIG = """<clickhouse>
     <timezone>UTC</timezone>
+    <users_config>{users}</users_config>
     <max_server_memory_usage>{memory}</max_server_memory_usage>
     <mark_cache_size>{mark_cache}</mark_cache_size>
     <uncompressed_cache_size>0</uncompressed_cache_size>
@@ -45,25 +53,31 @@ def backups_folder(engine: Path) -> Path:
     return engine.parent / "backups"
 
 
-def write_engine_config(memory_limit: int, engine: Path) -> Path:
-    """Write the engine's start-up file: its own defaults are those of a large server.
+@contextmanager
+def engine_config(memory_limit: int, engine: Path, database: str) -> Iterator[Path]:
+    """Write the engine's start-up files for as long as it starts: its own defaults are a server's.
+
+    Not in its folder, whose name may hold what chdb takes for the end of the file's; and only until
+    they are read, so that a process that is killed leaves nothing behind.
 
     Merges go column by column from 8,192 rows on, not from 131,072, and take in 12 parts, not 100:
     whole rows of ten small parts with long texts need 250 MiB, their columns one by one 115.
     """
-    text = _CONFIG.format(
-        memory=memory_limit,
-        mark_cache=max(memory_limit // 16, 8 * MIB),
-        small_cache=max(memory_limit // 64, 4 * MIB),
-        merge_block=4 * MIB,
-        largest_merge=10 * 1024 * MIB,
-        backups=escape(f"{backups_folder(engine)}/"),
-    )
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="mast-trace-", suffix=".xml", delete=False
-    ) as file:
-        file.write(text)
-    return Path(file.name)
+    with tempfile.TemporaryDirectory(prefix="mast-trace-") as folder:
+        users = Path(folder, "users.xml")
+        users.write_text(users_file(database), encoding="utf-8")
+        config = Path(folder, "config.xml")
+        text = _CONFIG.format(
+            users=users,
+            memory=memory_limit,
+            mark_cache=max(memory_limit // 16, 8 * MIB),
+            small_cache=max(memory_limit // 64, 4 * MIB),
+            merge_block=4 * MIB,
+            largest_merge=10 * 1024 * MIB,
+            backups=escape(f"{backups_folder(engine)}/"),
+        )
+        config.write_text(text, encoding="utf-8")
+        yield config
 
 
 def tune_allocator() -> None:

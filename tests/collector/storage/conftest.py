@@ -2,13 +2,14 @@
 
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import uvicorn
 from stores import SERVER, Tables, new_store
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
+from mast_trace_collector.clickhouse_http.confinement import Confinement
 from mast_trace_collector.storage import Store
 
 PASSWORD = "reader's password"
@@ -35,21 +36,25 @@ class Engine:
 
     def __init__(self, folder):
         self.url = f"chdb://{folder}"
+        self._folder = str(folder)
         self._open = None
         self._tables = None
+        self._kept = ExitStack()
 
     def renew(self):
         """Have all tables, without what earlier tests stored."""
         if self._open is None:
-            self._open = Store.open(self.url)
+            self._open = self._kept.enter_context(Store.open(self.url))
             self._tables = Tables(self._open)
+            # What an endpoint sets up for its readers is the same for every test.
+            readers = Confinement.of(self._folder, self._open.database, {})
+            self._kept.enter_context(readers)
         self._tables.renew()
 
     def close(self):
         """Let a test open a folder of its own."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+        self._kept.close()
+        self._open = None
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,190 @@
+"""Confines readers by the engine's own users, grants and row filters.
+
+A reader's SELECT becomes a view whose definer is the user of that reader's project, and the view is what
+is read: whatever the SELECT names, and in whatever way, the engine asks what that user may see, and adds
+the user's row filters to each table. The view has a parameter of its own, because the engine then leaves
+the text alone until it is read, as the definer: without one it would look into the SELECT as the user who
+makes the view, who may do anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.clickhouse_http.catalogue import make_catalogue
+from mast_trace_collector.clickhouse_http.engine import Handles
+from mast_trace_collector.clickhouse_http.errors import ACCESS_DENIED, QueryError, denied
+from mast_trace_collector.clickhouse_http.seats import Seats
+from mast_trace_collector.clickhouse_http.tree import read_tree
+from mast_trace_collector.storage.readers import CATALOGUE, DATABASE, PROOF, reader, seat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_collector.clickhouse_http.engine import Handle
+    from mast_trace_collector.clickhouse_http.tree import Node
+
+MAX_STATEMENT: Final = 64 * 1024 * 1024
+"""Characters of a statement with the values of its parameters in it."""
+_VIEW = (
+    "CREATE VIEW {database}.{name} DEFINER = {user} SQL SECURITY DEFINER AS "
+    "SELECT * FROM ({select}) WHERE {{on:UInt8}}"
+)
+_PROOF = (
+    f"CREATE TABLE {DATABASE}.{PROOF} (Project String) ENGINE = Memory",
+    f"INSERT INTO {DATABASE}.{PROOF} VALUES ('one'), ('other')",
+)
+_DENIED = f"SELECT * FROM {DATABASE}.{seat(0)}", "SELECT * FROM file('/dev/null', 'LineAsString')"
+_AROUND = frozenset(
+    {
+        "Asterisk",
+        "CreateQuery",
+        "ExpressionList",
+        "Identifier",
+        "QueryParameter",
+        "SelectQuery",
+        "SelectWithUnionQuery",
+        "Subquery",
+        "TableExpression",
+        "TablesInSelectQuery",
+        "TablesInSelectQueryElement",
+        "View",
+    }
+)
+"""Kinds of nodes of the view itself."""
+
+
+class Confinement:
+    """The engine's users for readers, and the views by which statements run as them.
+
+    One for each engine, whatever the number of endpoints.
+
+    Args:
+        path: the engine's folder.
+        database: where our tables are.
+        settings: of connections.
+
+    Raises:
+        ConfigurationError: the engine does not keep readers apart.
+    """
+
+    _open: dict[str, tuple[Confinement, int]] = {}  # noqa: RUF012  # all that are in use
+    _lock = threading.Lock()
+
+    def __init__(self, path: str, database: str, settings: dict[str, str]) -> None:
+        self._database = database
+        self._handles = Handles(path, {**settings, "max_query_size": str(MAX_STATEMENT)})
+        try:
+            with self._handles.borrow() as handle:
+                handle.run(f"DROP DATABASE IF EXISTS {DATABASE} SYNC", "Null")
+                handle.run(f"CREATE DATABASE {DATABASE} ENGINE = Memory", "Null")
+                for sql in _PROOF:
+                    handle.run(sql, "Null")
+                make_catalogue(handle, database)
+            self._seats = Seats(self._handles)
+            self._prove()
+        except BaseException:
+            self._handles.close()
+            raise
+
+    @classmethod
+    @contextlib.contextmanager
+    def of(cls, path: str, database: str, settings: dict[str, str]) -> Iterator[Confinement]:
+        """Lend the engine's; the last to give it back removes what was made for it."""
+        with cls._lock:
+            found, users = cls._open.get(path) or (cls(path, database, settings), 0)
+            cls._open[path] = (found, users + 1)
+        try:
+            yield found
+        finally:
+            with cls._lock:
+                found, users = cls._open.pop(path)
+                if users > 1:
+                    cls._open[path] = (found, users - 1)
+                else:
+                    found.close()
+
+    def tree(self, handle: Handle, select: str) -> Node:
+        """Return the tree of a SELECT within the view that would run it.
+
+        Raises:
+            QueryError: it does not parse, or is more than a SELECT.
+        """
+        sql = _VIEW.format(database=DATABASE, name="x", user=reader(), select=select)
+        root = read_tree(handle.run(f"EXPLAIN AST {sql}", "TabSeparatedRaw").body.decode())
+        inner = root.first(
+            *("SelectWithUnionQuery", "ExpressionList", "SelectQuery", "TablesInSelectQuery"),
+            *("TablesInSelectQueryElement", "TableExpression", "Subquery"),
+        ).first("SelectWithUnionQuery")
+        mine = {id(node) for node in inner.walk()}
+        around = [node.kind for node in root.walk() if id(node) not in mine]
+        if not _AROUND.issuperset(around) or around.count("Subquery") != 1:
+            raise denied("one SELECT at a time")
+        return inner
+
+    @contextlib.contextmanager
+    def view(self, select: str, project: str | None, current: str = "") -> Iterator[str]:
+        """Make a view for one statement.
+
+        Args:
+            select: what was checked.
+            project: whose rows it sees; None for all.
+            current: the database of tables that are named without one; empty for ours.
+
+        Yields:
+            What to select from.
+        """
+        with contextlib.ExitStack() as stack:
+            user = reader() if project is None else stack.enter_context(self._seats.take(project))
+            name = f"{DATABASE}.q_{secrets.token_hex(16)}"
+            sql = _VIEW.format(
+                database=DATABASE, name=name.partition(".")[2], user=user, select=select
+            )
+            with self._handles.borrow() as handle:
+                handle.use(current or self._database)
+                handle.run(sql, "Null")
+                stack.callback(handle.run, f"DROP VIEW {name}", "Null")
+                yield f"{name}(on = 1)"
+
+    def close(self) -> None:
+        """Remove what was made."""
+        with contextlib.suppress(QueryError), self._handles.borrow() as handle:
+            for database in (DATABASE, CATALOGUE):
+                handle.run(f"DROP DATABASE IF EXISTS {database} SYNC", "Null")
+        self._handles.close()
+
+    def _prove(self) -> None:
+        """Try whether the engine keeps two projects apart and readers from what is not theirs."""
+        select = f"SELECT arraySort(groupArray(Project)) FROM {DATABASE}.{PROOF}"
+        seen = {
+            project: self._try(select, project) for project in ("one", "other", "neither", None)
+        }
+        denials = [self._try(denied, None) for denied in _DENIED]
+        expected = {
+            "one": "['one']",
+            "other": "['other']",
+            "neither": "[]",
+            None: "['one','other']",
+        }
+        if seen != expected or denials != [str(ACCESS_DENIED)] * len(_DENIED):
+            raise ConfigurationError(
+                "this version of the embedded engine does not keep readers of the ClickHouse endpoint "
+                f"apart ({seen}, {denials}): install chdb 4 or later, or use a ClickHouse server "
+                "(MAST_TRACE_DATABASE_URL)"
+            )
+
+    def _try(self, select: str, project: str | None) -> str:
+        """Return what a reader gets: a value, or the number of an error."""
+        try:
+            with (
+                self.view(select, project, DATABASE) as view,
+                self._handles.borrow() as handle,
+            ):
+                answer = handle.run(f"SELECT * FROM {view}", "TabSeparatedRaw")
+                return answer.body.decode().strip()
+        except QueryError as error:
+            return str(error.code)

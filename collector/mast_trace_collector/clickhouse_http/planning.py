@@ -1,0 +1,144 @@
+"""Decides what is run for a reader's statement, after it was checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mast_trace_collector.clickhouse_http import native, reading, showing
+from mast_trace_collector.clickhouse_http.errors import QueryError, denied
+from mast_trace_collector.clickhouse_http.gate import Gate
+from mast_trace_collector.clickhouse_http.rendering import tokens
+from mast_trace_collector.clickhouse_http.tree import read_tree
+from mast_trace_collector.storage.readers import CATALOGUE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace_collector.clickhouse_http.confinement import Confinement
+    from mast_trace_collector.clickhouse_http.engine import Handle
+    from mast_trace_collector.clickhouse_http.rendering import Token
+    from mast_trace_collector.clickhouse_http.statement import Statement
+
+_MAX_TEXT = 256 * 1024
+_DESCRIBE, _TREE = "DESCRIBE TABLE ", "EXPLAIN AST "
+_KINDS = "SELECT, SHOW TABLES, DESCRIBE TABLE, EXISTS TABLE and EXPLAIN AST are"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run.
+
+    Attributes:
+        select: the SELECT, or what else follows ``before``.
+        format: of the rows.
+        settings: for this statement.
+        database: of tables that are named without one.
+        confined: whether the SELECT is read through a view, as the reader's own user.
+        before: what stands before it.
+        after: what stands behind it.
+        is_hello: whether clickhouse-go asks its first question.
+    """
+
+    select: str
+    format: str
+    settings: Mapping[str, str]
+    database: str
+    confined: bool = True
+    before: str = ""
+    after: str = ""
+    is_hello: bool = False
+
+
+class Planner:
+    """Reads, checks and rewrites statements of readers.
+
+    Args:
+        handle: a connection to the engine.
+        confinement: what will run them.
+        database: where our tables are.
+    """
+
+    def __init__(self, handle: Handle, confinement: Confinement, database: str) -> None:
+        self._gate = Gate(handle, database)
+        self._confinement = confinement
+        self._database = database
+
+    def plan(self, handle: Handle, statement: Statement) -> Plan:
+        """Return what is run for a statement.
+
+        Raises:
+            QueryError: it cannot be parsed, or a reader must not run it.
+        """
+        current = self._current(statement.database)
+        handle.use(current)
+        if len(statement.sql) > _MAX_TEXT:
+            raise QueryError(62, f"the query is longer than {_MAX_TEXT} characters", "SYNTAX_ERROR")
+        if handle.classify(statement.sql).statements > 1:
+            raise denied("one statement at a time")
+        rendered = handle.canonical(statement.sql)
+        taken = reading.take_apart(rendered)
+        settings = {**statement.settings, **taken.settings}
+        for name in settings:
+            self._gate.check_setting(name)
+        wanted = taken.format or statement.default_format
+        self._gate.check_format(wanted)
+        plan = Plan(taken.select, wanted, settings, current, is_hello=rendered == native.HELLO)
+        return self._checked(handle, plan, taken.found, statement)
+
+    def _checked(
+        self, handle: Handle, plan: Plan, found: Sequence[Token], statement: Statement
+    ) -> Plan:
+        text = plan.select
+        if showing.shows(text):
+            current = plan.database if plan.database != CATALOGUE else "system"
+            return self._select(handle, replace(plan, select=showing.as_select(text, current)), {})
+        if text.startswith(_DESCRIBE):
+            return self._describe(handle, plan, statement.params)
+        if text.startswith(_TREE):
+            inner = replace(plan, select=text.removeprefix(_TREE))
+            return replace(
+                self._select(handle, inner, statement.params), before=_TREE, confined=False
+            )
+        first = found[0]
+        if first.word not in {"SELECT", "WITH"} and first.text != "(":
+            raise denied(f"{' '.join(text.split()[:2])} is not allowed; {_KINDS}")
+        return self._select(handle, plan, statement.params, found)
+
+    def _select(
+        self,
+        handle: Handle,
+        plan: Plan,
+        params: Mapping[str, str],
+        found: Sequence[Token] | None = None,
+    ) -> Plan:
+        """Check a SELECT in the very form in which it will be run."""
+        text = reading.filled(handle, found or tokens(plan.select), plan.select, params)
+        tree = self._confinement.tree(handle, text)
+        named = reading.with_names(text, tree)
+        if named != text:
+            tree = self._confinement.tree(handle, named)
+        self._gate.check(handle, tree)
+        return replace(plan, select=named)
+
+    def _describe(self, handle: Handle, plan: Plan, params: Mapping[str, str]) -> Plan:
+        text = reading.with_catalogue(plan.select)
+        tree = read_tree(handle.run(f"EXPLAIN AST {text}", "TabSeparatedRaw", params).body.decode())
+        what = text.removeprefix(_DESCRIBE)
+        source = tree.first("TableExpression").children[0]
+        if source.kind == "TableIdentifier":
+            database, table = self._gate.check_table(source.name)
+            return replace(plan, select=f"{database}.{table}", before=_DESCRIBE, confined=False)
+        select = f"SELECT * FROM {what}" if source.kind == "Function" else what
+        plan = self._select(handle, replace(plan, select=select), {})
+        return replace(plan, before=f"{_DESCRIBE}(", after=")")
+
+    def _current(self, database: str) -> str:
+        if database in {"", "default", self._database}:
+            return self._database
+        if database == "system":
+            return CATALOGUE
+        raise denied(
+            f"the database {database} is not allowed; {self._database} and system are, and tables of "
+            "information_schema by their whole name"
+        )
