@@ -50,7 +50,7 @@ def main() -> None:
             made_up = "CREATE FUNCTION base64Encode AS (data) -> hex(data)"
             store.command(made_up, use_database=False)
         queries = 1 if early else 4
-        app = ClickHouseHTTP(store, password=None, write_token=WRITE_TOKEN, max_queries=queries)
+        app = ClickHouseHTTP(store, of_owner=True, max_queries=queries)
         listener = socket.create_server(("127.0.0.1", 0))
         host, port = listener.getsockname()
         sys.stdout.write(f"http://tests:{WRITE_TOKEN}@{host}:{port}\n")

@@ -57,7 +57,7 @@ def main() -> None:
     # Under our own limit its inserts fail, and what it sends again is empty.
     with Store.open(config.store_url, memory_limit=8 * 2**30) as store:
         database = make_tables(store, config.store_url, tables)
-        server = HTTPServer(ClickHouseHTTP(store, password=None, write_token=token), "127.0.0.1", 0)
+        server = HTTPServer(ClickHouseHTTP(store, of_owner=True), "127.0.0.1", 0)
 
         async def serve() -> None:
             await server.start()

@@ -178,7 +178,7 @@ class Up:
     async def _serve_owner(
         self, parts: AsyncExitStack, data_dir: Path, refused: Callable[[str], None]
     ) -> str:
-        app = ClickHouseHTTP(self.store, of_owner=True, readers=False)
+        app = ClickHouseHTTP(self.store, of_owner=True)
         parts.callback(app.close)
         server = HTTPServer(
             app,

@@ -91,7 +91,7 @@ async def serve(config: CollectorConfig) -> None:
 async def serve_database(config: CollectorConfig, port: int) -> None:
     with Store.open(config.store_url) as store:
         migrate(store)
-        app = ClickHouseHTTP(store, password=None, write_token="write")
+        app = ClickHouseHTTP(store, of_owner=True)
         server = HTTPServer(app, "127.0.0.1", port)
         await server.start()
         print(json.dumps({"http": server.address}), flush=True)

@@ -52,7 +52,6 @@ class ClickHouseHTTP:
         of_owner: all who connect may run any statement: for a socket of the owner's processes.
         keys: bearer keys of projects; shown as the password, one lets its owner read the rows of
             that project and no others.
-        readers: whether it serves any; without, only the write token and the owner's socket do.
         write_token: shown as the password by a client on this machine, it lets any statement
             pass; None, the default, lets none. It is meant for tests and for tools of one's own.
         max_queries: statements that run at once; others wait.
@@ -69,7 +68,6 @@ class ClickHouseHTTP:
         password_hash: str | None = None,
         of_owner: bool = False,
         keys: ProjectKeys | None = None,
-        readers: bool = True,
         write_token: str | None = None,
         max_queries: int = 4,
         max_body: int = 256 * _MIB,
@@ -87,7 +85,7 @@ class ClickHouseHTTP:
         self._keys = keys
         self._write_token = write_token
         self._max_body = max_body
-        self._runner = Runner(store, timeout=timeout, max_result=max_result, readers=readers)
+        self._runner = Runner(store, timeout=timeout, max_result=max_result, readers=not of_owner)
         self._threads = ThreadPoolExecutor(max_queries, thread_name_prefix="clickhouse-http")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -38,7 +38,7 @@ def both(request, tmp_path_factory):
         if request.param == "embedded":
             yield store
             return
-        app = ClickHouseHTTP(store, password=None, write_token=WRITE_TOKEN)
+        app = ClickHouseHTTP(store, of_owner=True)
         with serve(app) as address, Store.open(f"http://any:{WRITE_TOKEN}@{address}") as client:
             yield client
         app.close()

@@ -140,7 +140,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
 @pytest.fixture
 def owners(two: Two) -> Iterator[Store]:
     """The same store by the address that commands of the user write to."""
-    app = ClickHouseHTTP(two.store, password=None, write_token="owner")
+    app = ClickHouseHTTP(two.store, of_owner=True)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
