@@ -122,8 +122,8 @@ class Planner:
         return replace(plan, select=named)
 
     def _describe(self, handle: Handle, plan: Plan, params: Mapping[str, str]) -> Plan:
-        text = reading.with_catalogue(plan.select)
-        tree = read_tree(handle.run(f"EXPLAIN AST {text}", "TabSeparatedRaw", params).body.decode())
+        text = reading.filled(handle, tokens(plan.select), plan.select, params)
+        tree = read_tree(handle.run(f"EXPLAIN AST {text}", "TabSeparatedRaw").body.decode())
         what = text.removeprefix(_DESCRIBE)
         source = tree.first("TableExpression").children[0]
         if source.kind == "TableIdentifier":
