@@ -140,5 +140,7 @@ def numpy_module() -> Any:
     try:
         import numpy as np
     except ImportError as error:
-        raise ConfigurationError("fitting a profile needs numpy: pip install 'mast-trace[judge]'") from error
+        raise ConfigurationError(
+            "fitting a profile needs numpy: pip install 'mast-trace[judge]'"
+        ) from error
     return np
