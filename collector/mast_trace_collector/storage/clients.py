@@ -130,7 +130,7 @@ class Clients:
         import clickhouse_connect
 
         Path(self._address.path).mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._refuse_taken()
+        self._refuse_unusable()
         tune_allocator()
         try:
             with engine_config(
@@ -149,8 +149,16 @@ class Clients:
                 "or name a ClickHouse server by http://host:8123"
             ) from error
 
-    def _refuse_taken(self) -> None:
+    def _refuse_unusable(self) -> None:
         """Ask before the engine does: it writes what it finds to standard error itself."""
+        folder = Path(self._address.path)
+        for path in (folder, folder / "status"):
+            if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+                raise StorageError(
+                    f"cannot open {self._address.label}: this user may not write {path}, and the "
+                    "embedded engine writes there even to read; change its owner or name another "
+                    "folder by --data-dir"
+                )
         taken = holder(self._address.path)
         if taken and taken != f"process {os.getpid()}":
             raise StorageError(self._taken(taken))

@@ -69,6 +69,12 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         # Whoever read the output has gone (`| head`); Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # A folder that may not be written, a full disk, a file where a folder should be.
+        fail(f"cannot use {os.fsdecode(error.filename)}: {error.strerror}")
+        return 1
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -113,7 +114,7 @@ class Conversation:
         context.cap.check()
         context.budget.reserve(reserved)
         used = Tokens()
-        started = datetime.now(timezone.utc)
+        started, began = datetime.now(timezone.utc), time.monotonic()
         outcome: _Read[A] | _Unreadable | None = None
         failure = "the call was cancelled"
         retries = 0
@@ -142,7 +143,7 @@ class Conversation:
                     stage=stage,
                     model=self.endpoint.model,
                     started_at=started,
-                    duration_ms=_milliseconds_since(started),
+                    duration_ms=round((time.monotonic() - began) * 1000),
                     status="ok" if readable else "unreadable" if outcome else "error",
                     error=failure[:1000],
                     retries=retries,
@@ -191,7 +192,3 @@ def _counted(completion: Completion, estimate: int) -> Tokens:
     if completion.tokens.total:
         return completion.tokens
     return Tokens(input=estimate, output=estimate_tokens(completion.text))
-
-
-def _milliseconds_since(moment: datetime) -> int:
-    return int((datetime.now(timezone.utc) - moment).total_seconds() * 1000)

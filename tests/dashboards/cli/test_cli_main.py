@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -130,3 +132,37 @@ def test_a_server_that_is_away_is_told_in_one_message() -> None:
     assert ended.returncode == 1
     assert ended.stderr.startswith("mast-trace: ")
     assert "does not answer" in ended.stderr
+
+
+def without_rights(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user whom permissions hold, which root is not."""
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("needs setpriv (Debian: util-linux)")
+        command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner", *command)
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+@pytest.mark.parametrize("state", ["empty", "used"])
+def test_a_data_folder_that_may_not_be_written_is_named(tmp_path: Path, state: str) -> None:
+    """By `up` and by what reads it, without a traceback and without the engine's own words."""
+    folder = tmp_path / "data"
+    (folder / "clickhouse").mkdir(parents=True)
+    if state == "used":
+        (folder / "clickhouse" / "status").write_text("PID: 1\n")
+    else:
+        (folder / "clickhouse").rmdir()
+    folder.chmod(0o555)
+    for path in folder.rglob("*"):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    if os.geteuid() == 0:  # whom the folder belongs to may write it all the same
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, 65534, 65534)
+    for words in (("up", "--http-port", "0", "--grpc-port", "0"), ("runs",)):
+        command = (sys.executable, "-m", "mast_trace_dashboards", *words)
+        done = without_rights(*command, "--data-dir", str(folder))
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert "DB::" not in done.stderr
+        assert str(folder) in done.stderr.replace("\n", "")
+    folder.chmod(0o755)

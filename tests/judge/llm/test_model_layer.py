@@ -1,5 +1,7 @@
 """What a model that answers well adds to a verdict, and when it is asked at all."""
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 from judge.llm.scripted_judge import (
     GOOD,
@@ -18,6 +20,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.attribution.profile import Profile
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
+from mast_trace_judge.llm import conversation
 from mast_trace_judge.verdict import Evidence
 
 
@@ -39,6 +42,23 @@ async def test_reads_then_tries_then_maps():
     (found,) = [mode for mode in verdict.modes if mode.code == "2.6"]
     assert (found.evidence, found.steps, found.span_ids) == (Evidence.MODEL, (3,), ("s3",))
     assert found.quotes == ("costs 181 EUR a night",)
+
+
+@pytest.mark.parametrize("days", [-1, 400])
+async def test_a_clock_that_jumps_during_a_call_makes_no_duration(monkeypatch, days):
+    """The ledger's column holds neither a negative one nor one of a year."""
+    moments = iter(
+        datetime(2026, 1, 1, tzinfo=timezone.utc) + n * timedelta(days=days) for n in range(99)
+    )
+
+    class Jumping(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return next(moments)
+
+    monkeypatch.setattr(conversation, "datetime", Jumping)
+    result = await judged(JudgeScript())
+    assert all(0 <= call.duration_ms < 170_000 for call in result.ledger.calls)
 
 
 async def test_questions_share_their_beginning():
