@@ -16,9 +16,10 @@ from mast_trace.trajectory import SpanRecord, Trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.long_runs import outline_of
+from mast_trace_judge.transfer.run_json import steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mast_trace.outline import Outline
     from mast_trace.trajectory import Step
@@ -180,6 +181,16 @@ class StoredRun:
             return [kept[identity] for identity in span_ids if identity in kept]
 
         return sorted(self.outline.steps(numbers, fetch), key=lambda step: step.index)
+
+    def all_steps(self) -> Iterator[Step]:
+        """Yield every step in order, with its whole texts; few are held at a time.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        if self._whole.spans is not None:
+            return iter(self.steps(range(self.count)))
+        return steps_of(self.spans, self.outline)
 
     def span_of(self, number: int) -> SpanRecord | None:
         """Return the span of a step."""

@@ -29,6 +29,7 @@ _AT_ONCE = 250
 """Spans that are read by their ids at a time, if their texts are cut."""
 _LONG_AT_ONCE = 20
 """Likewise, if they are not: each may hold some megabytes."""
+_FEW_PAGES = 3
 _SHORT_TEXT = 16 * 1024
 _OF_RUN = (
     "TraceId = {trace_id:String} AND "
@@ -195,12 +196,20 @@ class RunSpans:
         wanted = iter(span_ids)
         columns = "SpanAttributes" if clip is None else _CLIPPED
         first, last = between or (0, 2**63 - 1)
-        at_once = _AT_ONCE if clip is not None and clip <= _SHORT_TEXT else _LONG_AT_ONCE
+        short = (clip is not None and clip <= _SHORT_TEXT) or self._holds_little(first, last)
+        at_once = _AT_ONCE if short else _LONG_AT_ONCE
         while some := list(islice(wanted, at_once)):
             bounds = {"first": first, "last": last, "ids": some, "clip": clip or 0}
             yield from self._select(
                 f"{_TIMES} AND SpanId IN {{ids:Array(String)}}", columns, bounds
             )
+
+    def _holds_little(self, first: int, last: int) -> bool:
+        """Whether all spans of a time fit into a few pages, as far as is known already."""
+        if "_rows" not in self.__dict__:
+            return False
+        there = (p.size for p in self.pages if p.first[0] <= last and p.last[0] >= first)
+        return sum(there) <= _FEW_PAGES * self._page_bytes
 
     def _select(
         self, condition: str, attributes: str, bounds: dict[str, Any]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.trajectory import Step
 from mast_trace_dashboards.cli.lookup import resolve_run
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, json_text, print_json_line
@@ -22,11 +23,10 @@ from mast_trace_dashboards.cli.store import open_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mast_trace.trajectory import Step
-
 _DONE = frozenset({"judged", "unscored"})
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _AT_ONCE = 500
+_FIELDS = tuple(field.name for field in dataclasses.fields(Step))
 
 
 def register(app: typer.Typer) -> None:
@@ -110,7 +110,7 @@ def as_dict(shown: Shown) -> dict[str, Any]:
         "run": shown.row,
         "task": outline.run.task,
         "agents": outline.agents,
-        "steps": [_as_dict(step) for step in _steps(shown, range(shown.run.count))],
+        "steps": [_as_dict(step) for step in shown.run.all_steps()],
         "verdict": _verdict(shown),
     }
 
@@ -126,7 +126,7 @@ def json_pieces(shown: Shown, numbers: Sequence[int] | None = None) -> Iterator[
     yield f'{{\n  "run": {_inner(shown.row)},\n  "task": {_inner(outline.run.task)},\n'
     yield f'  "agents": {_inner(outline.agents)},\n  "steps": ['
     separator = "\n    "
-    for step in _steps(shown, range(shown.run.count) if numbers is None else numbers):
+    for step in shown.run.all_steps() if numbers is None else _steps(shown, numbers):
         yield separator + _inner(_as_dict(step), 2)
         separator = ",\n    "
     yield f'{"" if separator[0] != "," else chr(10) + "  "}],\n  "verdict": '
@@ -166,5 +166,5 @@ def _verdict(shown: Shown) -> dict[str, Any] | None:
 
 
 def _as_dict(step: Step) -> dict[str, Any]:
-    values = dataclasses.asdict(step)
-    return {name: value for name, value in values.items() if value not in ("", (), None)}
+    values = ((name, getattr(step, name)) for name in _FIELDS)
+    return {name: value for name, value in values if value not in ("", (), None)}

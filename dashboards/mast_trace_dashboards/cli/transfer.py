@@ -81,7 +81,8 @@ def export(
 ) -> None:
     """Write runs to a file: trajectory, newest verdict and labels, one run in each line or row.
 
-    In Parquet, trajectory, verdict and labels are JSON texts. An earlier file of this name is
+    In Parquet, trajectory, verdict and labels are JSON texts, and a very long run takes several
+    rows, numbered by `part`. An earlier file of this name is
     replaced when the new one is complete.
 
     Example: `mast-trace export --format parquet --out runs.parquet --since 7d`

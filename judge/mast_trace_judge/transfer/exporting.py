@@ -7,17 +7,21 @@ import json
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.exceptions import ConfigurationError
+from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.labels import HumanLabel
 from mast_trace_judge.local_batch import chunks_of
+from mast_trace_judge.long_runs import MOST_SPANS
 from mast_trace_judge.run_reader import spans_of_runs, trajectory_of
+from mast_trace_judge.transfer.run_json import LongRun
 from mast_trace_judge.verdict_store import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
 
@@ -61,6 +65,9 @@ COLUMNS = (
     "labels",
 )
 """What is given of each run; in Parquet the last three are JSON texts."""
+PART = "part"
+"""In Parquet, the number of a row among those of its run: 0, but for what is too long for one row.
+Each row then holds a part of the trajectory; their steps, turns and texts put together are the run's."""
 _NESTED = ("trajectory", "verdict", "labels")
 _ROW_GROUP = 16 * 1024 * 1024
 """Characters of JSON after which rows are written out."""
@@ -76,6 +83,9 @@ def export_runs(
     store: Store, *, since: datetime | None = None, project: str | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield runs with trajectory, newest verdict and labels; few are in memory at a time.
+
+    The trajectory of a run that is too long to be held is a `LongRun`, which is read while it is
+    written: before the next run is asked for.
 
     Raises:
         StorageError: the database does not answer.
@@ -97,7 +107,7 @@ def _keys(store: Store, project: str | None, after: tuple[str, str]) -> list[tup
 
 
 def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]:
-    spans = spans_of_runs(store, runs)
+    spans = _spans(store, runs)
     traces = {"traces": [run.trace_id for run in runs]}
     verdicts = {(row["Project"], row["TraceId"]): row for row in store.query(_VERDICTS, traces)}
     labels: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -115,10 +125,32 @@ def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]
             "start": _utc(run.start),
             "end": _utc(run.end),
             "outcome": run.outcome,
-            "trajectory": trajectory_of(run, spans.get(key, ())).to_dict(),
+            "trajectory": _trajectory(store, run, None if spans is None else spans.pop(key, ())),
             "verdict": None if verdict is None else verdict_of(verdict).to_json(),
             "labels": labels.get(key, []),
         }
+
+
+def _spans(
+    store: Store, runs: Sequence[RunSummary]
+) -> dict[tuple[str, str], list[SpanRecord]] | None:
+    """Return the spans of runs; None if they are more than may be held at a time."""
+    if any(run.spans > MOST_SPANS for run in runs):
+        return None
+    try:
+        return spans_of_runs(store, runs)
+    except StorageError:
+        store.query("SELECT 1")  # raises where it is not these runs that cannot be read
+        return None
+
+
+def _trajectory(
+    store: Store, run: RunSummary, spans: Sequence[SpanRecord] | None
+) -> dict[str, Any] | LongRun:
+    if spans is not None:
+        return trajectory_of(run, spans).to_dict()
+    pages = RunSpans(store, run.trace_id, project=run.project)
+    return LongRun(pages, outcome=run.outcome, outcome_reason=run.outcome_reason)
 
 
 def _label(row: dict[str, Any]) -> dict[str, Any]:
@@ -136,17 +168,23 @@ def _label(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_jsonl(path: Path, runs: Iterable[dict[str, Any]]) -> int:
-    """Write each run on a line of its own; return their number."""
+    """Write each run on a line of its own, however long; return their number."""
     count = 0
     with path.open("w", encoding="utf-8") as file:
         for run in runs:
-            file.write(json.dumps(run, ensure_ascii=False) + "\n")
+            for number, (name, value) in enumerate(run.items()):
+                file.write(f"{', ' if number else '{'}{json.dumps(name)}: ")
+                if isinstance(value, LongRun):
+                    file.writelines(value.json())
+                else:
+                    file.write(json.dumps(value, ensure_ascii=False))
+            file.write("}\n")
             count += 1
     return count
 
 
 def write_parquet(path: Path, runs: Iterable[dict[str, Any]]) -> int:
-    """Write a Parquet file with one row for each run; return their number.
+    """Write a Parquet file with one row for each run, of a long one several; return their number.
 
     Raises:
         ConfigurationError: pyarrow is missing.
@@ -156,21 +194,38 @@ def write_parquet(path: Path, runs: Iterable[dict[str, Any]]) -> int:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ConfigurationError("Parquet needs pyarrow: pip install pyarrow") from error
-    schema = pa.schema([(name, pa.string()) for name in COLUMNS])
+    columns = [(name, pa.string()) for name in COLUMNS]
+    schema = pa.schema([*columns, (PART, pa.int32())])
     count = size = 0
     rows: list[dict[str, Any]] = []
     with pq.ParquetWriter(path, schema) as writer:
         for run in runs:
-            texts = {name: json.dumps(run[name], ensure_ascii=False) for name in _NESTED}
-            rows.append({**run, **texts})
-            size += sum(map(len, texts.values()))
             count += 1
-            if size >= _ROW_GROUP:
-                writer.write_table(pa.Table.from_pylist(rows, schema))
-                rows, size = [], 0
+            for row in _rows(run):
+                rows.append(row)
+                size += sum(len(row[name]) for name in _NESTED)
+                if size >= _ROW_GROUP:
+                    writer.write_table(pa.Table.from_pylist(rows, schema))
+                    rows, size = [], 0
         if rows:
             writer.write_table(pa.Table.from_pylist(rows, schema))
     return count
+
+
+def _rows(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a run; verdict and labels stand in the first one."""
+    texts = {
+        name: json.dumps(run[name], ensure_ascii=False) for name in _NESTED if name != "trajectory"
+    }
+    given = run["trajectory"]
+    parts = (
+        given.parts(_ROW_GROUP)
+        if isinstance(given, LongRun)
+        else [json.dumps(given, ensure_ascii=False)]
+    )
+    for number, part in enumerate(parts):
+        yield {**run, **texts, "trajectory": part, PART: number}
+        texts = {"verdict": "null", "labels": "[]"}
 
 
 def _utc(moment: datetime) -> str:

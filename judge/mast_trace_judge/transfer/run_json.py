@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mast_trace.messages import Message
-    from mast_trace.outline import Outline
+    from mast_trace.outline import Fetch, Outline
     from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory
     from mast_trace_collector.storage.run_spans import RunSpans
     from mast_trace_judge.verdict import Verdict
@@ -52,24 +52,14 @@ class LongRun:
         Raises:
             StorageError: the database does not answer.
         """
-        numbers = {span_id: number for number, span_id in enumerate(self.outline.span_ids)}
-        # Spans that begin together may come in another order than their steps have.
-        early: dict[int, Step] = {}
-        following = 0
-        for page in self._spans.read():
-            here = {span.span_id: span for span in page}
-            found = [numbers[span_id] for span_id in here if span_id in numbers]
-            early |= {step.index: step for step in self.outline.steps(found, self._fetch(here))}
-            while following in early:
-                yield early.pop(following)
-                following += 1
+        return steps_of(self._spans, self.outline)
 
     def invocations(self) -> Iterator[Invocation]:
         """Yield the turns and calls of models by their start; see `steps`."""
         for page in self._spans.read():
             here = {span.span_id: span for span in page}
             by_start = sorted(page, key=lambda span: (span.start, -span.end, span.span_id))
-            yield from self.outline.invocations(by_start, self._fetch(here))
+            yield from self.outline.invocations(by_start, _reader(self._spans, here))
 
     def texts(self) -> Iterator[tuple[str, Message]]:
         """Yield every message by its id; see `steps`."""
@@ -79,15 +69,6 @@ class LongRun:
                 if identity not in seen:
                     seen.add(identity)
                     yield identity, message
-
-    def _fetch(self, here: dict[str, SpanRecord]) -> Any:
-        def fetch(span_ids: Sequence[str], between: tuple[int, int] | None) -> Iterator[SpanRecord]:
-            yield from (here[span_id] for span_id in span_ids if span_id in here)
-            missing = [span_id for span_id in span_ids if span_id not in here]
-            if missing:
-                yield from self._spans.of(missing, between)
-
-        return fetch
 
     def json(self) -> Iterator[str]:
         """Yield the text of the trajectory, as `json.dumps` writes `Trajectory.to_dict`.
@@ -110,6 +91,72 @@ class LongRun:
         for name, value in head.items():
             yield f", {_text(name)}: {_text(value)}"
         yield "}"
+
+    def parts(self, most: int) -> Iterator[str]:
+        """Yield the trajectory as several, each the text of one that `Trajectory.from_dict` reads.
+
+        The first says what is known of the run; their steps, turns and texts, put together in their
+        order, are the run's.
+
+        Args:
+            most: characters of each, about.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        head = to_dict(dataclasses.replace(self.head, steps=(), invocations=(), texts={}))
+        listed: dict[str, list[Any]] = {"steps": [], "invocations": []}
+        texts: dict[str, Any] = {}
+        size = 0
+        for kind, identity, record in self._records():
+            shape = to_dict(record)
+            size += len(_text(shape))
+            if kind == "texts":
+                texts[identity] = shape
+            else:
+                listed[kind].append(shape)
+            if size >= most:
+                yield _text({**head, **listed, "texts": texts})
+                head = {"trace_id": self.head.trace_id}
+                listed, texts, size = {"steps": [], "invocations": []}, {}, 0
+        if size or len(head) > 1:
+            yield _text({**head, **listed, "texts": texts})
+
+    def _records(self) -> Iterator[tuple[str, str, Step | Invocation | Message]]:
+        yield from (("steps", "", step) for step in self.steps())
+        yield from (("invocations", "", call) for call in self.invocations())
+        yield from (("texts", identity, message) for identity, message in self.texts())
+
+
+def steps_of(spans: RunSpans, outline: Outline) -> Iterator[Step]:
+    """Yield all steps of a run in order, with their whole texts; each page of it is read once.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    numbers = {span_id: number for number, span_id in enumerate(outline.span_ids)}
+    # Spans that begin together may come in another order than their steps have.
+    early: dict[int, Step] = {}
+    following = 0
+    for page in spans.read():
+        here = {span.span_id: span for span in page}
+        found = [numbers[span_id] for span_id in here if span_id in numbers]
+        early |= {step.index: step for step in outline.steps(found, _reader(spans, here))}
+        while following in early:
+            yield early.pop(following)
+            following += 1
+
+
+def _reader(spans: RunSpans, here: dict[str, SpanRecord]) -> Fetch:
+    """Return a reader of spans of which some are here."""
+
+    def fetch(span_ids: Sequence[str], between: tuple[int, int] | None) -> Iterator[SpanRecord]:
+        yield from (here[span_id] for span_id in span_ids if span_id in here)
+        missing = [span_id for span_id in span_ids if span_id not in here]
+        if missing:
+            yield from spans.of(missing, between)
+
+    return fetch
 
 
 def run_as_json(spans: RunSpans, verdict: Verdict | None) -> Iterator[str]:

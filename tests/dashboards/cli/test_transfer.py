@@ -180,6 +180,7 @@ def test_parquet_holds_the_same(cli: CLI, tmp_path: Path) -> None:
     rows = pq.read_table(parquet).to_pylist()
     for row in rows:
         row.update({name: json.loads(row[name]) for name in ("trajectory", "verdict", "labels")})
+        assert row.pop("part") == 0
     assert rows == [json.loads(line) for line in jsonl.read_text(encoding="utf-8").splitlines()]
 
 
