@@ -105,8 +105,9 @@ def _run(target: Target) -> dict[str, Any]:
     children = os.environ.get("MUTANTS_AT_ONCE", "2")
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", children]
     done = subprocess.run(command, cwd=place, env=environment, check=False)
-    found = _statuses(place)
-    if done.returncode or not found or "not checked" in found.values():
+    # Broken off, mutmut may leave half a file behind; the next run makes it anew.
+    found = {} if done.returncode else _statuses(place)
+    if not found or "not checked" in found.values():
         raise SystemExit(f"mutmut did not finish {target.name}: run it again to go on")
     judged = _read("judged.toml").get(target.name, {})
     alive = {name for name, status in found.items() if status not in KILLED}

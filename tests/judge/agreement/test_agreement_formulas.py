@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mast_trace_judge.agreement import cohen_kappa, compare, gwet_ac1, wilson
+from mast_trace_judge.agreement import cohen_kappa, compare, gwet_ac1, step_agreement, wilson
 
 PAIRS = st.one_of(
     st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60),
@@ -108,3 +108,29 @@ def test_answers_to_different_runs_are_refused(measure):
     """One rater with more answers than the other has rated other runs."""
     with pytest.raises(ValueError, match="3 answers of one rater, 2 of the other"):
         measure([True, False, True], [True, False])
+
+
+BLAMED = st.tuples(st.integers(0, 12), st.sampled_from(["Coder", "coder", "Planner"]))
+
+
+@given(st.lists(st.tuples(BLAMED, BLAMED), max_size=30))
+def test_agreement_on_steps(pairs):
+    """Shares of runs by distance, and of agents whatever their case."""
+    one, other = [a for a, _ in pairs], [b for _, b in pairs]
+    found = step_agreement(one, other)
+    apart = Counter(abs(a[0] - b[0]) for a, b in pairs)
+    names = [(a[1].lower(), b[1].lower()) for a, b in pairs]
+    count = len(pairs) or 1
+    assert found.runs == len(pairs)
+    assert found.exact == pytest.approx(apart[0] / count)
+    assert found.within_one == pytest.approx((apart[0] + apart[1]) / count)
+    assert found.within_three == pytest.approx(sum(apart[each] for each in range(4)) / count)
+    assert found.agent == pytest.approx(sum(a == b for a, b in names) / count)
+    kappa = kappa_of(names) if names else None
+    assert found.agent_kappa == (None if kappa is None else pytest.approx(kappa))
+
+
+def test_decisive_steps_of_different_runs_are_refused():
+    """As above."""
+    with pytest.raises(ValueError, match="argument"):
+        step_agreement([(1, "a"), (2, "a")], [(1, "a")])

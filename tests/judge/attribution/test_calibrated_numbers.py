@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 
-from mast_trace_judge.attribution import attribute
+from mast_trace_judge.attribution import ABSTAIN_BELOW, attribute, summarise
 from mast_trace_judge.attribution.calibration import Calibration, fit_calibration
 from mast_trace_judge.attribution.profile import Profile
 from mast_trace_judge.fused_layers import fuse_layers
@@ -88,6 +88,41 @@ def test_of_the_cascade():
     found = attribute(undecided())
     assert found.probabilities == pytest.approx(calibrated(raw, shipped["share"], shipped["first"]))
     assert found.candidates[0].probability == round(found.probabilities[1], 4)
+
+
+@pytest.mark.parametrize("first", [ABSTAIN_BELOW, ABSTAIN_BELOW - 1e-3])
+def test_the_judge_abstains_below_a_quarter_not_at_it(first):
+    """Agents come by their sums, the likeliest first; what is blamed says why."""
+    given_ones = {1: first, 2: 0.24, 3: 0.24, 4: 1 - first - 0.48 - 0.02, 5: 0.02}
+    given_ones[4] = min(given_ones[4], first - 1e-6)
+    found = summarise(undecided(), given_ones, {1: "a reason"}, profile="cascade")
+    assert found.abstained is (first < ABSTAIN_BELOW)
+    assert (found.decisive is None) is found.abstained
+    assert found.rule == "a reason"
+    if found.decisive is not None:
+        assert (found.decisive.rule, found.decisive.reason) == ("a reason", "a reason")
+    planner, writer = first + 0.24 + 0.02, 0.24 + given_ones[4]
+    assert list(found.agents.items()) == [
+        ("planner", pytest.approx(planner)),
+        ("writer", pytest.approx(writer)),
+    ]
+    turned = summarise(undecided(("writer", "planner")), given_ones, {}, profile="cascade")
+    assert list(turned.agents) == ["writer", "planner"]
+    assert summarise(undecided(), {}, {}, profile="cascade").rule == ""
+
+
+def test_who_wrote_the_code_that_survives_is_named():
+    """The first writer of half of its lines that are longer than eight characters."""
+    code = "```python\n{}\nprint(total)\n```"
+    run = RunBuilder(outcome="failure").asks().says("lead", "Please compute it.")
+    run.says("coder", code.format("total = sum(prices)")).says("critic", "Hm.")
+    found = attribute(run.says("tester", code.format("total = sum(prices)")).build())
+    assert found.candidates[0].step == 2
+    assert found.candidates[0].rule == "first writer of the code that survives"
+    run = RunBuilder(outcome="failure").asks().says("lead", "Please compute it.")
+    run.says("coder", code.format("a = 12345")).says("critic", "Hm.")
+    nine = attribute(run.says("tester", code.format("a = 12345")).build())
+    assert nine.candidates[0].step == 2
 
 
 @pytest.mark.parametrize(
