@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
 from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.old_totals import remember_totals
 from mast_trace_collector.storage.store import error_code
 from mast_trace_collector.storage.templates import SchemaOptions, fill
 from mast_trace_collector.storage.totals_repair import repair_totals
@@ -35,7 +36,9 @@ _RECORD = (
     "INSERT INTO {database}.mast_schema_migrations (Version, Name, Options) "
     "VALUES ({version}, {name}, {how})"
 )
-REPAIRS = {11: repair_totals}
+PREPARATIONS = {11: remember_totals}
+"""What is done with the rows before the statements of a version."""
+REPAIRS = {12: repair_totals}
 """Versions that change no table, only rows: whoever reads and writes need not wait for them."""
 _SHAPE = ("cluster", "replicated", "distributed")
 
@@ -116,6 +119,8 @@ def migrate(
     ]
     try:
         for migration in new:
+            if migration.version in PREPARATIONS:
+                PREPARATIONS[migration.version](store)
             for statement in migration.statements(options):
                 store.command(statement)
             if migration.version in REPAIRS:

@@ -1,22 +1,21 @@
-"""Repairs the totals of runs that were stored before each span was held whole.
+"""Repairs the totals of runs that were stored before each span's id was held whole.
 
 The spans are read again, run by run in the order in which they are stored, and what the view would
 write of them today is added to the runs' states. These are sets: it may be done twice, by several
-processes at once, and while spans arrive. A run that is repaired says so itself, so that a repair
-that was broken off goes on where it ended. Runs whose spans are gone keep what is known of them.
+processes at once, and while spans arrive. A run of which nothing is missing is marked, so that a
+repair that was broken off goes on where it ended. The others keep what was known of them.
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.old_totals import RANGE, Piece, old_spans, pieces
 from mast_trace_collector.storage.store import WRITE_SETTINGS
 from mast_trace_collector.storage.templates import states_of_stored_spans
 
@@ -29,58 +28,49 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SPANS_AT_ONCE = 250_000
-"""A statement reads the runs of about so many spans: it holds some 32 bytes of each."""
-_ROWS_AT_ONCE = 5_000
 _SECONDS_BETWEEN_REPORTS = 10.0
 _SECONDS_BEFORE_ANOTHER_TRY = 30.0
 
-_HOW_MANY = "SELECT sum(length(Spans)) AS Old FROM mast_run_states WHERE Whole = 0"
-_PROJECTS = "SELECT DISTINCT toString(Project) AS Project FROM mast_run_states ORDER BY Project"
-# Some states of before, from one trace on; read in the order of the table, not all of them.
-_NEXT = """
-SELECT TraceId, length(Spans) AS Old FROM mast_run_states
-WHERE Project = {project:String} AND TraceId > {after:String}
-  AND ({end:String} = '' OR TraceId <= {end:String}) AND Whole = 0
-ORDER BY TraceId
-LIMIT {rows:UInt32}
-"""
-# By the view of before, in inserts that had begun when it was changed.
-_LATE = """
-SELECT Project, TraceId FROM mast_runs
-WHERE Totals = 'about' AND (Project, TraceId) IN
+_ARE_ANY_LEFT = f"SELECT count() AS Runs FROM mast_runs WHERE {RANGE} AND Totals = 'about'"  # noqa: S608
+_REPAIR = f"""
+INSERT INTO mast_run_states ({{columns}})
+SELECT {{columns}} FROM
 (
-    SELECT Project, TraceId FROM mast_run_states
-    WHERE LastSeen >= toDateTime64({since:DateTime}, 3) - 600 AND Whole = 0
-)
-"""
-_RANGE = "Project = {project:String} AND TraceId >= {first:String} AND TraceId <= {last:String}"
-_ARE_ANY_UNKNOWN = f"SELECT count() AS Runs FROM mast_runs WHERE {_RANGE} AND Totals = 'about'"  # noqa: S608
-# Under the day on which the run's states stand: what looks for old runs must not take it for a new one.
-_REPAIR = """
-INSERT INTO mast_run_states ({columns})
-SELECT {columns} FROM
-(
-    SELECT stored.* EXCEPT Day, known.KnownDay AS Day
-    FROM ({states}) AS stored
+    SELECT stored.* EXCEPT Day, old.OldDay AS Day
+    FROM ({{states}}) AS stored
     INNER JOIN
     (
-        SELECT TraceId, max(Day) AS KnownDay FROM mast_run_states
-        WHERE {range} AND Whole = 0
+        SELECT TraceId, max(Day) AS OldDay FROM mast_run_states
+        WHERE {RANGE} AND Old != 0
         GROUP BY TraceId
-    ) AS known ON known.TraceId = stored.TraceId
+    ) AS old ON old.TraceId = stored.TraceId
 )
+"""  # noqa: S608  # made of constants
+# Each span has left its mark, which holds half of the hash of its id. The ids are looked for among them.
+_STATES = """
+SELECT s.Project AS Project, s.TraceId AS TraceId, maxIf(s.Day, s.Old != 0) AS OldDay, max(s.Old) AS MaxOld,
+    length(arrayCompact(mark -> bitShiftRight(mark, 32), arraySort(groupArrayArray(s.Spans)))) AS Marks,
+    length(arrayCompact(arraySort(arrayMap(
+        id -> bitShiftRight(cityHash64(lower(hex(reinterpretAsFixedString(id)))), 32),
+        arrayConcat(groupArrayArray(s.SpanIds),
+            arrayMap(call -> toUInt64(bitShiftRight(call, 64)), groupArrayArray(s.Calls))))))) AS Ids
+FROM mast_run_states AS s
+WHERE {runs}
+GROUP BY s.Project, s.TraceId
 """
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Runs of one project, from one trace up to another."""
-
-    project: str
-    first: str
-    last: str
-    spans: int = 0
+_MARK = f"""
+INSERT INTO mast_run_states (Project, TraceId, Day, LastSeen, Old)
+SELECT Project, TraceId, OldDay, toDateTime64(0, 3), 2
+FROM ({_STATES.replace("{runs}", RANGE)})
+WHERE MaxOld = 1 AND Ids >= Marks
+"""  # noqa: S608  # made of constants
+# By the view of before, in inserts that had begun when it was changed.
+_LATE = _STATES.replace(
+    "{runs}",
+    "(s.Project, s.TraceId) GLOBAL IN (SELECT Project, TraceId FROM mast_run_states "
+    "WHERE Old != 0 AND LastSeen >= toDateTime64({since:DateTime}, 3) - 600)",
+)
+_LATE = f"SELECT Project, TraceId FROM ({_LATE}) WHERE Ids < Marks"  # noqa: S608  # made of constants
 
 
 def repair_totals(
@@ -99,78 +89,43 @@ def repair_totals(
     Raises:
         StorageError: the database refused; what was repaired before stays repaired.
     """
-    repair = _Repair(store, options)
+    sql = _sql(store, options)
     began = reported = time.monotonic()
-    (row,) = store.query(_HOW_MANY)
-    done, total = 0, int(row["Old"])
+    done, total = 0, old_spans(store)
     (clock,) = store.query("SELECT now() AS Now")
-    for piece in chain(_pieces(store), _late(store, clock["Now"])):
+    for piece in chain(_left(store), _late(store, clock["Now"])):
         if stop is not None and stop.is_set():
             return False
-        repair.of(piece)
+        store.command(sql, piece.params, settings=WRITE_SETTINGS)
+        store.command(_MARK, piece.params, settings=WRITE_SETTINGS)
         done += piece.spans
         if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
             reported = time.monotonic()
-            logger.info(
-                "totals of stored runs are being made exact: %s of %s spans",
-                f"{done:,}",
-                f"{total:,}",
-            )
+            told = f"{done:,} of {total:,}"
+            logger.info("totals of stored runs are being made exact: %s spans", told)
     if reported > began:
         logger.info("totals of stored runs are exact, after %.0f s", time.monotonic() - began)
     return True
 
 
-class _Repair:
-    """The statements of a repair."""
+def _sql(store: Store, options: SchemaOptions) -> str:
+    states = states_of_stored_spans(options, of=RANGE)
+    columns = ", ".join(name for name, _ in store.describe(states, Piece("", "", "").params))
+    return _REPAIR.replace("{columns}", columns).replace("{states}", states)
 
-    def __init__(self, store: Store, options: SchemaOptions) -> None:
-        self._store = store
-        states = states_of_stored_spans(options, of=_RANGE)
-        columns = ", ".join(name for name, _ in store.describe(states, vars(_Piece("", "", ""))))
-        self._sql = (
-            _REPAIR.replace("{columns}", columns)
-            .replace("{states}", states)
-            .replace("{range}", _RANGE)
-        )
 
-    def of(self, piece: _Piece) -> None:
-        """Repair the runs of ``piece``, unless that has been done."""
-        (row,) = self._store.query(_ARE_ANY_UNKNOWN, vars(piece))
+def _left(store: Store) -> Iterator[Piece]:
+    """Yield the pieces in which some run has not been repaired, by another process or another time."""
+    for piece in pieces(store):
+        (row,) = store.query(_ARE_ANY_LEFT, piece.params)
         if row["Runs"]:
-            self._store.command(self._sql, vars(piece), settings=WRITE_SETTINGS)
+            yield piece
 
 
-def _pieces(store: Store) -> Iterator[_Piece]:
-    """Yield pieces that hold all runs of before, from anywhere on and around.
-
-    Processes that repair one database at once begin at different places, and pass over what others did.
-    """
-    for project in [row["Project"] for row in store.query(_PROJECTS)]:
-        middle = secrets.token_hex(16)
-        yield from _between(store, project, middle, "")
-        yield from _between(store, project, "", middle)
-
-
-def _between(store: Store, project: str, after: str, end: str) -> Iterator[_Piece]:
-    while True:
-        given = {"project": project, "after": after, "end": end, "rows": _ROWS_AT_ONCE}
-        rows = store.query(_NEXT, given)
-        if not rows:
-            return
-        first = after = rows[0]["TraceId"]
-        spans = 0
-        for row in rows:
-            if spans >= SPANS_AT_ONCE and row["TraceId"] != after:
-                break
-            spans, after = spans + int(row["Old"]), row["TraceId"]
-        yield _Piece(project, first, after, spans)
-
-
-def _late(store: Store, since: datetime) -> Iterator[_Piece]:
+def _late(store: Store, since: datetime) -> Iterator[Piece]:
     """Yield the runs of which something came as before, about the time when the repair began."""
     for row in store.query(_LATE, {"since": since}):
-        yield _Piece(row["Project"], row["TraceId"], row["TraceId"])
+        yield Piece(row["Project"], row["TraceId"], row["TraceId"])
 
 
 class RepairLater(threading.Thread):

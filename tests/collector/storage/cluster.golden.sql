@@ -722,7 +722,11 @@ ALTER TABLE traces.mast_run_states_local ON CLUSTER main
     ADD COLUMN IF NOT EXISTS ErrorIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)) CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS Calls SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)) CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS Charges SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)) CODEC(ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS Whole SimpleAggregateFunction(min, UInt8) DEFAULT empty(Spans),
+    ADD COLUMN IF NOT EXISTS Old SimpleAggregateFunction(max, UInt8) DEFAULT notEmpty(Spans),
+    ADD COLUMN IF NOT EXISTS OldSpans SimpleAggregateFunction(max, UInt64),
+    ADD COLUMN IF NOT EXISTS OldErrors SimpleAggregateFunction(max, UInt64),
+    ADD COLUMN IF NOT EXISTS OldInputTokens SimpleAggregateFunction(max, UInt64),
+    ADD COLUMN IF NOT EXISTS OldOutputTokens SimpleAggregateFunction(max, UInt64),
     ADD COLUMN IF NOT EXISTS Kind SimpleAggregateFunction(max, String) CODEC(ZSTD(1));
 
 ALTER TABLE traces.mast_run_states ON CLUSTER main
@@ -733,12 +737,40 @@ ALTER TABLE traces.mast_run_states ON CLUSTER main
     ADD COLUMN IF NOT EXISTS ErrorIds SimpleAggregateFunction(groupUniqArrayArray(1048576), Array(UInt64)),
     ADD COLUMN IF NOT EXISTS Calls SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)),
     ADD COLUMN IF NOT EXISTS Charges SimpleAggregateFunction(groupUniqArrayArray(2097152), Array(UInt128)),
-    ADD COLUMN IF NOT EXISTS Whole SimpleAggregateFunction(min, UInt8) DEFAULT empty(Spans),
+    ADD COLUMN IF NOT EXISTS Old SimpleAggregateFunction(max, UInt8) DEFAULT notEmpty(Spans),
+    ADD COLUMN IF NOT EXISTS OldSpans SimpleAggregateFunction(max, UInt64),
+    ADD COLUMN IF NOT EXISTS OldErrors SimpleAggregateFunction(max, UInt64),
+    ADD COLUMN IF NOT EXISTS OldInputTokens SimpleAggregateFunction(max, UInt64),
+    ADD COLUMN IF NOT EXISTS OldOutputTokens SimpleAggregateFunction(max, UInt64),
     ADD COLUMN IF NOT EXISTS Kind SimpleAggregateFunction(max, String);
 
 ALTER TABLE traces.otel_traces_local ON CLUSTER main
     MODIFY COLUMN InputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.input_tokens'] != '', SpanAttributes['gen_ai.usage.input_tokens'], SpanAttributes['llm.token_count.prompt'] != '', SpanAttributes['llm.token_count.prompt'], SpanAttributes['gen_ai.usage.prompt_tokens'])), 0xFFFFFFFF)),
     MODIFY COLUMN OutputTokens UInt32 MATERIALIZED toUInt32(least(toUInt64OrZero(multiIf(SpanAttributes['gen_ai.usage.output_tokens'] != '', SpanAttributes['gen_ai.usage.output_tokens'], SpanAttributes['llm.token_count.completion'] != '', SpanAttributes['llm.token_count.completion'], SpanAttributes['gen_ai.usage.completion_tokens'])), 0xFFFFFFFF));
+
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+ALTER TABLE traces.mast_verdicts ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+ALTER TABLE traces.mast_findings_local ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+ALTER TABLE traces.mast_findings ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+
+CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
+ALTER TABLE traces.mast_findings_mv ON CLUSTER main MODIFY QUERY
+SELECT Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination, Kind
+FROM traces.mast_verdicts_local;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (10, 'whole_ids', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
 ALTER TABLE traces.mast_run_states_mv ON CLUSTER main MODIFY QUERY
 WITH
@@ -777,7 +809,7 @@ SELECT
     max(substring(kind, 1, 64)) AS Kind,
     groupUniqArrayIf(1000)(toString(AgentName), AgentName != '') AS Agents,
     groupUniqArrayIf(1000)(toString(Model), Model != '') AS Models,
-    toUInt8(1) AS Whole,
+    toUInt8(0) AS Old,
     groupUniqArray(2097152)(bitOr(bitAnd(cityHash64(SpanId), 0xFFFFFFFF00000000), bitShiftRight(content, 32))) AS Spans,
     groupUniqArrayIf(1048576)(id, NOT has_tokens) AS SpanIds,
     groupUniqArrayIf(1048576)(id, StatusCode = 'Error') AS ErrorIds,
@@ -792,44 +824,23 @@ GROUP BY Project, TraceId;
 
 CREATE OR REPLACE VIEW traces.mast_runs ON CLUSTER main AS
 WITH
-    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers. No more is
-    -- taken of it than the sets keep when they are merged.
+    -- Concatenated, sorted and compacted: several times faster than ClickHouse's set of numbers.
     groupArrayArray(4194304)(s.Spans) AS stored_marks,
     arrayCompact(arraySort(stored_marks)) AS marks,
-    groupArrayArray(2097152)(s.SpanIds) AS stored_ids,
-    arraySlice(arrayCompact(arraySort(stored_ids)), 1, 1048576) AS span_ids,
+    groupArrayArray(2097152)(s.SpanIds) AS span_ids,
+    groupArrayArray(2097152)(s.ErrorIds) AS error_ids,
     groupArrayArray(4194304)(s.Calls) AS stored_calls,
-    arraySlice(arrayCompact(arrayReverseSort(stored_calls)), 1, 2097152) AS calls,
-    arrayCompact(arraySort(arrayConcat(span_ids,
-        arrayMap(call -> toUInt64(bitShiftRight(call, 64)), calls)))) AS ids,
-    groupArrayArray(2097152)(s.ErrorIds) AS stored_errors,
-    arraySlice(arrayCompact(arraySort(stored_errors)), 1, 1048576) AS errors,
-    -- A set is as large as it may be: there was more.
-    greatest(length(span_ids), length(errors)) >= 1048576 OR length(calls) >= 2097152
-        OR greatest(length(stored_ids), length(stored_errors)) >= 2097152 OR length(stored_calls) >= 4194304
-        AS is_full,
     -- Of a call that came with several contents, the one with the most input tokens counts, then output.
-    arrayCompact(call -> bitShiftRight(call, 64), calls) AS each_call,
-    arrayMap(call -> toUInt64(call), each_call) AS used,
+    arrayCompact(call -> bitShiftRight(call, 64), arrayReverseSort(stored_calls)) AS calls,
+    arrayMap(call -> toUInt64(call), calls) AS used,
     -- Where several tools have recorded calls, of those with the same tokens there were as many as the tool
     -- saw that saw most.
-    arrayUniq(arrayMap(use -> toUInt8(use), used)) > 1 AS is_mixed,
-    if(is_mixed, used, arraySlice(used, 1, 0)) AS mixed,
-    arrayMap(use -> bitShiftRight(use, 8), mixed) AS tokens,
-    arrayEnumerateUniq(tokens, arrayEnumerateUniq(mixed)) AS witness,
-    if(is_mixed, arrayFilter((use, nth) -> nth = 1, mixed, witness), used) AS counted,
-    arraySum(use -> bitShiftRight(use, 36), counted) AS input,
-    arraySum(use -> bitAnd(bitShiftRight(use, 8), 0xFFFFFFF), counted) AS output,
-    arrayExists(use -> bitShiftRight(use, 36) = 0xFFFFFFF
-        OR bitAnd(bitShiftRight(use, 8), 0xFFFFFFF) = 0xFFFFFFF, counted) AS is_cut,
-    -- Of a run of which something was stored before ids were held whole: whether each of its spans is, too.
-    min(s.Whole) AS is_whole,
-    arrayCompact(arraySort(arrayMap(id -> bitShiftRight(cityHash64(lower(hex(reinterpretAsFixedString(id)))), 32),
-        if(is_whole, arraySlice(ids, 1, 0), ids)))) AS hashed_ids,
-    is_whole OR length(hashed_ids) >= length(arrayCompact(mark -> bitShiftRight(mark, 32), marks)) AS is_known,
-    arrayCompact(arraySort(groupArrayArray(s.Tokens))) AS old_calls,
-    arrayFilter(call -> bitTest(call, 47), old_calls) AS our_old_calls,
-    if(empty(our_old_calls), old_calls, our_old_calls) AS old_counted,
+    if(arrayUniq(arrayMap(use -> toUInt8(use), used)) > 1, arrayFilter((use, nth) -> nth = 1, used,
+        arrayEnumerateUniq(arrayMap(use -> bitShiftRight(use, 8), used), arrayEnumerateUniq(used))), used) AS counted,
+    -- A set is as large as it may be, or more was stored than is read: there was more.
+    max(length(s.SpanIds)) >= 1048576 OR max(length(s.ErrorIds)) >= 1048576 OR max(length(s.Calls)) >= 2097152
+        OR length(span_ids) >= 2097152 OR length(error_ids) >= 2097152 OR length(stored_calls) >= 4194304 AS is_full,
+    max(s.Old) = 1 AS is_old,
     max(s.Said) AS said,
     position(said, '\n') AS line_break
 SELECT
@@ -844,12 +855,12 @@ SELECT
     max(s.End) AS End,
     max(s.LastSeen) AS LastSeen,
     toUInt8(max(s.Root) > 0) AS RootSeen,
-    toUInt64(if(is_known, length(ids), length(arrayCompact(mark -> bitShiftRight(mark, 32), marks)))) AS Spans,
-    toUInt64(if(is_known, length(errors), arrayUniq(arrayConcat(groupArrayArray(s.Errors),
-        arrayMap(id -> cityHash64(lower(hex(reinterpretAsFixedString(id)))), errors))))) AS Errors,
-    if(is_known, input, greatest(input,
-        arraySum(call -> bitAnd(bitShiftRight(call, 24), 0x7FFFFF), old_counted))) AS InputTokens,
-    if(is_known, output, greatest(output, arraySum(call -> bitAnd(call, 0xFFFFFF), old_counted))) AS OutputTokens,
+    greatest(arrayUniq(arrayConcat(span_ids, arrayMap(call -> toUInt64(bitShiftRight(call, 64)), calls))),
+        if(is_old, max(s.OldSpans), 0)) AS Spans,
+    greatest(arrayUniq(error_ids), if(is_old, max(s.OldErrors), 0)) AS Errors,
+    greatest(arraySum(use -> bitShiftRight(use, 36), counted), if(is_old, max(s.OldInputTokens), 0)) AS InputTokens,
+    greatest(arraySum(use -> bitAnd(bitShiftRight(use, 8), 0xFFFFFFF), counted),
+        if(is_old, max(s.OldOutputTokens), 0)) AS OutputTokens,
     arraySort(groupUniqArrayArray(1000)(s.Agents)) AS Agents,
     arraySort(groupUniqArrayArray(1000)(s.Models)) AS Models,
     if(line_break = 0, '', substring(said, 21, line_break - 21)) AS Outcome,
@@ -860,34 +871,13 @@ SELECT
         cityHash64(Start, End, RootSeen, Outcome, OutcomeReason),
         cityHash64(marks, Outcome, OutcomeReason)))) AS Fingerprint,
     max(s.Kind) AS Kind,
-    multiIf(NOT is_known, 'about', is_full OR is_cut, 'at least', 'exact') AS Totals,
+    multiIf(is_old, 'about', is_full OR arrayExists(use -> bitShiftRight(use, 36) = 0xFFFFFFF
+        OR bitAnd(bitShiftRight(use, 8), 0xFFFFFFF) = 0xFFFFFFF, counted), 'at least', 'exact') AS Totals,
     toUInt8(max(notEmpty(s.ErrorIds) OR notEmpty(s.Errors))) AS Failed
 FROM traces.mast_run_states AS s
 GROUP BY s.RunKey, s.Project, s.TraceId;
 
-ALTER TABLE traces.mast_verdicts_local ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (11, 'exact_totals', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
-ALTER TABLE traces.mast_verdicts ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
-
-ALTER TABLE traces.mast_findings_local ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
-
-ALTER TABLE traces.mast_findings ON CLUSTER main ADD COLUMN IF NOT EXISTS Kind LowCardinality(String);
-
-CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
-SELECT *
-FROM traces.mast_verdicts
-ORDER BY JudgedAt DESC
-LIMIT 1 BY Project, TraceId;
-
-ALTER TABLE traces.mast_findings_mv ON CLUSTER main MODIFY QUERY
-SELECT Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
-    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
-    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
-    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
-    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination, Kind
-FROM traces.mast_verdicts_local;
-
-INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (10, 'exact_totals', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
-
-INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (11, 'repaired_totals', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (12, 'repaired_totals', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 

@@ -9,7 +9,7 @@ from old_schema import BEFORE_WHOLE_IDS, make_version
 from otlp_requests import TRACE, agent_span, request
 
 from mast_trace_collector.storage import SchemaOptions, SpanWriter, Store, embedded, render
-from mast_trace_collector.storage.migrations import migrations
+from mast_trace_collector.storage.migrations import PREPARATIONS, migrations
 from mast_trace_collector.storage.runs import (
     finished_runs,
     record_outcome,
@@ -57,6 +57,8 @@ def test_totals_of_an_earlier_version_are_repaired_across_the_shards(engine_of_c
     )
     before = engine_of_cluster.query("SELECT TraceId, Fingerprint FROM mast_runs ORDER BY TraceId")
     for migration in migrations()[BEFORE_WHOLE_IDS + 1 :]:
+        if migration.version in PREPARATIONS:
+            PREPARATIONS[migration.version](engine_of_cluster)
         for statement in [*migration.statements(CLUSTERED), migration.record(CLUSTERED)]:
             engine_of_cluster.command(statement.replace("ON CLUSTER main", ""), use_database=False)
     for _ in range(2):

@@ -180,8 +180,8 @@ class TestBeyond:
     """What a total says where it cannot be exact."""
 
     _STORED = (
-        "INSERT INTO mast_run_states (TraceId, Start, Spans, SpanIds, Whole) SELECT {t:String},"
-        " toDateTime64('2026-03-01 00:00:00', 9), groupUniqArray(number), groupUniqArray(number), 1"
+        "INSERT INTO mast_run_states (TraceId, Start, Spans, SpanIds, Old) SELECT {t:String},"
+        " toDateTime64('2026-03-01 00:00:00', 9), groupUniqArray(number), groupUniqArray(number), 0"
         " FROM numbers({first:UInt64}, {spans:UInt64})"
     )
 

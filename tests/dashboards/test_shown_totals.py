@@ -49,8 +49,8 @@ def url(tmp_path: Path) -> str:
                 for trace, tokens in ((EXACT, "100"), (CUT, str(2**31)))
             ],
         )
-        old = {"TraceId": GONE, "Start": at, "End": at, "Spans": [2**33]}
-        store.insert("mast_run_states", [{**old, "Tokens": [3 * 2**24 * 2**10]}])
+        old = {"TraceId": GONE, "Start": at, "End": at, "Spans": [2**33], "OldInputTokens": 3072}
+        store.insert("mast_run_states", [old])
     return url
 
 

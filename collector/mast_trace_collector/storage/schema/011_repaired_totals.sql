@@ -1,2 +1,0 @@
--- Ids and calls of what was stored before they were held whole: `storage/totals_repair.py` does it, piece by
--- piece, which may take minutes and be done while everything is in use.

@@ -1,0 +1,2 @@
+-- `storage/totals_repair.py` stores again, with whole ids, what was stored before and is still there: piece by
+-- piece, which may take minutes and be done while everything is in use.
