@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COLLECTORS = 3
+KILLS = int(os.environ.get("MAST_TRACE_TEST_KILLS", "5"))
+SEED = int(os.environ.get("MAST_TRACE_TEST_SEED", "0")) or random.SystemRandom().randrange(10**9)
 
 pytestmark = pytest.mark.end_to_end
 
@@ -78,3 +82,45 @@ def test_rolling_restarts_under_load_lose_and_double_nothing(
     assert len(ids) == len(set(ids)) > 0
     rows = database.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
     assert [row["SpanId"] for row in rows] == ids
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180 + 30 * KILLS)
+def test_kills_of_any_of_them_and_of_the_database_lose_and_double_nothing(
+    collectors: list[CollectorProcess], database: CollectorProcess, tmp_path: Path
+) -> None:
+    """In turns and together, while senders go on to those that are left."""
+    dice = random.Random(SEED)
+    pair = collectors[:2]
+    for collector in pair:
+        collector.start()
+    files = [tmp_path / f"acknowledged-{number}" for number in range(2)]
+    senders = [
+        subprocess.Popen(
+            [sys.executable, HERE / "span_sender.py", str(collector.port), file, "2", str(number)]
+        )
+        for number, (collector, file) in enumerate(zip(pair, files, strict=True))
+    ]
+    try:
+        for kill in range(KILLS):
+            time.sleep(dice.uniform(0.05, 1.0))
+            killed = [[pair[0]], [pair[1]], [database], pair, [pair[0], database]][kill % 5]
+            for process in killed:
+                process.kill()
+            for process in reversed(killed):
+                process.start()
+        for sender in senders:
+            sender.send_signal(signal.SIGTERM)
+        assert [sender.wait(timeout=120) for sender in senders] == [0, 0]
+    finally:
+        for sender in senders:
+            sender.kill()
+    for collector in pair:
+        assert collector.terminate() == 0
+        assert not list((collector.data_dir / "spool").glob("*.log"))
+        assert not (collector.data_dir / "spool" / "damaged").exists()
+    database.kill()
+    ids = sorted(span_id for file in files for span_id in file.read_text().split())
+    assert len(ids) == len(set(ids)) > 0
+    rows = database.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
+    assert [row["SpanId"] for row in rows] == ids, f"MAST_TRACE_TEST_SEED={SEED}"
