@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import content_hash
@@ -244,3 +245,23 @@ def operations(act: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+def stored(spans: Sequence[SpanRecord], trace_id: str, begin: int) -> list[dict[str, Any]]:
+    """Rows of ``otel_traces``: the run under another id, at another time in nanoseconds."""
+    return [
+        {
+            "TraceId": trace_id,
+            "SpanId": each.span_id,
+            "ParentSpanId": each.parent_span_id,
+            "SpanName": each.name,
+            "Timestamp": datetime.fromtimestamp((begin + each.start - START) / 1e9, timezone.utc),
+            "Duration": each.end - each.start,
+            "ServiceName": each.service,
+            "ScopeName": each.scope,
+            "StatusCode": each.status,
+            "StatusMessage": each.status_message,
+            "SpanAttributes": dict(each.attributes),
+        }
+        for each in spans
+    ]

@@ -169,7 +169,7 @@ SELECT Filter, Value, sum(Times) AS Runs FROM (
 WHERE Value != ''
 GROUP BY Filter, Value
 ORDER BY Filter, Runs DESC, Value
-LIMIT 1000 BY Filter""",
+LIMIT 10000 BY Filter""",
     params={**RANGE, **OWNERS},
     columns={
         "Filter": Column("String", "project, service, framework or agent"),

@@ -1,6 +1,6 @@
 """Reads the spans of one run a page at a time, however many there are and however long their texts.
 
-A page holds about `PAGE_BYTES` of attributes, or one span that has more. Where pages end is computed by
+A page holds at most `PAGE_BYTES` of attributes beside those of one span. Where pages end is computed by
 the database before the first one is read. Of a span that came more than once the latest counts.
 """
 
