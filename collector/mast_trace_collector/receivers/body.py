@@ -29,6 +29,10 @@ class Body:
 
     def __init__(self, receive: Receive, config: CollectorConfig) -> None:
         self._receive = receive
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[object] | None = None
+        self._watching: asyncio.TimerHandle
+        self._slow: TooSlow | None = None
         self._limit = config.max_body_bytes
         self._timeout = config.request_timeout_seconds
         self._until = time.monotonic() + self._timeout
@@ -47,39 +51,48 @@ class Body:
         """
         if declared is not None and declared > self._limit:
             raise self._too_large()
+        self._task = asyncio.current_task()
+        memory.arriving(self._stop)
+        self._watch()
         try:
-            await self._to_the_end(memory)
+            while not self._complete:
+                chunk = await self._next()
+                if self._size > self._limit:
+                    raise self._too_large()
+                memory.grow(len(chunk))
+                self._chunks.append(chunk)
             return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        except asyncio.CancelledError:
+            reason = memory.broken_off or self._slow
+            if reason is None:
+                raise
+            # It was this request's own doing, not that of whoever runs the task.
+            if hasattr(self._task, "uncancel"):
+                self._task.uncancel()
+            raise reason from None
         finally:
+            self._watching.cancel()
             memory.arrived()
             self._chunks = []
 
-    async def _arrive(self, memory: Memory) -> None:
-        while not self._complete:
-            chunk = await self._next()
-            if self._size > self._limit:
-                raise self._too_large()
-            memory.grow(len(chunk))
-            self._chunks.append(chunk)
+    def _watch(self) -> None:
+        """Look at the speed when the period ends, or the time has run out."""
+        left = min(self._until - time.monotonic(), self._pace.left)
+        self._watching = self._loop.call_later(left, self._look)
 
-    async def _to_the_end(self, memory: Memory) -> None:
-        """Take one chunk after the other, and look at their speed once in a period."""
-        while not self._complete:
-            arriving = asyncio.ensure_future(self._arrive(memory))
-            memory.arriving(arriving.cancel)
-            left = min(self._until - time.monotonic(), self._pace.left)
-            try:
-                await asyncio.wait({arriving}, timeout=max(0.0, left))
-            finally:
-                arriving.cancel()
-            if memory.broken_off is not None:
-                raise memory.broken_off
-            if arriving.done() and not arriving.cancelled():
-                arriving.result()
-            elif time.monotonic() >= self._until:
-                raise TooSlow(f"the body did not arrive within {self._timeout:g} s")
-            elif not self._pace.next_period():
-                raise TooSlow(self._pace.text)
+    def _look(self) -> None:
+        if time.monotonic() >= self._until:
+            self._slow = TooSlow(f"the body did not arrive within {self._timeout:g} s")
+        elif not self._pace.next_period():
+            self._slow = TooSlow(self._pace.text)
+        if self._slow is None:
+            self._watch()
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
     async def _next(self) -> bytes:
         message = await self._receive()

@@ -57,7 +57,8 @@ class BoundedProtocol(HttpToolsProtocol):
     idle: ClassVar[dict[BoundedProtocol, float]] = {}
     refused: Callable[[str], None] = staticmethod(lambda _: None)
 
-    _deadline: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _due: float | None = None
     _writing: asyncio.TimerHandle | None = None
     _unwritten = 0
     _in_head = False
@@ -83,7 +84,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self.idle.pop(self, None)
-        self._headers_are_in()
+        if self._timer is not None:
+            self._timer.cancel()
         self.resume_writing()
         super().connection_lost(exc)
 
@@ -92,7 +94,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._ended:
             return
         self._unset_keepalive_if_required()
-        if not self._in_body and self._deadline is None:
+        if not self._in_body and self._due is None:
             self._await_headers()
         rest = memoryview(data)
         while rest and not self._ended:
@@ -119,6 +121,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _count_overhead(self, size: int) -> None:
         """Count what was not body; the body pays for the sizes of its chunks."""
+        if size == self._piece_body:
+            return
         if self._begun:
             self._overhead = 0
         self._overhead += size - self._piece_body
@@ -158,7 +162,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin to count a request."""
         self._in_head = self._begun = True
         self._named = self._count = self._head = 0
-        if self._deadline is None:
+        if self._due is None:
             self._await_headers()
         super().on_message_begin()
 
@@ -280,17 +284,24 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _await_headers(self) -> None:
-        self._deadline = self.loop.call_later(self.limits.header_timeout, self._no_headers)
+        self._due = self.loop.time() + self.limits.header_timeout
+        # One timer for all requests of a connection: it finds out by itself what it is about.
+        if self._timer is None:
+            self._timer = self.loop.call_at(self._due, self._look_for_headers)
 
-    def _no_headers(self) -> None:
+    def _headers_are_in(self) -> None:
+        self._due = None
+
+    def _look_for_headers(self) -> None:
+        self._timer = None
+        if self._due is None:
+            return
+        if self.loop.time() < self._due:
+            self._timer = self.loop.call_at(self._due, self._look_for_headers)
+            return
         self._ended = True
         self.refused("header_timeout")
         self.transport.close()
-
-    def _headers_are_in(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
     # A peer that does not read its answer.
 
