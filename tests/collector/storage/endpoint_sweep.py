@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 OURS, THEIRS = "ours", "theirs-canary"
-THEIR_ROWS = 54_321
+THEIR_ROWS = 61_843
 DENIED = 497
 secret_variable = [{"secret": "canary-of-a-variable"}]
 """What `python(...)` would find."""
@@ -79,7 +79,12 @@ def make_world(store: Store, runner: Runner) -> World:
     for table in base_tables(store):
         _fill(store, table, OURS, 3, "mine")
         _fill(store, table, THEIRS, THEIR_ROWS if table == "otel_traces" else 7, canary)
-    secrets = ["canary-in-a-file", "canary-in-the-environment", "canary-of-a-variable", "root:x:0"]
+    secrets = [
+        "canary-in-a-file",
+        "canary-in-the-environment",
+        "canary-of-a-variable",
+        "root:x:0:0:root",
+    ]
     secrets += [str(folder)]
     if len(socket.gethostname()) > 4:
         secrets.append(socket.gethostname())
@@ -157,9 +162,8 @@ def ways_to_call(name: str, world: World) -> list[str]:
         f"SELECT sum(1) OVER (ORDER BY {call})",
         f"SELECT 1 LIMIT {call}",
         f"SELECT 1 SETTINGS additional_result_filter = {literal(call)}",
-        (
-            f"SELECT 1 FROM otel_traces SETTINGS additional_table_filters = "
-            f"{{'mast_trace.otel_traces': {literal(call)}}}"
+        "SELECT 1 FROM otel_traces SETTINGS additional_table_filters = {'t': {}}".replace(
+            "{}", literal(call)
         ),
         f"SELECT {name}If({path}, 1)",
         f"SELECT {name}OrDefaultArray([{path}])",

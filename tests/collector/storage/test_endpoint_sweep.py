@@ -1,0 +1,179 @@
+"""A reader tries all that the engine knows, and gets nothing that is not its own."""
+
+import pytest
+from endpoint_sweep import (
+    DENIED,
+    OURS,
+    THEIR_ROWS,
+    arguments_of_ours,
+    as_json,
+    base_tables,
+    functions,
+    make_world,
+    ways_to_call,
+)
+
+from mast_trace_collector.clickhouse_http.allowlist import Functions
+from mast_trace_collector.clickhouse_http.runner import Runner
+from mast_trace_collector.storage import Store
+from mast_trace_collector.storage.readers import READABLE
+
+pytestmark = pytest.mark.timeout(600)
+READERS = [OURS, None]
+_SIXTEEN_MIB = 16 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def world(engine):
+    engine.renew()
+    with Store.open(engine.url) as store:
+        runner = Runner(store, timeout=20, max_result=_SIXTEEN_MIB)
+        yield make_world(store, runner)
+        runner.close()
+
+
+@pytest.fixture(scope="module")
+def listed(world):
+    """Tells which functions a reader may call."""
+    with world.runner._writers.borrow() as handle:
+        return Functions(handle)
+
+
+def sweep(world, listed, ways_of):
+    """Try functions; return what leaked, and what was answered though it is not listed."""
+    leaked, answered, tried = [], [], 0
+    for number, row in enumerate(functions(world.store)):
+        for sql in ways_of(number, ways_to_call(row["name"], world)):
+            for project in READERS:
+                answer = world.ask(sql, project=project)
+                tried += 1
+                if found := world.leaks(answer, project):
+                    leaked.append((project, sql, found))
+                if answer.code == 0 and not listed.may_call(row["name"]):
+                    answered.append((project, sql, answer.body[:100]))
+    assert tried > len(READERS) * 1000
+    return leaked, answered
+
+
+def test_no_function_gives_what_is_not_the_readers(world, listed):
+    """Every function, in places that go round: each place sees dozens of functions."""
+    leaked, answered = sweep(world, listed, lambda number, ways: [ways[number % len(ways)]])
+    assert leaked == []
+    assert answered == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_no_function_in_any_place_gives_what_is_not_the_readers(world, listed):
+    leaked, answered = sweep(world, listed, lambda _, ways: ways)
+    assert leaked == []
+    assert answered == []
+
+
+@pytest.mark.parametrize("name", ["file", "aiGenerate", "getServerSetting", "hostName", "joinGet"])
+def test_what_is_not_listed_is_refused_in_words_in_every_place(world, listed, name):
+    """By the gate, with the name in the words, wherever it stands; none of it was run."""
+    assert not listed.may_call(name)
+    for sql in ways_to_call(name, world):
+        answer = world.ask(sql)
+        assert answer.code == DENIED, (sql, answer)
+        assert "not allowed" in answer.body, (sql, answer)
+
+
+def test_listed_functions_of_our_columns_give_our_rows_alone(world, listed):
+    """Each function that may be called, on whole columns: nothing of the other project comes through."""
+    leaked = []
+    names = [row["name"] for row in functions(world.store) if listed.may_call(row["name"])]
+    assert len(names) > 500
+    for number, name in enumerate(names):
+        choices = arguments_of_ours()
+        given = choices[number % len(choices)]
+        sql = f"SELECT {name}({given}) FROM otel_traces LIMIT 50"
+        if found := world.leaks(world.ask(sql)):
+            leaked.append((sql, found))
+    assert leaked == []
+
+
+def test_no_table_gives_what_is_not_the_readers(world):
+    """Every table and view of every database: rows, counts, columns, samples, virtual columns."""
+    tables = world.store.query(
+        "SELECT database, name FROM system.tables "
+        "WHERE database NOT IN ('information_schema') ORDER BY database, name"
+    )
+    assert len(tables) > 100
+    leaked, answered = [], []
+    for table in tables:
+        name = f"`{table['database']}`.`{table['name']}`"
+        for sql in (
+            f"SELECT * FROM {name} LIMIT 200",
+            f"SELECT count() FROM {name}",
+            f"SELECT _part, _part_offset FROM {name} LIMIT 5",
+            f"SELECT * FROM merge('{table['database']}', '^{table['name']}$') LIMIT 5",
+            f"SELECT * FROM otel_traces LEFT JOIN {name} AS j ON 1 LIMIT 5",
+            f"SELECT 1 FROM otel_traces WHERE 'x' IN (SELECT toString(*) FROM {name})",
+            f"DESCRIBE TABLE {name}",
+            f"SHOW CREATE TABLE {name}",
+            f"EXPLAIN ESTIMATE SELECT * FROM {name}",
+            f"EXISTS TABLE {name}",
+        ):
+            for project in READERS:
+                answer = world.ask(sql, project=project)
+                if found := world.leaks(answer, project):
+                    leaked.append((project, sql, found))
+                ours = table["database"] == world.store.database
+                if answer.code == 0 and ours and table["name"] not in READABLE:
+                    answered.append((project, sql, answer.body[:80]))
+    assert leaked == []
+    assert [each for each in answered if not each[1].startswith("EXISTS")] == []
+
+
+def test_a_project_counts_its_own_rows(world):
+    """What may be read is right: ours alone with a key, everything with the operator's password."""
+    for table in base_tables(world.store):
+        if table in READABLE:
+            assert world.ask(f"SELECT count() FROM {table}").body == "3\n", table
+    whole = world.ask("SELECT count() FROM otel_traces", project=None).body
+    assert whole == f"{THEIR_ROWS + 3}\n"
+    sizes = world.ask(
+        "SELECT name, total_rows, total_bytes FROM system.tables", default_format="JSONEachRow"
+    )
+    for row in as_json(sizes):
+        assert not row.get("total_rows"), row
+        assert not row.get("total_bytes"), row
+
+
+def test_no_table_function_engine_setting_or_format_opens_anything(world):
+    """What the engine lists of each, tried with a file and an address."""
+    asked = world.store.query
+    path = f"'{world.secret_file}'"
+    statements = [
+        sql
+        for row in asked("SELECT name FROM system.table_functions")
+        for sql in (
+            f"SELECT * FROM {row['name']}({path})",
+            f"SELECT * FROM {row['name']}({path}, 'LineAsString', 'line String')",
+            f"SELECT * FROM {row['name']}('127.0.0.1:9', 'system', 'one')",
+            f"DESCRIBE TABLE {row['name']}({path})",
+        )
+    ]
+    for row in asked("SELECT name FROM system.table_engines"):
+        statements.append(f"CREATE TABLE t (a String) ENGINE = {row['name']}({path})")
+        statements.append(f"CREATE TEMPORARY TABLE t (a String) ENGINE = {row['name']}({path})")
+    for row in asked("SELECT name FROM system.formats"):
+        statements.append(f"SELECT 1 INTO OUTFILE {path} FORMAT {row['name']}")
+        statements.append(f"SELECT * FROM format({row['name']}, {path})")
+    assert len(statements) > 400
+    before = world.secret_file.read_bytes()
+    leaked = [
+        (project, sql)
+        for sql in statements
+        for project in READERS
+        if world.leaks(world.ask(sql, project=project), project)
+    ]
+    assert leaked == []
+    assert world.secret_file.read_bytes() == before
+    readable = [row["name"] for row in asked("SELECT name FROM system.settings")]
+    opened = [name for name in readable if name.endswith("_path") or "schema" in name]
+    for name in opened:
+        answer = world.ask(f"SELECT 1 SETTINGS {name} = {path}")
+        assert answer.code, name
