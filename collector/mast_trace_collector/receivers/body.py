@@ -67,7 +67,7 @@ class Body:
             if reason is None:
                 raise
             # It was this request's own doing, not that of whoever runs the task.
-            if hasattr(self._task, "uncancel"):
+            if self._task is not None and hasattr(self._task, "uncancel"):
                 self._task.uncancel()
             raise reason from None
         finally:

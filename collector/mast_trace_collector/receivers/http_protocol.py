@@ -2,59 +2,44 @@
 
 from __future__ import annotations
 
-import http
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from mast_trace_collector.receivers.http_fault import (
+    MALFORMED,
+    MAX_PIPELINED,
+    OLD_CHUNKS,
+    PIPELINED,
+    Fault,
+    too_large,
+)
 from mast_trace_collector.receivers.http_limits import HTTPLimits
+from mast_trace_collector.receivers.http_overhead import Overhead
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
 _PIECE = 8 * 1024
-# A chunk of 48 bytes, or larger, pays for its own size line.
-_BODY_PER_OVERHEAD = 8
-_MAX_PIPELINED = 16
 _LINGER_SECONDS = 1.0
 
 
 _OF_UPGRADE = {b"connection", b"upgrade", b"http2-settings"}
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A peer's mistake that ends its connection.
-
-    Attributes:
-        status: of the answer.
-        reason: one word for the counter.
-        text: the answer.
-    """
-
-    status: int
-    reason: str
-    text: str
-
-
-_MALFORMED = Fault(400, "malformed", "this is no valid HTTP request")
-_OLD_CHUNKS = Fault(400, "malformed", "HTTP/1.0 has no transfer-encoding")
-_PIPELINED = Fault(400, "pipelined", f"more than {_MAX_PIPELINED} requests wait for their answers")
-
-
 class BoundedProtocol(HttpToolsProtocol):
     """Ends connections whose headers come too slowly or are too many, with an answer in words.
 
-    The parser keeps a header until it is whole and says nothing of the extensions of chunks, so the
-    bytes are counted where they arrive: what was received less what was handed on as a body.
+    Attributes:
+        limits: the bounds.
+        idle: connections without a request, and since when.
+        refused: is told, in one word, why a connection or what it sent was turned away.
     """
 
     limits = HTTPLimits()
-    # Connections without a request, and since when; each server's sub-class has its own.
-    idle: ClassVar[dict[BoundedProtocol, float]] = {}
+    idle: ClassVar[dict[BoundedProtocol, float]] = {}  # each server's sub-class has its own
     refused: Callable[[str], None] = staticmethod(lambda _: None)
 
     _timer: asyncio.TimerHandle | None = None
@@ -63,13 +48,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _unwritten = 0
     _in_head = False
     _in_body = False
-    _begun = False
     _ended = False
-    _head = 0
-    _overhead = 0
-    _named = 0
-    _count = 0
-    _piece_body = 0
     _body_left = 0
     _method = b""
     _fault: Fault | None = None
@@ -78,6 +57,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Give the connection its time for the headers of a first request."""
         super().connection_made(transport)
+        self._overhead = Overhead(self.limits)
         self.idle[self] = self.loop.time()
         self._await_headers()
 
@@ -104,34 +84,23 @@ class BoundedProtocol(HttpToolsProtocol):
             self._feed(piece)
 
     def _feed(self, piece: memoryview) -> None:
-        self._begun = False
-        self._piece_body = 0
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade as upgrade:
-            self._count_overhead(offset := int(upgrade.args[0]))
+            self._count(offset := int(upgrade.args[0]))
             self._go_on_without_upgrade()
             if not self._ended and offset < len(piece):
                 self._feed(piece[offset:])
             return
         except httptools.HttpParserError:
-            self._end(self._fault or _MALFORMED)
+            self._end(self._fault or MALFORMED)
             return
-        self._count_overhead(len(piece))
+        self._count(len(piece))
 
-    def _count_overhead(self, size: int) -> None:
-        """Count what was not body; the body pays for the sizes of its chunks."""
-        if size == self._piece_body:
-            return
-        if self._begun:
-            self._overhead = 0
-        self._overhead += size - self._piece_body
-        self._overhead = max(
-            min(self._head, self._overhead),
-            self._overhead - self._piece_body // _BODY_PER_OVERHEAD,
-        )
-        if self._overhead > self.limits.header_bytes and (self._in_head or self._in_body):
-            self._end(self._too_large())
+    def _count(self, size: int) -> None:
+        self._overhead.piece(size)
+        if (self._in_head or self._in_body) and self._overhead.exceeded and not self._ended:
+            self._end(too_large(self.limits))
 
     def _go_on_without_upgrade(self) -> None:
         """Serve a request as if it did not offer another protocol, which HTTP allows.
@@ -146,53 +115,44 @@ class BoundedProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(b"\r\n".join([*lines, b"", b""]))
         except httptools.HttpParserError:
-            self._end(self._fault or _MALFORMED)
-
-    def _too_large(self) -> Fault:
-        limits = self.limits
-        text = (
-            f"the request has more than {limits.header_bytes} bytes beside its body, "
-            f"or more than {limits.headers} headers"
-        )
-        return Fault(431, "header_too_large", text)
+            self._end(self._fault or MALFORMED)
 
     # What the parser calls. Whatever is raised there ends its work.
 
     def on_message_begin(self) -> None:
         """Begin to count a request."""
-        self._in_head = self._begun = True
-        self._named = self._count = self._head = 0
+        self._in_head = True
+        self._overhead.begin()
         if self._due is None:
             self._await_headers()
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
         """Count the target of a request."""
-        self._named += len(url)
+        self._overhead.target(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header, or a trailer, which is dropped."""
-        self._count += 1
-        self._named += len(name) + len(value) + 4
-        if self._count > self.limits.headers or self._named > self.limits.header_bytes:
-            raise self._failed(self._too_large())
+        self._overhead.header(name, value)
+        if self._overhead.exceeded:
+            raise self._failed(too_large(self.limits))
         if self._in_head:  # what comes after the body is no header
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Start a request whose headers are within the bounds."""
-        self._head = self._named
-        if len(self.pipeline) >= _MAX_PIPELINED:
-            raise self._failed(_PIPELINED)
+        self._overhead.headers_end()
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise self._failed(PIPELINED)
         if self.parser.should_upgrade():
             self._method = self.parser.get_method()
             if self._method == b"CONNECT":
-                raise self._failed(_MALFORMED)
+                raise self._failed(MALFORMED)
             return
         headers = dict(self.headers)
         if b"transfer-encoding" in headers and self.parser.get_http_version() != "1.1":
-            raise self._failed(_OLD_CHUNKS)
+            raise self._failed(OLD_CHUNKS)
         super().on_headers_complete()
         self._headers_are_in()
         self.idle.pop(self, None)
@@ -201,7 +161,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Count a part of the body as such."""
-        self._piece_body += len(body)
+        self._overhead.body(len(body))
         self._body_left = max(0, self._body_left - len(body))
         super().on_body(body)
 
@@ -268,12 +228,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._owed = fault
 
     def _answer(self, fault: Fault) -> None:
-        phrase = http.HTTPStatus(fault.status).phrase
-        text = fault.text + "\n"
-        self.transport.write(
-            f"HTTP/1.1 {fault.status} {phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"content-length: {len(text)}\r\nconnection: close\r\n\r\n{text}".encode("ascii")
-        )
+        self.transport.write(fault.answer())
         if self.transport.can_write_eof():
             # What the peer still sends is read and dropped for a moment: if bytes were left unread,
             # the kernel would reset the connection, and with it the answer.

@@ -252,8 +252,12 @@ class TestServed:
     async def test_headers_up_to_the_bound(self, serve: Serve) -> None:
         served = await serve()
         headers = b"".join(b"x%d: %s\r\n" % (n, b"y" * 600) for n in range(97))
-        sent = b"GET /full HTTP/1.1\r\nhost: x\r\nconnection: close\r\n" + headers + b"\r\n"
-        assert b"/full 0;" in await served.answer(sent)
+        reader, writer = await served.connect()
+        for _ in range(3):
+            writer.write(b"GET /full HTTP/1.1\r\nhost: x\r\n" + headers + b"\r\n")
+            assert b"/full 0;" in await asyncio.wait_for(reader.readuntil(b";"), 30)
+        writer.close()
+        assert not served.refused
 
     async def test_requests_sent_at_once_are_answered_in_order(self, serve: Serve) -> None:
         served = await serve()
