@@ -16,6 +16,7 @@ from mast_trace_collector.collector import Collector
 from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.damage import warn_of_damaged_parts
 from mast_trace_dashboards import state
 from mast_trace_dashboards.judge_metrics import JudgeMetrics
 from mast_trace_dashboards.web.app import web_app
@@ -113,6 +114,7 @@ class Up:
 
         clickhouse, owner = config.store_url, ""
         if self.store.embedded_path:
+            await asyncio.to_thread(warn_of_damaged_parts, self.store)
             clickhouse, owner = await self._serve_clickhouse(parts, data_dir)
         if self.config.judge_enabled:
             await self._start_judge(parts)
