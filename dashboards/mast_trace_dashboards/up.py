@@ -16,6 +16,7 @@ from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.receivers.owner_socket import socket_path
 from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.damage import warn_of_damaged_parts
 from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards import state
 from mast_trace_dashboards.judge_metrics import JudgeMetrics
@@ -123,6 +124,7 @@ class Up:
         collector = Collector(config, self.store)
         clickhouse, owner = without_secrets(config.store_url), ""
         if self.store.embedded_path:
+            await asyncio.to_thread(warn_of_damaged_parts, self.store)
             clickhouse, owner = await self._serve_clickhouse(
                 parts, data_dir, collector.metrics.refusals("clickhouse")
             )

@@ -31,6 +31,13 @@ _ADVICE = {
     497: "the user lacks a right that this needs",
 }
 
+_PART = "while reading from part"
+_PART_ADVICE = (
+    "a file of the database is damaged on disk: restore a backup, or stop what serves the database "
+    "and move the folder of the part named here out of it: its rows are lost, all others can be "
+    "read again"
+)
+
 
 class Clients:
     """Clients that are open and idle; a thread that finds none opens one.
@@ -198,6 +205,8 @@ class Clients:
             if taken := holder(self._address.path):
                 return self._taken(taken)
         advice = _ADVICE.get(getattr(error, "code", None) or 0, "")
+        if not advice and _PART in text:
+            advice = _PART_ADVICE
         if not advice and not self._address.path and _unreachable(error):
             advice = "the server does not answer: is it running, and is this its HTTP address?"
         return f"{label}: {text.strip()}" + (f" ({advice})" if advice else "")

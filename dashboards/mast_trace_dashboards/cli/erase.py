@@ -115,7 +115,8 @@ def erase(
     """Erase runs for good: spans, verdicts, the judge model's answers, labels and evaluations.
 
     With --project alone, all that the project has. There is no way back. Exit status 1 if there is
-    nothing to erase. Backups and dead letters (`mast-trace collect dead-letters`) are not touched.
+    nothing to erase. Backups, dead letters (`mast-trace collect dead-letters`) and damaged files (folders
+    `damaged` of the data folder) are not touched.
 
     Example: `mast-trace erase --user ann@example.org --dry-run`
     """
