@@ -12,6 +12,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.settings import Settings
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent.parent
 PACKAGES = ("collector", "judge", "dashboards")
-CLASSES: list[type[Settings]] = [CollectorConfig, JudgeConfig, WorkerConfig, AlertConfig, UpConfig]
+CLASSES: list[type[Settings]] = [
+    CollectorConfig,
+    JudgeConfig,
+    WorkerConfig,
+    AlertConfig,
+    UpConfig,
+    WebConfig,
+]
 
 
 def modules() -> Iterator[ast.Module]:
@@ -56,6 +64,6 @@ def test_no_class_of_settings_is_left_out() -> None:
 def test_what_has_moved_is_where_it_moved_to() -> None:
     tables = {config.table: config for config in CLASSES}
     for config in CLASSES:
-        for name, table in config.moved.items():
+        for name, table in config.misplaced.items():
             assert name not in config.model_fields
             assert name in tables[table].model_fields

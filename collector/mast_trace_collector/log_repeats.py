@@ -85,6 +85,9 @@ class Repeats(logging.Filter):
             }
             self._began = time.monotonic()
             self._timer = None
+        if getattr(getattr(self._handler, "stream", None), "closed", False):
+            # The timer outlived what it writes to.
+            return
         for kind in counted:
             if kind.last is not None:
                 self._handler.handle(_summary(kind.last, kind.counted, seconds))

@@ -106,6 +106,6 @@ def test_a_write_that_the_disk_cuts_short_is_refused_and_leaves_no_trace(small_d
     assert after.open() == []
     found = []
     while (segment := after.next_segment(0.0)) is not None:
-        found += [bytes(record.payload) for record in segment.read()]
+        found += [bytes(record.payload) for record in segment.read()[0]]
     assert found == kept
     after.close()

@@ -28,6 +28,7 @@ PHRASES = {
     if isinstance(value, Phrases)
 }
 SAID = [
+    "Please provide the file; I do not have it.",
     "Please revise it: this is NOT CORRECT.",
     "It should have been 12. You need it to be fixed; please correct it.",
     "Does not add up. That's not it, there is an error in line 3.",

@@ -380,8 +380,8 @@ class TestEnvironment:
         ("variable", "value", "says"),
         [
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json", "http/protobuf"),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "http://127.0.0.1:4318"),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:port", "http://127.0.0.1:4318"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "scheme://"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:port", "scheme://user"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon", "seconds"),
             ("OTEL_EXPORTER_OTLP_COMPRESSION", "rar", "gzip"),
             ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "nope", "no_content"),

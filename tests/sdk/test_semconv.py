@@ -68,6 +68,7 @@ NAMES = {
     "RESOURCE_VERSION": "mast.resource.version",
     "PLAN_OPEN_ITEMS": "mast.plan.open_items",
     "FAILED_ATTEMPTS": "mast.failed_attempts",
+    "RUN_KIND": "mast.run.kind",
     "RUN_OUTCOME": "mast.run.outcome",
     "RUN_OUTCOME_REASON": "mast.run.outcome_reason",
     "RUN_TERMINATION_REASON": "mast.run.termination_reason",

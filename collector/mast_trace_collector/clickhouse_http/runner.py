@@ -11,6 +11,7 @@ from mast_trace_collector.clickhouse_http.confinement import MAX_STATEMENT, Conf
 from mast_trace_collector.clickhouse_http.engine import Handle, Handles, Result
 from mast_trace_collector.clickhouse_http.errors import EngineError, denied
 from mast_trace_collector.clickhouse_http.planning import Planner
+from mast_trace_collector.storage.readers import CATALOGUE
 from mast_trace_collector.storage.statement_settings import known_settings
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ class Runner:
             return Result(native.hello(self._version))
         with self._readers.borrow() as handle, ExitStack() as stack:
             stack.enter_context(handle.settings(plan.settings))
+            if plan.database != CATALOGUE:
+                # For currentDatabase(); what names mean was settled before.
+                handle.use(plan.database)
             sql = plan.before + plan.select
             if plan.confined:
                 view = self._confinement.view(plan.select, project, plan.database)

@@ -18,7 +18,7 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from mast_trace_collector.receivers.decoding import Limits, decode
-from mast_trace_collector.receivers.request_error import RequestError
+from mast_trace_collector.receivers.request_error import RequestError, TooLarge
 from mast_trace_collector.receivers.signals import LOGS, TRACES
 
 LIMITS = Limits(max_nesting=24, max_attributes=10)
@@ -147,7 +147,9 @@ class TestOverfull:
         assert decode(overfull(kind, LIMITS.max_attributes - 1), TRACES, LIMITS).items == 2
 
     def test_by_a_million(self) -> None:
-        assert decode(overfull("attributes", 10**6), TRACES, LIMITS).rejected == 1
+        assert decode(overfull("attributes", 9 * 10**5), TRACES, LIMITS).rejected == 1
+        with pytest.raises(TooLarge, match="values"):
+            decode(overfull("attributes", 2 * 10**6), TRACES, LIMITS)
 
     def test_a_huge_key_is_a_key(self) -> None:
         request = request_of("x")

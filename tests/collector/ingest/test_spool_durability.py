@@ -60,7 +60,7 @@ def found(folder: Path) -> list[bytes]:
     spool = opened(folder)
     payloads = []
     while (segment := spool.next_segment(0.0)) is not None:
-        payloads += [bytes(record.payload) for record in segment.read()]
+        payloads += [bytes(record.payload) for record in segment.read()[0]]
     spool.close()
     spool.release()
     return payloads

@@ -31,7 +31,7 @@ def both(request, tmp_path_factory):
             yield store
         return
     engine = request.getfixturevalue("engine")
-    engine.empty()
+    engine.renew()
     with Store.open(engine.url) as store:
         migrate(store)
         two_runs(store, projects=(OURS, THEIRS))

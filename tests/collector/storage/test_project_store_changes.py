@@ -2,7 +2,7 @@
 
 import pytest
 from otlp_requests import OTHER, TRACE, agent_span, request, two_runs
-from test_cluster import cluster  # noqa: F401  # a fixture
+from test_cluster import cluster, engine_of_cluster  # noqa: F401  # fixtures
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import SpanWriter, project_store

@@ -80,7 +80,7 @@ def plain(request, tmp_path_factory):
             yield store
         return
     engine = request.getfixturevalue("engine")
-    engine.empty()
+    engine.renew()
     with Store.open(engine.url) as store:
         migrate(store)
         yield store

@@ -15,6 +15,7 @@ from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.up import Up
 from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ async def test_beside_a_running_up_and_back(
     """The command writes through the running process, and waits for what it has to."""
     data = tmp_path / "data"
     up = Up(
-        UpConfig.load(clickhouse_port=0, web_port=0, judge_enabled=False),
+        UpConfig.load(clickhouse_port=0, judge_enabled=False),
         CollectorConfig.load(data_dir=data, http_port=0, grpc_port=0, spool_min_free_bytes=0),
         JudgeConfig.load(judge_model=""),
         WorkerConfig.load(),
+        WebConfig.load(web_port=0),
     )
     body, ids = request_of(1, 1)
     running = await up.start()

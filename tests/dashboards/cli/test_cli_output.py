@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 from mast_trace_dashboards.cli.output import clip, console, plain, print_json, safe
-from mast_trace_dashboards.cli.render import _arguments
+from mast_trace_dashboards.cli.render_run import _arguments
 
 
 @pytest.mark.parametrize(

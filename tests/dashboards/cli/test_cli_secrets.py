@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.alerts.collectors import Collectors
-from mast_trace_dashboards.alerts.delivery import deliver
+from mast_trace_dashboards.alerts.webhook import Webhook
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.grafana.push import push
 
@@ -140,9 +140,10 @@ def test_a_proxy_of_the_environment(password: str) -> None:
 
 
 def test_an_alert_that_cannot_be_delivered(caplog: pytest.LogCaptureFixture) -> None:
-    assert not deliver("http://user:ZqsecretqZ@127.0.0.1:1/hook", {}, sleep=lambda _: None)
-    assert caplog.text
-    clean(caplog.text)
+    webhook = Webhook("http://user:ZqsecretqZ@127.0.0.1:1/hook")
+    problem = webhook.post({}, "key").problem
+    assert problem
+    clean(problem + webhook.label + caplog.text)
 
 
 @pytest.mark.parametrize(
