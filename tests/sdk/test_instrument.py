@@ -395,7 +395,8 @@ class TestEnvironment:
         with pytest.raises(ConfigurationError, match=says) as raised:
             mast_trace.instrument(frameworks=[])
         assert variable in str(raised.value)
-        assert value in str(raised.value)
+        # An address may hold a password.
+        assert (value in str(raised.value)) != variable.endswith("ENDPOINT")
 
     def test_grpc_without_its_package_says_what_to_install(
         self, monkeypatch: pytest.MonkeyPatch

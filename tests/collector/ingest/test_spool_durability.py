@@ -134,7 +134,7 @@ class TestPowerFailure:
                     case "seal":
                         spool.seal()
                     case "commit" if (segment := spool.next_segment(0.0)) is not None:
-                        gone = {bytes(record.payload) for record in segment.read()}
+                        gone = {bytes(record.payload) for record in segment.read()[0]}
                         spool.commit(segment)
                         owed, stored = owed - gone, stored | gone
                     case "restart":

@@ -56,7 +56,7 @@ def one_attempt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
         if os.environ.get("http_proxy"):
             return real(**options)
-        return real(**options, pool_mgr=get_pool_manager(retries=0))
+        return real(**{**options, "pool_mgr": get_pool_manager(retries=0)})
 
     monkeypatch.setattr(clickhouse_connect, "get_client", get_client)
     monkeypatch.setenv("MAST_TRACE_DATA_DIR", str(tmp_path / "none"))
