@@ -454,6 +454,18 @@ class TestOperations:
         for name in ("waiting_bytes", "waiting_age_seconds", "insert_seconds_bucket", "up 1.0"):
             assert f"mast_trace_collector_{name}" in text
 
+    async def test_what_is_turned_away_before_it_is_a_request_is_counted(
+        self, collector: Collector
+    ) -> None:
+        host, port = collector.http_address.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"no HTTP\r\n\r\n")
+        assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 400")
+        writer.close()
+        shown = (await get(collector, "/metrics")).text
+        name = "mast_trace_collector_turned_away_total"
+        assert f'{name}{{reason="malformed",server="receiver"}} 1.0' in shown
+
     async def test_late_spans_and_runs_without_root_are_told(
         self, start_collector: StartCollector, store: Store
     ) -> None:
