@@ -55,8 +55,8 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
         if around is not None and span.span_id in ours and _is_run_as_turn(span, around):
             copies.update({around.span_id} - ours)
     copies |= _beside([span for span in spans if span.span_id not in copies], ours)
-    above = {identity: by_id[identity].parent_span_id for identity in copies}
-    return [_lifted(span, above) for span in spans if span.span_id not in copies]
+    parents = {identity: by_id[identity].parent_span_id for identity in copies}
+    return [_lifted(span, parents) for span in spans if span.span_id not in copies]
 
 
 def _above(span: SpanRecord, by_id: Mapping[str, SpanRecord]) -> Iterator[SpanRecord]:

@@ -40,8 +40,11 @@ class LongRun:
         """
         self._spans = spans
         self.outline: Outline = outline_of(spans)
-        said = {"outcome": outcome, "outcome_reason": outcome_reason} if outcome else {}
-        self.head: Trajectory = dataclasses.replace(self.outline.run, **said)
+        self.head: Trajectory = self.outline.run
+        if outcome:
+            self.head = dataclasses.replace(
+                self.head, outcome=outcome, outcome_reason=outcome_reason
+            )
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps in order.
