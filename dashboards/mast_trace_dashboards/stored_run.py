@@ -208,8 +208,8 @@ class StoredRun:
         asked: dict[str, list[tuple[int, str]]] = {}
         for finding in verdict.modes if verdict else ():
             steps = finding.steps[:_QUOTED]
-            spans = finding.span_ids or [self.outline.span_ids[number] for number in steps]
-            for number, span_id in zip(steps, spans, strict=False):
+            span_ids = finding.span_ids or [self.outline.span_ids[number] for number in steps]
+            for number, span_id in zip(steps, span_ids, strict=False):
                 asked.setdefault(span_id, []).extend((number, quote) for quote in finding.quotes)
         places: dict[str, int] = {}
         for span in self.spans.of(asked) if asked else ():

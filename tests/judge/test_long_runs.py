@@ -224,7 +224,8 @@ def test_an_export_streams_what_is_long(
     pq = pytest.importorskip("pyarrow.parquet")
     exporting.write_jsonl(tmp_path / "whole.jsonl", exporting.export_runs(store))
     monkeypatch.setattr(exporting, "MOST_SPANS", 100)
-    monkeypatch.setattr(exporting, "_ROW_GROUP", 50_000)
+    monkeypatch.setattr(exporting, "_PART", 50_000)
+    monkeypatch.setattr(exporting, "_ROW_GROUP", 120_000)
     exporting.write_jsonl(tmp_path / "parts.jsonl", exporting.export_runs(store))
     whole, parts = (
         [json.loads(line) for line in (tmp_path / name).read_text("utf-8").splitlines()]

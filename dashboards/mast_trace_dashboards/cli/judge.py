@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import signal
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +18,7 @@ from mast_trace_dashboards.cli.lookup import NotFound, parse_time, resolve_run
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.show import json_pieces
+from mast_trace_dashboards.cli.show import json_pieces, print_pieces
 from mast_trace_dashboards.cli.shown import Shown, load
 from mast_trace_dashboards.cli.store import open_store
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -145,9 +144,7 @@ def run(
         trace_id = resolve_run(store, name, project)
         shown = asyncio.run(_judge_one(store, trace_id, project, config, keep=keep))
         if as_json:
-            for piece in json_pieces(shown):
-                sys.stdout.write(piece)
-            sys.stdout.write("\n")
+            print_pieces(json_pieces(shown))
             return
         for part in run_view(shown):
             console().print(part)

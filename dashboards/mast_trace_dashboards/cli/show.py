@@ -70,9 +70,7 @@ def show(
         shown = load(store, trace_id, project)
         chosen = _numbers(steps, shown) if steps else None
         if as_json:
-            for piece in json_pieces(shown, chosen):
-                sys.stdout.write(piece)
-            sys.stdout.write("\n")
+            print_pieces(json_pieces(shown, chosen))
             return
         for part in run_view(shown, numbers=chosen, full=full):
             console().print(part)
@@ -122,8 +120,9 @@ def json_pieces(shown: Shown, numbers: Sequence[int] | None = None) -> Iterator[
         shown: the run.
         numbers: of the steps; all if absent.
     """
+    yield f'{{\n  "run": {_inner(shown.row)},\n'
     outline = shown.run.outline
-    yield f'{{\n  "run": {_inner(shown.row)},\n  "task": {_inner(outline.run.task)},\n'
+    yield f'  "task": {_inner(outline.run.task)},\n'
     yield f'  "agents": {_inner(outline.agents)},\n  "steps": ['
     separator = "\n    "
     for step in shown.run.all_steps() if numbers is None else _steps(shown, numbers):
@@ -131,6 +130,14 @@ def json_pieces(shown: Shown, numbers: Sequence[int] | None = None) -> Iterator[
         separator = ",\n    "
     yield f'{"" if separator[0] != "," else chr(10) + "  "}],\n  "verdict": '
     yield f"{_inner(_verdict(shown))}\n}}"
+
+
+def print_pieces(pieces: Iterator[str]) -> None:
+    """Print a text in parts, the first one at once."""
+    sys.stdout.write(next(pieces))
+    sys.stdout.flush()
+    sys.stdout.writelines(pieces)
+    sys.stdout.write("\n")
 
 
 def _inner(value: Any, depth: int = 1) -> str:

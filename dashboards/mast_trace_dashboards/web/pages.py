@@ -20,7 +20,7 @@ from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.graph import drawn
 from mast_trace_dashboards.web.otlp import as_otlp_json
 from mast_trace_dashboards.web.steps import CLIP, PAGE, Page, blocks, parting
-from mast_trace_dashboards.web.streaming import streamed
+from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.labels import HumanLabel, labels_of, save_labels
 from mast_trace_judge.transfer.run_json import run_as_json
@@ -167,7 +167,9 @@ class Pages:
             body = run_as_json(opened.stored.spans, opened.verdict)
         name = f"{trace_id}.{'otlp.json' if kind == 'otlp' else 'json'}"
         disposition = {"content-disposition": f'attachment; filename="{name}"'}
-        return StreamingResponse(body, media_type="application/json", headers=disposition)
+        return StreamingResponse(
+            in_blocks(body), media_type="application/json", headers=disposition
+        )
 
     async def label(self, request: Request) -> Response:
         """Store a person's label of a run."""

@@ -10,7 +10,7 @@ from starlette.responses import StreamingResponse
 from mast_trace.exceptions import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
@@ -32,6 +32,19 @@ def streamed(
         context.update(more(request))
     template = templates.get_template(name)
     return StreamingResponse(_pieces(template.generate(context)), media_type="text/html")
+
+
+def in_blocks(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield texts put together, the first one at once: each that is sent costs a change of threads."""
+    block: list[str] = []
+    size = _AT_ONCE
+    for piece in pieces:
+        block.append(piece)
+        size += len(piece)
+        if size >= _AT_ONCE:
+            yield "".join(block)
+            block, size = [], 0
+    yield "".join(block)
 
 
 def _pieces(written: Iterator[str]) -> Iterator[str]:

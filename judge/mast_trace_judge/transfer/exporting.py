@@ -69,7 +69,9 @@ PART = "part"
 """In Parquet, the number of a row among those of its run: 0, but for what is too long for one row.
 Each row then holds a part of the trajectory; their steps, turns and texts put together are the run's."""
 _NESTED = ("trajectory", "verdict", "labels")
-_ROW_GROUP = 16 * 1024 * 1024
+_PART = 4 * 1024 * 1024
+"""Characters of JSON after which a long run goes on in another row."""
+_ROW_GROUP = 8 * 1024 * 1024
 """Characters of JSON after which rows are written out."""
 
 
@@ -219,7 +221,7 @@ def _rows(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
     }
     given = run["trajectory"]
     parts = (
-        given.parts(_ROW_GROUP)
+        given.parts(_PART)
         if isinstance(given, LongRun)
         else [json.dumps(given, ensure_ascii=False)]
     )
