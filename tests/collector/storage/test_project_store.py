@@ -123,8 +123,6 @@ def test_where_the_condition_is_not_applied_nothing_is_shown(both, ours, monkeyp
 
 
 def test_it_is_closed_with_the_whole_store(both):
-    if not both.embedded_path:
-        pytest.skip("one way suffices")
     whole = Store.open(both.url)
     confined = whole.for_project(OURS)
     confined.query("SELECT 1")

@@ -239,7 +239,7 @@ with Store.open(sys.argv[1]) as store:
 """
 
 
-@pytest.mark.skipif(bool(SERVER), reason="about the process whose engine it is")
+@pytest.mark.skipif(bool(SERVER), reason="about the embedded engine, while a server is tested")
 @pytest.mark.parametrize("kills", [2])
 def test_a_killed_repair_loses_nothing(dozen, kills):
     url = dozen.url
