@@ -23,6 +23,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _QUICK_JSON = 32 * 1024
 _QUICK_SAMPLE = 128
 _STRIDE = 61  # no length of a value that comes again and again
+_LOOKED_AT = 32 * 1024
 _DEEPEST = 101  # where the parser gives up
 
 _UNKNOWN: Any = object()
@@ -72,8 +73,11 @@ def _in_json(body: bytes, most: int) -> int:
 
 def _in_protobuf(body: bytes, signal: Signal, most: int) -> int:
     request: Any = signal.request.DESCRIPTOR
-    if len(body) - len(body.translate(None, _tags(request))) <= most:
-        return 0
+    return _walk(body, request, most) if _may_hold_more(body, _tags(request), most) else 0
+
+
+def _walk(body: bytes, request: Descriptor, most: int) -> int:
+    """Count values as a parser would find them, until there are too many."""
     count = position = 0
     end, fields = len(body), _fields(request)
     outer: list[tuple[int, _Fields]] = []
@@ -96,6 +100,20 @@ def _in_protobuf(body: bytes, signal: Signal, most: int) -> int:
             outer.append((end, fields))
             end, fields = min(position + size, end), _fields(inner)
     return count
+
+
+def _may_hold_more(body: bytes, tags: bytes, most: int) -> bool:
+    """Say whether a body has enough tags for more values; quickly, so that few bodies are walked.
+
+    A value takes two bytes at least, so usually a part of the body suffices to tell.
+    """
+    count = 0
+    for position in range(0, len(body), _LOOKED_AT):
+        if count + (len(body) - position) // 2 <= most:
+            return False
+        part = body[position : position + _LOOKED_AT]
+        count += len(part) - len(part.translate(None, tags))
+    return count > most
 
 
 def _after(body: bytes, position: int, kind: int) -> int:

@@ -104,19 +104,28 @@ def test_protobuf_is_counted_as_it_is_parsed(made: tuple[Signal, Any]) -> None:
 
 
 def exact(body: bytes, signal: Signal) -> int:
-    """The count, where the quick look at the bytes would do."""
-    quick, density._tags = density._tags, lambda _: bytes(range(256))
-    try:
-        most = len(body) - 1
-        return density._in_protobuf(body, signal, most) if body else 0
-    finally:
-        density._tags = quick
+    """The count without the quick look at the bytes."""
+    request: Any = signal.request.DESCRIPTOR
+    return density._walk(body, request, len(body))
 
 
 def refuse(body: bytes, signal: Signal, most: int) -> None:
     """As `check_values`, also for bodies too short to hold so many values."""
     if density._in_protobuf(body, signal, most) > most:
         raise TooLarge("too many")
+
+
+@pytest.mark.parametrize("looked_at", [1, 7, 1000])
+def test_a_part_of_the_body_tells_no_less_than_the_whole(
+    looked_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dense at its end, after a text that holds no tags."""
+    monkeypatch.setattr(density, "_LOOKED_AT", looked_at)
+    tags, most = b"\x0a\x12", 100
+    for text in range(0, 1000, 17):
+        for empty in (most - 1, most, most + 1):
+            body = b"y" * text + b"\x12\0" * empty
+            assert density._may_hold_more(body, tags, most) is (empty > most)
 
 
 @FEW
