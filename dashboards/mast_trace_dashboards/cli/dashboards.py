@@ -24,6 +24,15 @@ app = typer.Typer(
 )
 
 
+WebUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="Address at which people reach the web view: dashboards and alerts link there.",
+        show_default="MAST_TRACE_ALERT_WEB_URL, else http://127.0.0.1:8680",
+    ),
+]
+
+
 def register(parent: typer.Typer) -> None:
     """Add the commands."""
     parent.add_typer(app)
@@ -32,13 +41,7 @@ def register(parent: typer.Typer) -> None:
 @app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="Is made if it is not there.")],
-    web_url: Annotated[
-        str | None,
-        typer.Option(
-            help="Address at which people reach the web view: alerts link to their runbooks there.",
-            show_default="MAST_TRACE_ALERT_WEB_URL, else http://127.0.0.1:8680",
-        ),
-    ] = None,
+    web_url: WebUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -52,7 +55,8 @@ def export(
     """
     grafana = Path(mast_trace_dashboards.grafana.__file__).parent
     alerts = Path(mast_trace_dashboards.alerts.__file__).parent
-    written = write_dashboards(folder / "grafana" / "dashboards")
+    settings = AlertConfig.load(config, alert_web_url=web_url)
+    written = write_dashboards(folder / "grafana" / "dashboards", settings.alert_web_url)
     provisioning = folder / "grafana" / "provisioning"
     for source, target in (
         (grafana / "provisioning", provisioning),
@@ -60,7 +64,6 @@ def export(
     ):
         shutil.copytree(source, target, dirs_exist_ok=True)
         written += [target / path.relative_to(source) for path in source.rglob("*.yaml")]
-    settings = AlertConfig.load(config, alert_web_url=web_url)
     rules = tuned(daily_budget=settings.alert_daily_budget_usd)
     written += write_alerts(provisioning, rules, settings.alert_web_url)
     tested = write_prometheus(folder / "prometheus", rules, settings.alert_web_url)
@@ -84,6 +87,8 @@ def push(
         str,
         typer.Option(envvar="GRAFANA_TOKEN", help="Of a service account with the role Editor."),
     ],
+    web_url: WebUrl = None,
+    config: ConfigFile = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -91,8 +96,9 @@ def push(
 
     Example: `GRAFANA_TOKEN=... mast-trace dashboards push http://localhost:3000 --dry-run`
     """
+    web = AlertConfig.load(config, alert_web_url=web_url).alert_web_url
     changes = []
-    for title, change in push_to_grafana(url, token, dry_run=dry_run):
+    for title, change in push_to_grafana(url, token, web=web, dry_run=dry_run):
         changes.append({"dashboard": title, "change": change})
         if not as_json:
             console().print(plain(f"{'would ' if dry_run else ''}{change:<9}  {title}"))

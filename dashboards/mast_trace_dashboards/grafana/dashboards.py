@@ -5,31 +5,52 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from mast_trace_dashboards.grafana.board import text_variable
 from mast_trace_dashboards.grafana.decisive import DECISIVE
 from mast_trace_dashboards.grafana.health import INGESTION, JUDGE
 from mast_trace_dashboards.grafana.modes import MODES
 from mast_trace_dashboards.grafana.overview import OVERVIEW
-from mast_trace_dashboards.grafana.runs import EXPLORER, RUN
+from mast_trace_dashboards.grafana.runs import EXPLORER, RUN, WEB_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from mast_trace_dashboards.grafana.panels import Json
+
 DASHBOARDS: Final = (OVERVIEW, MODES, DECISIVE, EXPLORER, RUN, JUDGE, INGESTION)
 
 
-def files() -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each dashboard's file."""
+def definitions(web: str = "") -> Iterator[tuple[str, Json]]:
+    """Yield the uid of each dashboard and its definition as Grafana reads it.
+
+    Args:
+        web: address of the web view that they link to; empty for the one of `mast-trace up`.
+    """
     for dashboard in DASHBOARDS:
-        text = json.dumps(dashboard.to_json(), indent=2, ensure_ascii=False)
-        yield f"{dashboard.uid}.json", f"{text}\n"
+        definition = dashboard.to_json()
+        if web:
+            _link(definition, web.rstrip("/"))
+        yield dashboard.uid, definition
 
 
-def write(folder: Path) -> list[Path]:
+def _link(definition: Json, web: str) -> None:
+    for variable in definition["templating"]["list"]:
+        if variable["name"] == WEB_VARIABLE:
+            variable.update(text_variable(WEB_VARIABLE, variable["label"], web))
+
+
+def files(web: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each dashboard's file."""
+    for uid, definition in definitions(web):
+        yield f"{uid}.json", f"{json.dumps(definition, indent=2, ensure_ascii=False)}\n"
+
+
+def write(folder: Path, web: str = "") -> list[Path]:
     """Write the files into ``folder``, which is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, text in files():
+    for name, text in files(web):
         path = folder / name
         path.write_text(text, encoding="utf-8")
         written.append(path)

@@ -8,7 +8,7 @@ import httpx
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import check_proxies, conceal, masked, parse_url
-from mast_trace_dashboards.grafana.dashboards import DASHBOARDS
+from mast_trace_dashboards.grafana.dashboards import definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,12 +19,15 @@ _TIMEOUT = 20.0
 Change = Literal["create", "update", "unchanged"]
 
 
-def push(url: str, token: str, *, dry_run: bool = False) -> Iterator[tuple[str, Change]]:
+def push(
+    url: str, token: str, *, web: str = "", dry_run: bool = False
+) -> Iterator[tuple[str, Change]]:
     """Create or update every dashboard in the folder "mast-trace".
 
     Args:
         url: of Grafana, such as ``http://localhost:3000``.
         token: of a service account that may edit dashboards.
+        web: address of the web view that they link to; empty for the one of `mast-trace up`.
         dry_run: say what would happen, and change nothing.
 
     Yields:
@@ -38,9 +41,8 @@ def push(url: str, token: str, *, dry_run: bool = False) -> Iterator[tuple[str, 
     with httpx.Client(base_url=parse_url(url).base, headers=headers, timeout=_TIMEOUT) as grafana:
         if not dry_run:
             _make_folder(grafana)
-        for dashboard in DASHBOARDS:
-            wanted = dashboard.to_json()
-            change = _compare(grafana, dashboard.uid, wanted)
+        for uid, wanted in definitions(web):
+            change = _compare(grafana, uid, wanted)
             if change != "unchanged" and not dry_run:
                 body = {
                     "dashboard": {**wanted, "id": None},
@@ -49,7 +51,7 @@ def push(url: str, token: str, *, dry_run: bool = False) -> Iterator[tuple[str, 
                     "message": "mast-trace dashboards push",
                 }
                 _checked(grafana, "POST", "/api/dashboards/db", body)
-            yield dashboard.title, change
+            yield wanted["title"], change
 
 
 def _make_folder(grafana: httpx.Client) -> None:

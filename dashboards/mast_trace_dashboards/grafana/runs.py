@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mast_trace_dashboards.alerts.config import DEFAULT_WEB
 from mast_trace_dashboards.grafana.board import Dashboard, link_to, text_variable
 from mast_trace_dashboards.grafana.panels import (
     Panel,
@@ -67,6 +68,8 @@ _MARKED = field_override(
     custom__width=100,
 )
 
+WEB_VARIABLE: Final = "web"
+
 RUN: Final = Dashboard(
     uid="mast-run",
     title="mast-trace / Run",
@@ -74,7 +77,7 @@ RUN: Final = Dashboard(
     filters=False,
     variables=(
         text_variable("trace_id", "Run"),
-        text_variable("web", "Web view", "http://localhost:8680"),
+        text_variable(WEB_VARIABLE, "Web view", DEFAULT_WEB),
     ),
     since="now-30d",
     links=(

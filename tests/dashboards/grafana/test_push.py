@@ -97,6 +97,26 @@ def test_dashboards_are_created_once_and_updated(
     assert grafana.dashboards["mast-run"]["title"] == "mast-trace / Run"
 
 
+def web_view(dashboard: Any) -> str:
+    """The address of the web view that the dashboard of a run links to."""
+    (variable,) = [v for v in dashboard["templating"]["list"] if v["name"] == "web"]
+    assert variable["current"]["value"] == variable["current"]["text"] == variable["query"]
+    return str(variable["query"])
+
+
+def test_the_dashboard_of_a_run_links_to_the_web_view_that_people_reach(
+    grafana: Grafana, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    web = "https://traces.example.org"
+    assert push(grafana, capsys, "--web-url", f"{web}/")
+    assert web_view(grafana.dashboards["mast-run"]) == web
+    assert push(grafana, capsys).count("update") == 1
+    assert web_view(grafana.dashboards["mast-run"]) == "http://127.0.0.1:8680"
+    assert run(["dashboards", "export", str(tmp_path), "--web-url", web]) == 0
+    written = (tmp_path / "grafana/dashboards/mast-run.json").read_text("utf-8")
+    assert web_view(json.loads(written)) == web
+
+
 def test_a_refused_token_and_a_grafana_that_is_away_are_told(
     grafana: Grafana, capsys: pytest.CaptureFixture[str]
 ) -> None:

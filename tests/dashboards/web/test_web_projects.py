@@ -280,6 +280,17 @@ def test_an_operator_may_look_at_one_project(two: Two) -> None:
         assert CANARY not in client.get("/?project=nobody").text
 
 
+def test_an_operator_compares_runs_of_one_project(two: Two) -> None:
+    with two.client("operator") as client:
+        listed = client.get(f"/?project={THEIRS}").text
+        assert f'<input type="hidden" name="project" value="{THEIRS}">' in listed
+        assert 'type="hidden" name="project"' not in client.get("/").text
+        page = client.get(f"/compare?project={THEIRS}&run={RUN}&run={THEIR_RUN}").text
+    assert f"shared text {CANARY}" in page
+    assert "shared text plain" not in page
+    assert page.count(f"/runs/{RUN}?project={THEIRS}") >= 2
+
+
 def test_what_the_database_says_is_the_operators(
     two: Two, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
