@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import shutil
 import time
@@ -13,6 +14,8 @@ from mast_trace_collector.spool.refusal import Refused
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+logger = logging.getLogger(__name__)
 
 _CHECK_SECONDS = 0.2
 
@@ -60,6 +63,7 @@ class Room:
         self._min_free_bytes = min_free_bytes
         self._free = 0
         self._checked = float("-inf")
+        self._refuses = ""
         self.used = 0
 
     def take(self, size: int) -> None:
@@ -82,6 +86,27 @@ class Room:
         Raises:
             Refused: they do not.
         """
+        try:
+            self._check(size)
+        except Refused as refused:
+            if refused.reason != self._refuses:
+                logger.warning(
+                    "requests are refused: %s (%s holds %d MiB of %d; %d MiB of the disk are free, %d "
+                    "are left to others)",
+                    refused,
+                    self._directory,
+                    self.used >> 20,
+                    self._max_bytes >> 20,
+                    shutil.disk_usage(self._directory).free >> 20,
+                    self._min_free_bytes >> 20,
+                )
+                self._refuses = refused.reason
+            raise
+        if self._refuses and size:
+            logger.warning("requests are taken again")
+            self._refuses = ""
+
+    def _check(self, size: int) -> None:
         if self.used + size > self._max_bytes:
             raise Refused("spool_full", "too much is waiting for the database")
         now = time.monotonic()

@@ -279,17 +279,23 @@ class TestDuplicates:
 class TestRefusal:
     """A bound that is reached turns into a refusal, never into a loss or a crash."""
 
-    def test_at_the_size_bound_until_room_is_made(self, tmp_path: Path) -> None:
+    def test_at_the_size_bound_until_room_is_made(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
         spool = Spool(tmp_path, limits(max_bytes=1000))
         spool.open()
         put(spool, b"a" * 900)
-        with pytest.raises(Refused) as refused:
-            spool.append(b"b" * 200, 1)
-        assert refused.value.reason == "spool_full"
+        for _ in range(3):
+            with pytest.raises(Refused) as refused:
+                spool.append(b"b" * 200, 1)
+            assert refused.value.reason == "spool_full"
+        (told,) = caplog.messages
+        assert "requests are refused: too much is waiting" in told
         segment = spool.next_segment(5.0)
         assert segment is not None
         spool.commit(segment)
         put(spool, b"b" * 200)
+        assert caplog.messages[1:] == ["requests are taken again"]
         spool.close()
 
     def test_when_the_disk_must_keep_room_for_the_database(self, tmp_path: Path) -> None:
