@@ -49,6 +49,8 @@ DEBIAN = {
     "prometheus": "promtool",
     "prometheus-alertmanager": "prometheus-alertmanager",
 }
+# What only `nox -s long` uses: it makes the clock jump.
+DEBIAN_LONG = {"faketime": "faketime"}
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
@@ -158,7 +160,7 @@ def mutants(session: nox.Session) -> None:
 @nox.session(python=PYTHON)
 def long(session: nox.Session) -> None:
     """Run what takes minutes: tests marked so, and the commands of `LONG`; not part of the checks."""
-    _debian_packages(session)
+    _debian_packages(session, DEBIAN | DEBIAN_LONG)
     _install(session, ".[all,demo]", groups=["test", "frameworks", "browser", "fuzz"])
     with tempfile.TemporaryDirectory() as folder:
         for command in [("pytest", "-m", "long", *session.posargs)] if session.posargs else LONG:
@@ -192,9 +194,9 @@ def _install(
     session.install("-e", project, *more, *named, *pinned)
 
 
-def _debian_packages(session: nox.Session) -> None:
+def _debian_packages(session: nox.Session, needed: dict[str, str] = DEBIAN) -> None:
     """Install what tests use beside Python packages; without it they skip and say why."""
-    missing = [package for package, command in DEBIAN.items() if shutil.which(command) is None]
+    missing = [package for package, command in needed.items() if shutil.which(command) is None]
     if missing and shutil.which("apt-get") and os.geteuid() == 0:
         session.run("apt-get", "update", "-q", external=True, silent=True)
         quiet = {"DEBIAN_FRONTEND": "noninteractive"}

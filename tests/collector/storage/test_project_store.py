@@ -123,7 +123,7 @@ def test_where_the_condition_is_not_applied_nothing_is_shown(both, ours, monkeyp
 
 
 def test_it_is_closed_with_the_whole_store(both):
-    whole = Store.open(both.url)
+    whole = Store.open(both.url, database=both.database)
     confined = whole.for_project(OURS)
     confined.query("SELECT 1")
     whole.close()
