@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperGroup
 
 from mast_trace_dashboards.cli.app import app
 
@@ -26,7 +27,7 @@ def understand(words: Sequence[str]) -> None:
     """
     command: Any = typer.main.get_command(app)
     context = command.make_context("mast-trace", list(words))
-    while hasattr(command, "commands"):
+    while isinstance(command, TyperGroup):
         rest = [*context._protected_args, *context.args]
         if not rest:
             assert command.invoke_without_command, words

@@ -42,8 +42,8 @@ import typer
 from mast_trace_dashboards.cli.app import app, run
 def walk(command, words):
     assert run([*words, "--help"]) == 0, words
-    for name, below in getattr(command, "commands", {}).items():
-        walk(below, [*words, name])
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        walk(command.get_command(None, name), [*words, name])
 walk(typer.main.get_command(app), [])
 """
 OVER_GRPC = """

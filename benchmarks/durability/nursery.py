@@ -28,6 +28,8 @@ _IMPORTED = (
     "grpc.aio",
     "mast_trace_collector.collector",
     "mast_trace_dashboards.cli.app",
+    "mast_trace_dashboards.cli.collect",
+    "mast_trace_dashboards.cli.serve",
     "mast_trace_dashboards.up",
 )
 

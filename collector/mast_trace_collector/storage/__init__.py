@@ -3,12 +3,9 @@
 from mast_trace_collector.storage.migrations import check_schema, migrate, render
 from mast_trace_collector.storage.store import Store
 from mast_trace_collector.storage.templates import SchemaOptions
-from mast_trace_collector.storage.writer import PoisonError, SpanWriter
 
 __all__ = [
-    "PoisonError",
     "SchemaOptions",
-    "SpanWriter",
     "Store",
     "check_schema",
     "migrate",

@@ -14,11 +14,14 @@ def main() -> None:
     """Run the command line; the exit status is 0, 1 (not found, or a "no") or 2 (misused)."""
     try:
         from mast_trace_dashboards.cli.app import run
+
+        # Commands are imported when they are called: a package may be missing only then.
+        status = run(sys.argv[1:])
     except ModuleNotFoundError as error:
         if (error.name or "").startswith(_OURS):
             raise
         sys.exit(_with_the_sdk_alone(error.name or "a package"))
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(status)
 
 
 def _with_the_sdk_alone(missing: str) -> int:

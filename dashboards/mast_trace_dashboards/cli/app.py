@@ -5,29 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import mast_trace
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.urls import masked
-from mast_trace_dashboards.cli import (
-    admin,
-    alerts,
-    backup,
-    collect,
-    dashboards,
-    demo,
-    erase,
-    judge,
-    labels,
-    retain,
-    runs,
-    serve,
-    show,
-    transfer,
-    web,
-)
+from mast_trace_dashboards.cli.on_demand import OnDemand
 from mast_trace_dashboards.cli.output import fail, warn
 
 if TYPE_CHECKING:
@@ -38,17 +23,31 @@ _GOING_ON = (("up",), ("collect",), ("judge", "work"), ("alerts", "run"))
 
 app = typer.Typer(
     name="mast-trace",
+    cls=OnDemand,
     help="See why a multi-agent LLM run failed. Begin with `mast-trace demo`.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for group in (
-    *(demo, serve, collect, web, runs, show, judge, labels, transfer, erase, retain),
-    *(backup, alerts, dashboards, admin),
-):
-    group.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"mast-trace {mast_trace.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 def run(arguments: Sequence[str]) -> int:

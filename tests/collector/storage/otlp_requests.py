@@ -8,8 +8,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from mast_trace_collector.storage import SpanWriter
 from mast_trace_collector.storage.log_writer import LogWriter
+from mast_trace_collector.storage.writer import SpanWriter
 
 TRACE = "0123456789abcdef0123456789abcdef"
 OTHER = "f" * 32

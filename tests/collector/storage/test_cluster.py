@@ -8,7 +8,7 @@ import pytest
 from old_schema import BEFORE_WHOLE_IDS, make_version
 from otlp_requests import TRACE, agent_span, request
 
-from mast_trace_collector.storage import SchemaOptions, SpanWriter, Store, embedded, render
+from mast_trace_collector.storage import SchemaOptions, Store, embedded, render
 from mast_trace_collector.storage.migrations import PREPARATIONS, migrations
 from mast_trace_collector.storage.runs import (
     finished_runs,
@@ -17,6 +17,7 @@ from mast_trace_collector.storage.runs import (
     spans_of,
 )
 from mast_trace_collector.storage.totals_repair import repair_totals
+from mast_trace_collector.storage.writer import SpanWriter
 
 CLUSTERED = SchemaOptions(cluster="main", distributed=True)
 CLUSTER = """<timezone>UTC</timezone>

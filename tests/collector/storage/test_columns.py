@@ -7,7 +7,7 @@ import pytest
 from otlp_requests import request, span
 
 from mast_trace import vocabulary
-from mast_trace_collector.storage import SpanWriter
+from mast_trace_collector.storage.writer import SpanWriter
 
 
 def values(store, name, *attributes):

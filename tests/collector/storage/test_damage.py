@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from stores import SERVER
 
-pytestmark = pytest.mark.skipif(bool(SERVER), reason="about the embedded engine's files")
+pytestmark = pytest.mark.skipif(bool(SERVER), reason="about the embedded engine, while a server is tested")
 
 FILL = """
 from datetime import datetime, timezone

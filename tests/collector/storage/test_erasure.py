@@ -5,7 +5,6 @@ from datetime import datetime, timezone
 import pytest
 from otlp_requests import DAY, OTHER, START, TRACE, agent_span, request, two_runs
 
-from mast_trace_collector.storage import SpanWriter
 from mast_trace_collector.storage.erasure import (
     SESSION,
     USER,
@@ -14,6 +13,7 @@ from mast_trace_collector.storage.erasure import (
     of_runs,
     runs_with,
 )
+from mast_trace_collector.storage.writer import SpanWriter
 
 BETWEEN = datetime.fromtimestamp((START + DAY // 2) // 10**9, timezone.utc)
 

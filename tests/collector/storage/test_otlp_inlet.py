@@ -17,9 +17,10 @@ from otlp_requests import START, TRACE, agent_span, request, span
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.spool import Record
 from mast_trace_collector.spool.segment import SegmentWriter
-from mast_trace_collector.storage import PoisonError, SpanWriter, Store
+from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.otlp_inlet import Inlet
 from mast_trace_collector.storage.transform import SPAN_COLUMNS
+from mast_trace_collector.storage.writer import PoisonError, SpanWriter
 
 EVERYTHING = ", ".join(f"`{name}`" for name in SPAN_COLUMNS)
 ROWS = f"""

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from otlp_requests import START, TRACE, agent_span, request, span
 
-from mast_trace_collector.storage import SpanWriter
 from mast_trace_collector.storage.runs import (
     find_run,
     finished_runs,
@@ -15,6 +14,7 @@ from mast_trace_collector.storage.runs import (
     run_summary,
     spans_of,
 )
+from mast_trace_collector.storage.writer import SpanWriter
 
 RUN = request(
     agent_span(

@@ -14,8 +14,9 @@ from otlp_requests import TRACE, agent_span
 from otlp_requests import request as sent_together
 from stores import SERVER, new_store
 
-from mast_trace_collector.storage import SpanWriter, Store, migrate
+from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_collector.storage.writer import SpanWriter
 
 AT = datetime(2026, 3, 1, tzinfo=timezone.utc)
 OURS = "mast_trace.langgraph"

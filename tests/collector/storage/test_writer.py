@@ -7,10 +7,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otlp_requests import START, TRACE, agent_span, request, span
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage import PoisonError, SpanWriter, Store
+from mast_trace_collector.storage import Store
 from mast_trace_collector.storage import writer as module
 from mast_trace_collector.storage.migrations import migrate
 from mast_trace_collector.storage.transform import columns_of
+from mast_trace_collector.storage.writer import PoisonError, SpanWriter
 
 COUNTS = """
     SELECT (SELECT count() FROM otel_traces) AS spans,

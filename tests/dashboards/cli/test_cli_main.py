@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from mast_trace_dashboards.cli.app import app, run
 
@@ -48,10 +50,13 @@ def commands() -> dict[str, Command]:
     found: dict[str, Command] = {}
 
     def walk(command: Command, words: tuple[str, ...]) -> None:
-        children = getattr(command, "commands", None)
-        if children is None:
+        if not isinstance(command, TyperGroup):
             found[" ".join(words)] = command
-        for name, child in (children or {}).items():
+            return
+        context = typer.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None, name
             walk(child, (*words, name))
 
     walk(typer.main.get_command(app), ())
@@ -81,6 +86,28 @@ def test_misuse_ends_with_status_2(
     assert "Traceback" not in captured.err
 
 
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """By `--version`, alone on a line."""
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"mast-trace {metadata.version('mast-trace')}\n"
+
+
+@pytest.mark.parametrize("words", [["show"], ["runs"], ["label"], ["--version"]])
+def test_a_command_waits_for_no_other_ones_imports(words: list[str]) -> None:
+    """Who looks at a run waits for neither the web server, the receivers nor the engine."""
+    program = (
+        "import sys; from mast_trace_dashboards.cli.app import run; "
+        f"assert run({[*words, '--help']!r}) == 0; print(*sys.modules, file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(ended.stderr.split())
+    assert "typer" in loaded
+    assert not loaded & {"httpx", "starlette", "uvicorn", "grpc", "chdb", "numpy", "openai"}
+    assert not any(name.startswith("google.protobuf") for name in loaded)
+
+
 def test_without_extras_the_command_says_what_to_install() -> None:
     """Beside the SDK alone the command names the extra instead of failing in an import."""
     ended = without(["typer"], "runs")
@@ -88,6 +115,15 @@ def test_without_extras_the_command_says_what_to_install() -> None:
     assert "pip install 'mast-trace[all]'" in ended.stderr
     assert "needs typer" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_what_only_one_command_needs_is_named_by_that_command() -> None:
+    """Commands are imported when they are called; a missing package is told of all the same."""
+    ended = without(["httpx"], "alerts", "run")
+    assert ended.returncode == 2
+    assert "needs httpx" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert without(["httpx"], "runs", "--help").returncode == 0
 
 
 def test_doctor_needs_the_sdk_alone() -> None:

@@ -1,0 +1,55 @@
+"""Commands whose modules are imported when they are called.
+
+All of them together import for a second, which a person who only wants to see a run would wait for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+MODULES = {
+    "demo": "demo",
+    "up": "serve",
+    "collect": "collect",
+    "web": "web",
+    "runs": "runs",
+    "outcome": "runs",
+    "show": "show",
+    "judge": "judge",
+    "label": "labels",
+    "import": "transfer",
+    "export": "transfer",
+    "erase": "erase",
+    "retain": "retain",
+    "backup": "backup",
+    "restore": "backup",
+    "alerts": "alerts",
+    "dashboards": "dashboards",
+    "migrate": "admin",
+    "config": "admin",
+    "doctor": "admin",
+}
+"""Command -> the module beside this one whose `register` adds it; in the order of `--help`."""
+
+
+class OnDemand(TyperGroup):
+    """The group of all commands."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (newer Typers hold a click of their own)
+        """Return the names of all commands."""
+        return list(MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """Import a command; None if there is no such."""
+        if cmd_name not in MODULES:
+            return None
+        if cmd_name not in self.commands:
+            part = typer.Typer()
+            import_module(f"{__package__}.{MODULES[cmd_name]}").register(part)
+            made = typer.main.get_group(part)
+            self.commands[cmd_name] = made.commands[cmd_name]
+        return self.commands[cmd_name]
