@@ -7,18 +7,18 @@ the prevalence, and no kappa at all where either rater named too few runs.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 from operator import eq
 from typing import TYPE_CHECKING
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
+from mast_trace_judge.numeric import numpy_module
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
 FEWEST_POSITIVES = 5
 """Below this many positives of either rater a kappa says nothing and is not given."""
@@ -41,7 +41,7 @@ class Agreement:
     Attributes:
         subject: a mode's code, a category's title, or another name.
         raters: whose answers are compared.
-        items: the number of runs that both rated.
+        items: the number of answers that both gave: a run each, over all modes one of each mode.
         positives: how many of them each rater answered with yes.
         both: how many both answered with yes.
         observed: the share of equal answers.
@@ -90,9 +90,24 @@ def gwet_ac1(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | None
 
 
 def compare(
-    subject: str, raters: tuple[str, str], one: Sequence[bool], other: Sequence[bool]
+    subject: str,
+    raters: tuple[str, str],
+    one: Sequence[bool],
+    other: Sequence[bool],
+    runs: Sequence[Hashable] | None = None,
 ) -> Agreement:
-    """Compare two raters' answers to one question, run by run."""
+    """Compare two raters' answers, one by one.
+
+    Args:
+        subject: of the comparison.
+        raters: who answers.
+        one: the answers of the first.
+        other: those of the second.
+        runs: the run that each answer is about; every answer is about another one if absent.
+
+    Raises:
+        ConfigurationError: an interval is wanted, and numpy is missing.
+    """
     positives = (sum(one), sum(other))
     enough = min(positives) >= FEWEST_POSITIVES
     kappa = cohen_kappa(one, other) if enough else None
@@ -104,7 +119,7 @@ def compare(
         both=sum(a and b for a, b in zip(one, other, strict=True)),
         observed=_equal(one, other),
         kappa=kappa,
-        kappa_interval=None if kappa is None else _bootstrap(one, other),
+        kappa_interval=None if kappa is None else _bootstrap(one, other, runs or range(len(one))),
         ac1=gwet_ac1(one, other),
     )
 
@@ -139,8 +154,8 @@ def agreement(ratings: Mapping[str, Mapping[str, Mapping[str, bool]]]) -> list[A
                 found.append(compare(category.title, pair, *answers))
         every = [(run, code) for run in runs for code in FAILURE_MODES if code in shared[run]]
         if every:
-            answers = ([who[run][code] for run, code in every] for who in (one, other))
-            found.append(compare(ALL_MODES, pair, *answers))
+            ours, theirs = ([who[run][code] for run, code in every] for who in (one, other))
+            found.append(compare(ALL_MODES, pair, ours, theirs, [run for run, _ in every]))
     return found
 
 
@@ -195,27 +210,32 @@ def _equal(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
     return sum(map(eq, one, other)) / len(one) if one else 0.0
 
 
-def _bootstrap(one: Sequence[bool], other: Sequence[bool]) -> Interval | None:
+def _bootstrap(
+    one: Sequence[bool], other: Sequence[bool], runs: Sequence[Hashable]
+) -> Interval | None:
     """Return the percentile interval of kappa over runs drawn with replacement.
 
-    Draws come from a hash, so that the same answers give the same interval everywhere. A draw in
-    which kappa does not exist is left out.
+    Kappa depends on how often the raters gave each pair of answers alone, and many runs have the
+    same pairs: how often runs of each kind are drawn is one multinomial draw, whatever their number.
+    The generator is the one whose numbers numpy has promised never to change, so that the same
+    answers give the same interval everywhere. A draw in which kappa does not exist is left out.
     """
-    count = len(one)
-    drawn = []
-    for number in range(_RESAMPLES):
-        places = _draws(number, count)
-        kappa = cohen_kappa([one[i] for i in places], [other[i] for i in places])
-        if kappa is not None:
-            drawn.append(kappa)
-    if not drawn:
+    np = numpy_module()
+    pairs: dict[Hashable, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for a, b, run in zip(one, other, runs, strict=True):
+        pairs[run][2 * a + b] += 1
+    kinds = sorted(Counter(map(tuple, pairs.values())).items())
+    shares = np.array([times for _, times in kinds]) / len(pairs)
+    times = np.random.RandomState(0).multinomial(len(pairs), shares, size=_RESAMPLES)
+    neither, theirs, ours, both = (times @ np.array([kind for kind, _ in kinds])).T
+    count = neither + theirs + ours + both
+    yes_yes, no_no = (ours + both) * (theirs + both), (theirs + neither) * (ours + neither)
+    expected = (yes_yes + no_no) / count**2
+    possible = yes_yes + no_no < count**2
+    observed = (both + neither) / count
+    drawn = np.sort(((observed - expected)[possible]) / (1 - expected[possible]))
+    if not len(drawn):
         return None
-    drawn.sort()
     cut = (1 - _CONFIDENCE) / 2
     last = len(drawn) - 1
-    return Interval(drawn[round(cut * last)], drawn[round((1 - cut) * last)])
-
-
-def _draws(number: int, count: int) -> Iterable[int]:
-    stream = hashlib.shake_256(number.to_bytes(4, "big")).digest(4 * count)
-    return [int.from_bytes(stream[i : i + 4], "big") % count for i in range(0, 4 * count, 4)]
+    return Interval(float(drawn[round(cut * last)]), float(drawn[round((1 - cut) * last)]))

@@ -152,7 +152,7 @@ def _agreement_table(rows: Iterable[Agreement]) -> Table:
     rows = list(rows)
     table = Table(title=plain(" and ".join(rows[0].raters)), title_justify="left")
     table.add_column("mode")
-    for name in ("runs", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence"):
+    for name in ("answers", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence"):
         table.add_column(name, justify="right")
     for row in rows:
         mode = FAILURE_MODES.get(row.subject)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.numeric import numpy_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,18 +129,3 @@ def minimise(stack: Stack, ridge: float, share: float, start: Any = None) -> Any
             left = identity - rho * np.outer(step, change)
             inverse = left @ inverse @ left.T + rho * np.outer(step, step)
     return weights
-
-
-def numpy_module() -> Any:
-    """Return numpy, which only fitting needs.
-
-    Raises:
-        ConfigurationError: it is not installed.
-    """
-    try:
-        import numpy as np
-    except ImportError as error:
-        raise ConfigurationError(
-            "fitting a profile needs numpy: pip install 'mast-trace[judge]'"
-        ) from error
-    return np

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from stores import SERVER
 
-pytestmark = pytest.mark.skipif(bool(SERVER), reason="about the embedded engine, while a server is tested")
+pytestmark = pytest.mark.skipif(
+    bool(SERVER), reason="about the embedded engine, while a server is tested"
+)
 
 FILL = """
 from datetime import datetime, timezone

@@ -1,5 +1,6 @@
 """Agreement and Wilson's interval against second implementations, from the definitions."""
 
+import random
 from collections import Counter
 from fractions import Fraction
 from itertools import product
@@ -9,13 +10,23 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mast_trace_judge.agreement import cohen_kappa, compare, gwet_ac1, step_agreement, wilson
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_judge.agreement import (
+    ALL_MODES,
+    agreement,
+    cohen_kappa,
+    compare,
+    gwet_ac1,
+    step_agreement,
+    wilson,
+)
 
 PAIRS = st.one_of(
     st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60),
     st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")), min_size=1, max_size=60),
 )
 Z = NormalDist().inv_cdf(0.975)
+FEW = [(True, True)] * 3 + [(True, False)] + [(False, True)] + [(False, False)] * 5
 
 
 def observed_and_shares(pairs):
@@ -76,6 +87,50 @@ def test_a_comparison_reports_these_numbers(pairs):
     assert (found.kappa_interval is None) == (kappa is None)
     if kappa is not None:
         assert -1 <= found.kappa_interval.low <= found.kappa_interval.high <= 1
+
+
+def test_answers_about_one_run_are_drawn_together():
+    """Fourteen answers that follow from one another tell no more than one."""
+    generator = random.Random(2)
+    runs = [generator.choices(FEW, k=1) * 14 for _ in range(150)]
+    drawn = sorted(
+        kappa_of([pair for run in generator.choices(runs, k=len(runs)) for pair in run])
+        for _ in range(400)
+    )
+    answers = [pair for run in runs for pair in run]
+    about = [number for number in range(len(runs)) for _ in range(14)]
+    found = compare("all", ("ann", "bob"), *zip(*answers, strict=True), about).kappa_interval
+    low, high = drawn[10], drawn[-11]
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.2 * (high - low))
+    apart = compare("all", ("ann", "bob"), *zip(*answers, strict=True)).kappa_interval
+    assert found.high - found.low > 3 * (apart.high - apart.low)
+
+
+def test_agreement_draws_runs_not_answers():
+    """Over all modes, of each pair of raters."""
+    generator = random.Random(3)
+    pairs = [generator.choice(FEW) for _ in range(150)]
+    ratings = {
+        rater: {
+            str(run): dict.fromkeys(FAILURE_MODES, pair[place]) for run, pair in enumerate(pairs)
+        }
+        for place, rater in enumerate(("ann", "bob"))
+    }
+    found = {each.subject: each.kappa_interval for each in agreement(ratings)}
+    assert found[ALL_MODES] == found["1.1"]
+
+
+def test_thousands_of_labels_are_compared():
+    """As many as a large team gives in a year; one draw for each of them took minutes."""
+    generator = random.Random(4)
+    ratings = {
+        rater: {
+            str(run): {code: generator.random() < 0.2 for code in FAILURE_MODES}
+            for run in range(5000)
+        }
+        for rater in ("ann", "bob")
+    }
+    assert agreement(ratings)[-1].items == 5000 * len(FAILURE_MODES)
 
 
 @given(st.integers(1, 5000), st.floats(0, 1))
