@@ -158,7 +158,10 @@ def _endpoint(argument: str | None, protocol: str) -> Setting[str]:
     try:
         parts = parse_url(text)
     except ConfigurationError as error:
-        raise ConfigurationError(f"The endpoint of {given.origin}: {error}") from None
+        raise ConfigurationError(
+            f"The endpoint of {given.origin}: {error}. "
+            f"Give one such as {_DEFAULT_ENDPOINTS[protocol]}."
+        ) from None
     if parts.scheme not in {"http", "https"} or not parts.host:
         raise ConfigurationError(
             f"The endpoint {masked(text)!r} ({given.origin}) is no address of a collector; "

@@ -334,6 +334,18 @@ class TestEnvironment:
         assert current_session() is None
 
     @pytest.mark.parametrize(
+        "given", ["collector", "localhost:4318", "ftp://c", "http://[::1", "//"]
+    )
+    def test_an_endpoint_that_is_none_is_answered_with_one(
+        self, monkeypatch: pytest.MonkeyPatch, given: str
+    ) -> None:
+        """The message names where it was said, and shows how an address looks."""
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", given)
+        expected = r"OTEL_EXPORTER_OTLP_ENDPOINT.*[Gg]ive one such as http://127\.0\.0\.1:4318"
+        with pytest.raises(ConfigurationError, match=expected):
+            mast_trace.instrument(frameworks=[])
+
+    @pytest.mark.parametrize(
         ("variables", "endpoint"),
         [
             ({}, "http://127.0.0.1:4318/v1/traces"),
