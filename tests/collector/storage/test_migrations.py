@@ -13,17 +13,11 @@ from otlp_requests import TRACE, agent_span, request, two_runs
 
 from mast_trace import semconv, vocabulary
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
-from mast_trace_collector.storage import (
-    SchemaOptions,
-    SpanWriter,
-    Store,
-    check_schema,
-    migrate,
-    render,
-)
+from mast_trace_collector.storage import SchemaOptions, Store, check_schema, migrate, render
 from mast_trace_collector.storage import migrations as versions_of_the_schema
 from mast_trace_collector.storage.migrations import backfill_runs, migrations, options_of
 from mast_trace_collector.storage.store import error_code
+from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_judge.evaluation_events import _event
 from mast_trace_judge.verdict import Verdict
 
