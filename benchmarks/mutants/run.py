@@ -9,6 +9,7 @@ change. Results are written to ``results.json``, from which the table in ``READM
 
     python benchmarks/mutants/run.py                # all targets
     python benchmarks/mutants/run.py rules alerts   # these
+    python benchmarks/mutants/run.py --again rules  # once more what survived there, after new tests
     python benchmarks/mutants/run.py --table        # only the page, from stored results
 """
 
@@ -35,7 +36,7 @@ RESULTS, PAGE = HERE / "results.json", HERE / "README.md"
 # What tests read beside their own folder.
 BESIDE = ("examples", "tests", "docs", "benchmarks", "README.md", "constraints.txt")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->\n"
-KILLED, SURVIVED = {"killed", "timeout", "segfault"}, {"survived", "no tests"}
+KILLED = {"killed", "timeout", "segfault"}
 LEAST = 90.0
 """Percent of the mutants of a target that must be killed, those judged harmless left out."""
 
@@ -66,6 +67,7 @@ def main() -> int:
     """Run what is asked for; the status is 1 where a mutant survives that nobody has judged."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("targets", nargs="*", help="names in targets.toml; all if none is given")
+    parser.add_argument("--again", action="store_true", help="try what survived once more")
     parser.add_argument("--table", action="store_true", help="write the page from stored results")
     given = parser.parse_args()
     targets = {name: Target(name, **values) for name, values in _read("targets.toml").items()}
@@ -74,7 +76,7 @@ def main() -> int:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     failed = False
     for name in [] if given.table else given.targets or targets:
-        results[name] = result = _run(targets[name])
+        results[name] = result = _run(targets[name], again=given.again)
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
         failed |= bool(result["open"]) or result["percent"] < LEAST
     before, _, rest = PAGE.read_text().partition(BEGIN)
@@ -94,12 +96,15 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _run(target: Target) -> dict[str, Any]:
+def _run(target: Target, *, again: bool) -> dict[str, Any]:
     place = target.workplace
     _copy(target, place)
+    if again:
+        _forget_survivors(place)
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(HERE),
         "MAST_TRACE_DATA": os.environ.get("MAST_TRACE_DATA", str(ROOT / ".." / "shared" / "data")),
     }
     children = os.environ.get("MUTANTS_AT_ONCE", "2")
@@ -150,7 +155,10 @@ def _copy(target: Target, place: Path) -> None:
         "source_paths": [package.name],
         "only_mutate": [f"{package.name}/{pattern}" for pattern in target.modules],
         "also_copy": list(BESIDE),
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:xdist"],
+        "pytest_add_cli_args": [
+            *("-p", "quick_first", "-p", "no:cacheprovider", "-p", "no:xdist"),
+            *("-m", "not slow and not long"),
+        ],
         "pytest_add_cli_args_test_selection": list(target.tests),
         # The engine's threads do not live through a fork.
         "process_isolation": "forkserver",
@@ -161,19 +169,34 @@ def _copy(target: Target, place: Path) -> None:
     )
 
 
+def _forget_survivors(place: Path) -> None:
+    """Have the tests measured anew, and the mutants tried that none of them killed."""
+    (place / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+    for meta in (place / "mutants").rglob("*.py.meta"):
+        kept = json.loads(meta.read_text())
+        for name, code in kept["exit_code_by_key"].items():
+            if _status(code) not in KILLED:
+                kept["exit_code_by_key"][name] = None
+        meta.write_text(json.dumps(kept, indent=4))
+
+
 def _toml(section: str, values: dict[str, Any]) -> str:
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     return "\n".join([f"[{section}]", *lines, ""])
 
 
 def _statuses(place: Path) -> dict[str, str]:
-    from mutmut.stats import status_by_exit_code
-
     found: dict[str, str] = {}
     for meta in (place / "mutants").rglob("*.py.meta"):
         codes = json.loads(meta.read_text())["exit_code_by_key"]
-        found |= {name: status_by_exit_code[code] for name, code in codes.items()}
+        found |= {name: _status(code) for name, code in codes.items()}
     return found
+
+
+def _status(code: int | None) -> str:
+    from mutmut.stats import status_by_exit_code
+
+    return status_by_exit_code[code]
 
 
 def _difference(place: Path, mutant: str) -> str:
