@@ -23,11 +23,15 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -50,12 +54,15 @@ class Target:
         folder: of the import package, such as ``judge/mast_trace_judge``.
         modules: patterns of the mutated files below it.
         tests: what judges them.
+        at_import: functions that run only while a module is imported, and what judges each; their
+            mutants are tried in processes of their own, because mutmut imports everything once.
     """
 
     name: str
     folder: str
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+    at_import: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def workplace(self) -> Path:
@@ -112,13 +119,18 @@ def _run(target: Target, *, again: bool) -> dict[str, Any]:
     done = subprocess.run(command, cwd=place, env=environment, check=False)
     # Broken off, mutmut may leave half a file behind; the next run makes it anew.
     found = {} if done.returncode else _statuses(place)
+    for function, tests in target.at_import.items():
+        if _alone(place, "", tests, environment) != "survived":
+            raise SystemExit(f"the tests of {function} fail without a mutant")
+        for name in (name for name in found if name.startswith(f"{function}__mutmut_")):
+            found[name] = _alone(place, name, tests, environment)
     if not found or "not checked" in found.values():
         raise SystemExit(f"mutmut did not finish {target.name}: run it again to go on")
     judged = _read("judged.toml").get(target.name, {})
     alive = {name for name, status in found.items() if status not in KILLED}
     counted = Counter(found.values())
     killed = sum(counted[status] for status in KILLED)
-    harmless = alive & judged.keys()
+    harmless = {name for name in alive if any(fnmatchcase(name, each) for each in judged)}
     print(f"{target.name}: {dict(counted)}")
     for name in sorted(alive - harmless):
         print(f"--- {name}: {found[name]}\n{_difference(place, name)}")
@@ -131,6 +143,19 @@ def _run(target: Target, *, again: bool) -> dict[str, Any]:
         "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
         "commit": _commit(),
     }
+
+
+def _alone(place: Path, mutant: str, tests: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Try a mutant in a process of its own, in which everything is imported after it was chosen."""
+    command = [sys.executable, "-m", "pytest", "--rootdir=.", "-x", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-p", "quick_first", *tests],
+        cwd=place / "mutants",
+        env={**environment, "MUTANT_UNDER_TEST": mutant},
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
+    return "survived" if done.returncode == 0 else "killed"
 
 
 def _copy(target: Target, place: Path) -> None:
