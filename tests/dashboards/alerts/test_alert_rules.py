@@ -126,6 +126,18 @@ def test_a_quiet_week_fires_nothing(store: Store) -> None:
     assert replay(store, SPIKE - timedelta(hours=5), SPIKE) == []
 
 
+def test_a_gate_may_be_set_for_one_query(store: Store) -> None:
+    """Here so high that nothing passes it; the other spikes are told as before."""
+    rules = [rule for rule in RULES if rule.uid in {"mast-specification-page", "mast-mode-page"}]
+    gates = {"specification_spike": {"min_hits": 10_000}}
+    told = [
+        {alert.rule for alert in evaluator.alerts}
+        for evaluator in (Evaluator(store, rules), Evaluator(store, rules, parameters=gates))
+        if evaluator.look(NOW - timedelta(hours=1)) == []  # it waits before it fires
+    ]
+    assert told == [{"mast-specification-page", "mast-mode-page"}, {"mast-mode-page"}]
+
+
 def test_where_there_is_nothing_only_silence_is_told(store: Store) -> None:
     """Long before the first run: no service has been heard of, and no run waits for its verdict."""
     evaluator = Evaluator(store)
