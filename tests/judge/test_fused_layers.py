@@ -99,6 +99,18 @@ def test_what_speaks_for_a_step(flips, rules):
     assert {each.step: each.rule for each in found.attribution.candidates} == rules
 
 
+def test_a_step_that_local_layers_did_not_name_has_the_models_word_alone():
+    """Of six steps the fourth is no candidate before the model tries it."""
+    run = RunBuilder(outcome="failure").asks()
+    for number in range(6):
+        run.says(f"agent{number}", "What does everybody think of it?")
+    long = run.build()
+    local = LocalFindings((), attribute(long), UNKNOWN, suspect=False)
+    assert 4 not in {candidate.step for candidate in local.attribution.candidates}
+    found = fuse_layers(long, local, ModelReading("failure", 0.9, "", {4: Flip(0.9, "", "")}))
+    assert (found.attribution.candidates[0].step, found.attribution.rule) == (4, SAID)
+
+
 def test_the_rest_stays_as_the_local_layers_have_it():
     """Where nobody acted there is nothing to blame, whatever the model says."""
     local = LocalFindings((), Attribution(), UNKNOWN, suspect=True)

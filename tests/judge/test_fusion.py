@@ -117,6 +117,12 @@ def test_two_equal_opinions_weigh_more_than_one():
     assert two[2] > one[2] > FLAT[2]
 
 
+def test_overwhelming_evidence_is_certainty_and_no_overflow():
+    """However large an exponent was fitted."""
+    found = fuse(RUN, FLAT, [Opinion(2, "coder")], FusionWeights(step=1000.0))
+    assert found == pytest.approx({1: 0, 2: 1, 3: 0})
+
+
 def test_nothing_is_fused_from_nothing():
     """No distribution and no opinion change nothing."""
     assert fuse(RUN, {}, [Opinion(2, "coder")]) == {}
