@@ -126,7 +126,10 @@ class Watched:
         self.wanted = 0
         outbox = Outbox(self._post, "receiver")
         arguments = (evaluator, outbox, self._looked, self.stop)
-        self.thread = threading.Thread(target=run, args=arguments, kwargs={"interval": interval})
+        # A thread that hangs must not hold up the process.
+        self.thread = threading.Thread(
+            target=run, args=arguments, kwargs={"interval": interval}, daemon=True
+        )
 
     def _post(self, delivery: tuple[Change, ...], _key: str) -> Answer:
         problem = self.problems.pop(0) if self.problems else ""
@@ -143,9 +146,10 @@ class Watched:
         """The rules that changed, each time that `run` told of a look or a delivery."""
         self.wanted = times
         self.thread.start()
-        assert self.enough.wait(30)
+        while not self.enough.wait(0.05):
+            assert self.thread.is_alive(), "it ended before it had told so often"
         self.stop.set()
-        self.thread.join(30)
+        self.thread.join(10)
         assert not self.thread.is_alive()
         return [[change.alert.rule for change in changes] for changes in self.told]
 
@@ -180,6 +184,6 @@ def test_once_stopped_it_does_not_even_look(page: Page) -> None:
     watched = Watched(watching(DAMAGED_FILES, url=page.url), interval=0.01)
     watched.stop.set()
     watched.thread.start()
-    watched.thread.join(30)
+    watched.thread.join(10)
     assert not watched.thread.is_alive()
     assert not page.asked
