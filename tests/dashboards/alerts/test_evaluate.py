@@ -172,6 +172,13 @@ def test_between_two_looks_it_delivers(page: Page) -> None:
     assert len(page.asked) == 1
 
 
+def test_after_a_delivery_it_looks_again(page: Page) -> None:
+    page.damaged(spool=1)
+    watched = Watched(watching(DAMAGED_FILES, url=page.url), interval=0.01)
+    assert watched.until_told(4)[:4] == [[DAMAGED_FILES.uid], [], [], []]
+    assert len(watched.delivered) == 1
+
+
 def test_it_tries_again_before_the_next_look(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox_module, "FIRST_PAUSE", 0.01)
     page.damaged(spool=1)
