@@ -101,6 +101,17 @@ def test_rules_with_one_query_share_its_answer(page: Page) -> None:
     assert [alert.rule for alert in evaluator.alerts] == [DAMAGED_FILES.uid, "lax"]
 
 
+def test_refusals_are_counted_at_the_moment_of_the_look(page: Page) -> None:
+    """What was refused more than ten minutes before it is forgotten."""
+    evaluator = watching(REFUSED_SPANS, url=page.url)
+    told_at = {}
+    for minutes, total in ((0, 3), (5, 7), (10, 7), (20, 7), (30, 7)):
+        page.refused(spool_full=total)
+        evaluator.look(BEGIN + timedelta(minutes=minutes))
+        told_at[minutes] = [alert.value for alert in evaluator.alerts]
+    assert told_at == {0: [], 5: [4.0], 10: [4.0], 20: [0.0], 30: []}
+
+
 def test_a_look_is_at_the_present_unless_told_otherwise(page: Page) -> None:
     page.damaged(spool=1)
     before = time.time()
