@@ -187,6 +187,9 @@ def _copy(target: Target, place: Path) -> None:
         "pytest_add_cli_args_test_selection": list(target.tests),
         # The engine's threads do not live through a fork.
         "process_isolation": "forkserver",
+        # A mutant that hangs is waited for so many times as long as its tests take.
+        "timeout_multiplier": 6.0,
+        "timeout_constant": 2.0,
         "mutate_only_covered_lines": False,
     }
     (place / "pyproject.toml").write_text(

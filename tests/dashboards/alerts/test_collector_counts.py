@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
 from collector_metrics import Page, metrics_page
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace_dashboards.alerts import collectors as module
 from mast_trace_dashboards.alerts.collectors import Collectors
 
 if TYPE_CHECKING:
@@ -64,6 +66,16 @@ def test_a_reason_that_appears_later_began_at_nothing(page: Page) -> None:
     ]
 
 
+def test_a_reason_that_is_served_no_more_is_forgotten_too(page: Page) -> None:
+    """Its process began anew, and has refused nothing for that reason since."""
+    collectors = Collectors([page.url])
+    counts = {}
+    for now, reasons in ((0, {"spool_full": 0}), (100, {"spool_full": 5}), (699, {}), (700, {})):
+        page.refused(**reasons)
+        counts[now] = collectors.refused(now)[0]["Refused"]
+    assert counts == {0: 0, 100: 5, 699: 5, 700: 0}
+
+
 def test_collectors_are_added_up_by_reason(page: Page, other: Page) -> None:
     collectors = Collectors([page.url, other.url])
     for first, second in ((1, 10), (3, 14)):
@@ -110,3 +122,14 @@ def test_an_address_that_cannot_be_read_is_refused_at_once() -> None:
         changed.setenv("HTTP_PROXY", "http://me:pa/ss@proxy:3128")
         with pytest.raises(ConfigurationError, match="HTTP_PROXY"):
             Collectors([])
+
+
+def test_a_collector_that_does_not_answer_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would hold up every other alert."""
+    monkeypatch.setattr(module, "_TIMEOUT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host, port = silent.getsockname()
+        with pytest.raises(MastTraceError, match=f"{host}:{port} does not tell: timed out"):
+            Collectors([f"http://{host}:{port}"]).damaged()
