@@ -131,9 +131,12 @@ def _run(target: Target, *, again: bool) -> dict[str, Any]:
     counted = Counter(found.values())
     killed = sum(counted[status] for status in KILLED)
     harmless = {name for name in alive if any(fnmatchcase(name, each) for each in judged)}
+    changes = {name: _difference(place, name) for name in sorted(alive - harmless)}
+    for name, change in changes.items():
+        harmless |= {name for each in judged if fnmatchcase(change, each)}
     print(f"{target.name}: {dict(counted)}")
     for name in sorted(alive - harmless):
-        print(f"--- {name}: {found[name]}\n{_difference(place, name)}")
+        print(f"--- {name}: {found[name]}\n{changes[name]}")
     return {
         "mutants": len(found),
         "killed": killed,
