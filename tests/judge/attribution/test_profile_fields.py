@@ -169,7 +169,7 @@ def test_scores():
 def test_what_fitting_writes_down():
     """Whose runs, how many, and how it did on runs that it had not seen, over several partitions."""
     pytest.importorskip("numpy")
-    dice = random.Random(1)
+    dice = random.Random(6)
     runs = [
         labelled(
             dice.choice([1, 2, 3, dice.choice([1, 3])]),
@@ -181,15 +181,14 @@ def test_what_fitting_writes_down():
             .says("c", dice.choice(["Sorry, an error.", "Done."]))
             .build(),
         )
-        for number in range(14)
+        for number in range(10)
     ]
     labels = {"name": "n", "agents": ("^a$",), "frameworks": ("ag2",), "trained_on": "runs"}
     found = fit([*runs, labelled(None)], **labels, seed=3, repeats=2)
     assert {name: getattr(found, name) for name in labels} == labels
-    assert (found.labels, set(found.weights)) == (14, set(FEATURES))
+    assert (found.labels, set(found.weights)) == (10, set(FEATURES))
     examples = [to_example(run) for run in runs]
     held_out = [cross_validate(examples, seed) for seed in (3, 4)]
     assert found.scores == _scores(examples, held_out)
-    assert found.scores != fit(runs, **labels, seed=3, repeats=1).scores
-    assert fit(runs, **labels, repeats=1) == fit(runs, **labels, seed=0, repeats=1)
+    assert found.scores != _scores(examples, held_out[:1])
     assert json.loads(found.to_json())["settings"] == found.settings
