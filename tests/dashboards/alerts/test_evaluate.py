@@ -121,6 +121,16 @@ def test_a_look_is_at_the_present_unless_told_otherwise(page: Page) -> None:
     assert before <= change.began <= time.time()
 
 
+class CountingOutbox(Outbox):
+    """Counts how often it is asked to deliver."""
+
+    asked = 0
+
+    def flush(self) -> bool:
+        self.asked += 1
+        return super().flush()
+
+
 class Watched:
     """`run` in a thread, and what it tells of each look and delivery.
 
@@ -137,8 +147,8 @@ class Watched:
         self.enough = threading.Event()
         self.stop = threading.Event()
         self.wanted = 0
-        outbox = Outbox(self._post, "receiver")
-        arguments = (evaluator, outbox, self._looked, self.stop)
+        self.outbox = CountingOutbox(self._post, "receiver")
+        arguments = (evaluator, self.outbox, self._looked, self.stop)
         # A thread that hangs must not hold up the process.
         self.thread = threading.Thread(
             target=run, args=arguments, kwargs={"interval": interval}, daemon=True
@@ -161,6 +171,7 @@ class Watched:
         self.thread.start()
         while not self.enough.wait(0.05):
             assert self.thread.is_alive(), "it ended before it had told so often"
+        time.sleep(0.05)  # for what it does next
         self.stop.set()
         self.thread.join(10)
         assert not self.thread.is_alive()
@@ -198,6 +209,14 @@ def test_it_tries_again_before_the_next_look(page: Page, monkeypatch: pytest.Mon
     watched = Watched(watching(DAMAGED_FILES, url=page.url), "away", "away", interval=3600)
     assert watched.until_told(2) == [[DAMAGED_FILES.uid], []]
     assert len(watched.delivered) == len(page.asked) == 1
+
+
+def test_with_nothing_to_do_it_sleeps(page: Page) -> None:
+    """Until the next look, which is far away."""
+    page.damaged()
+    watched = Watched(watching(DAMAGED_FILES, url=page.url), interval=3600)
+    assert watched.until_told(1) == [[]]
+    assert watched.outbox.asked == 1
 
 
 def test_once_stopped_it_does_not_even_look(page: Page) -> None:
