@@ -2,14 +2,14 @@
 
 The mutants are made by mutmut. ``targets.toml`` says which modules are mutated and which tests judge
 them, ``judged.toml`` what was found of each mutant that no test kills. A run can be broken off and
-taken up again: what is known stays in ``build/mutants``, until the mutated function or its tests
-change. Results are written to ``results.json``, from which the table in ``README.md`` is made.
+taken up again: what is known stays in ``build/mutants``, until the mutated function changes.
+Results are written to ``results.json``, from which the table in ``README.md`` is made.
 
 ::
 
     python benchmarks/mutants/run.py                # all targets
-    python benchmarks/mutants/run.py rules alerts   # these
-    python benchmarks/mutants/run.py --again rules  # once more what survived there, after new tests
+    python benchmarks/mutants/run.py fusion alerts  # these
+    python benchmarks/mutants/run.py --again alerts # once more what survived there, after new tests
     python benchmarks/mutants/run.py --table        # only the page, from stored results
 """
 
@@ -19,55 +19,24 @@ import argparse
 import datetime as dt
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import page
 import tomllib
+from workplace import KILLED, ROOT, Target, difference, forget_survivors, lay_out, statuses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-BUILD = ROOT / "build" / "mutants"
-RESULTS, PAGE = HERE / "results.json", HERE / "README.md"
-# What tests read beside their own folder.
-BESIDE = ("examples", "tests", "docs", "benchmarks", "README.md", "constraints.txt")
-BEGIN, END = "<!-- results -->\n", "<!-- end of results -->\n"
-KILLED = {"killed", "timeout", "segfault"}
+RESULTS = HERE / "results.json"
 LEAST = 90.0
 """Percent of the mutants of a target that must be killed, those judged harmless left out."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """Modules that are mutated together.
-
-    Attributes:
-        name: by which it is asked for.
-        folder: of the import package, such as ``judge/mast_trace_judge``.
-        modules: patterns of the mutated files below it.
-        tests: what judges them.
-        at_import: functions that run only while a module is imported, and what judges each; their
-            mutants are tried in processes of their own, because mutmut imports everything once.
-    """
-
-    name: str
-    folder: str
-    modules: tuple[str, ...]
-    tests: tuple[str, ...]
-    at_import: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def workplace(self) -> Path:
-        """Where its mutants live."""
-        return BUILD / self.name
 
 
 def main() -> int:
@@ -86,28 +55,14 @@ def main() -> int:
         results[name] = result = _run(targets[name], again=given.again)
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
         failed |= bool(result["open"]) or result["percent"] < LEAST
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(before + BEGIN + table(results) + END + rest.partition(END)[2])
+    page.write(results)
     return int(failed)
 
 
-def table(results: dict[str, Any]) -> str:
-    """Return the table of results in Markdown."""
-    lines = ["| modules | mutants | killed | harmless | open | killed of the harmful | measured |"]
-    lines.append("|---|---|---|---|---|---|---|")
-    for name, r in sorted(results.items()):
-        lines.append(
-            f"| {name} | {r['mutants']} | {r['killed']} | {r['harmless']} | {len(r['open'])} | "
-            f"{r['percent']} % | {r['date']}, {r['commit']} |"
-        )
-    return "\n".join([*lines, ""])
-
-
 def _run(target: Target, *, again: bool) -> dict[str, Any]:
-    place = target.workplace
-    _copy(target, place)
+    place = lay_out(target)
     if again:
-        _forget_survivors(place)
+        forget_survivors(place)
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -118,7 +73,7 @@ def _run(target: Target, *, again: bool) -> dict[str, Any]:
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", children]
     done = subprocess.run(command, cwd=place, env=environment, check=False)
     # Broken off, mutmut may leave half a file behind; the next run makes it anew.
-    found = {} if done.returncode else _statuses(place)
+    found = {} if done.returncode else statuses(place)
     for function, tests in target.at_import.items():
         if _alone(place, "", tests, environment) != "survived":
             raise SystemExit(f"the tests of {function} fail without a mutant")
@@ -131,7 +86,7 @@ def _run(target: Target, *, again: bool) -> dict[str, Any]:
     counted = Counter(found.values())
     killed = sum(counted[status] for status in KILLED)
     harmless = {name for name in alive if any(fnmatchcase(name, each) for each in judged)}
-    changes = {name: _difference(place, name) for name in sorted(alive - harmless)}
+    changes = {name: difference(place, name) for name in sorted(alive - harmless)}
     for name, change in changes.items():
         harmless |= {name for each in judged if fnmatchcase(change, each)}
     print(f"{target.name}: {dict(counted)}")
@@ -159,82 +114,6 @@ def _alone(place: Path, mutant: str, tests: Sequence[str], environment: Mapping[
         check=False,
     )
     return "survived" if done.returncode == 0 else "killed"
-
-
-def _copy(target: Target, place: Path) -> None:
-    """Lay out what mutmut expects: package and tests side by side, and its own settings."""
-    package = ROOT / target.folder
-    for file in package.rglob("*"):
-        copied = place / package.name / file.relative_to(package)
-        if file.is_dir() or file.suffix == ".pyc":
-            continue
-        copied.parent.mkdir(parents=True, exist_ok=True)
-        # A file that is as before keeps its time, by which mutmut knows what to make again.
-        if not copied.exists() or copied.read_bytes() != file.read_bytes():
-            shutil.copy(file, copied)
-            (place / "mutants" / package.name / file.relative_to(package)).unlink(missing_ok=True)
-    for name in BESIDE:
-        link = place / name
-        if not link.is_symlink():
-            link.symlink_to(ROOT / name)
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-    settings["timeout"] = 60
-    mutmut = {
-        "source_paths": [package.name],
-        "only_mutate": [f"{package.name}/{pattern}" for pattern in target.modules],
-        "also_copy": list(BESIDE),
-        "pytest_add_cli_args": [
-            *("-p", "quick_first", "-p", "no:cacheprovider", "-p", "no:xdist"),
-            *("-m", "not slow and not long"),
-        ],
-        "pytest_add_cli_args_test_selection": list(target.tests),
-        # The engine's threads do not live through a fork.
-        "process_isolation": "forkserver",
-        # A mutant that hangs is waited for so many times as long as its tests take.
-        "timeout_multiplier": 6.0,
-        "timeout_constant": 2.0,
-        "mutate_only_covered_lines": False,
-    }
-    (place / "pyproject.toml").write_text(
-        _toml("tool.pytest.ini_options", settings) + _toml("tool.mutmut", mutmut)
-    )
-
-
-def _forget_survivors(place: Path) -> None:
-    """Have the tests measured anew, and the mutants tried that none of them killed."""
-    (place / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
-    for meta in (place / "mutants").rglob("*.py.meta"):
-        kept = json.loads(meta.read_text())
-        for name, code in kept["exit_code_by_key"].items():
-            if _status(code) not in KILLED:
-                kept["exit_code_by_key"][name] = None
-        meta.write_text(json.dumps(kept, indent=4))
-
-
-def _toml(section: str, values: dict[str, Any]) -> str:
-    lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
-    return "\n".join([f"[{section}]", *lines, ""])
-
-
-def _statuses(place: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for meta in (place / "mutants").rglob("*.py.meta"):
-        codes = json.loads(meta.read_text())["exit_code_by_key"]
-        found |= {name: _status(code) for name, code in codes.items()}
-    return found
-
-
-def _status(code: int | None) -> str:
-    from mutmut.stats import status_by_exit_code
-
-    return status_by_exit_code[code]
-
-
-def _difference(place: Path, mutant: str) -> str:
-    command = [sys.executable, "-m", "mutmut", "show", mutant]
-    shown = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
-    changed = [line for line in shown.stdout.splitlines() if line[:1] in {"+", "-"}]
-    return "\n".join(line for line in changed if line[:3] not in {"+++", "---"})
 
 
 def _commit() -> str:
