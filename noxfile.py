@@ -151,7 +151,7 @@ def tests(session: nox.Session) -> None:
 def mutants(session: nox.Session) -> None:
     """Make one-line mistakes and see that tests fail; hours, resumable, not part of the checks.
 
-    ``nox -s mutants -- rules alerts`` takes these targets of benchmarks/mutants/targets.toml alone.
+    ``nox -s mutants -- fusion alerts`` takes these targets of benchmarks/mutants/targets.toml alone.
     """
     _install(session, ".[all,demo]", groups=["test", "frameworks", "mutants"])
     session.run("python", "benchmarks/mutants/run.py", *session.posargs)

@@ -44,10 +44,10 @@ def test_the_page_on_rules_is_made_of_what_was_measured() -> None:
 
 def test_the_page_on_mutants_is_made_of_what_was_measured() -> None:
     folder = BENCHMARKS / "mutants"
-    run = program(folder / "run.py")
+    made = program(folder / "page.py")
     page = (folder / "README.md").read_text()
-    table = page.partition(run.BEGIN)[2].partition(run.END)[0]
-    assert table == run.table(json.loads((folder / "results.json").read_text()))
+    table = page.partition(made.BEGIN)[2].partition(made.END)[0]
+    assert table == made.table(json.loads((folder / "results.json").read_text()))
 
 
 def test_the_overview_says_what_the_table_of_overhead_says() -> None:

@@ -2,13 +2,14 @@
 
 The mutants are made by mutmut. ``targets.toml`` says which modules are mutated and which tests judge
 them, ``judged.toml`` what was found of each mutant that no test kills. A run can be broken off and
-taken up again: what is known stays in ``build/mutants``, until the mutated function or its tests
-change. Results are written to ``results.json``, from which the table in ``README.md`` is made.
+taken up again: what is known stays in ``build/mutants``, until the mutated function changes.
+Results are written to ``results.json``, from which the table in ``README.md`` is made.
 
 ::
 
     python benchmarks/mutants/run.py                # all targets
-    python benchmarks/mutants/run.py rules alerts   # these
+    python benchmarks/mutants/run.py fusion alerts  # these
+    python benchmarks/mutants/run.py --again alerts # once more what survived there, after new tests
     python benchmarks/mutants/run.py --table        # only the page, from stored results
 """
 
@@ -18,54 +19,31 @@ import argparse
 import datetime as dt
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import page
 import tomllib
+from workplace import KILLED, ROOT, Target, difference, forget_survivors, lay_out, statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-BUILD = ROOT / "build" / "mutants"
-RESULTS, PAGE = HERE / "results.json", HERE / "README.md"
-# What tests read beside their own folder.
-BESIDE = ("examples", "tests", "docs", "benchmarks", "README.md", "constraints.txt")
-BEGIN, END = "<!-- results -->\n", "<!-- end of results -->\n"
-KILLED, SURVIVED = {"killed", "timeout", "segfault"}, {"survived", "no tests"}
+RESULTS = HERE / "results.json"
 LEAST = 90.0
 """Percent of the mutants of a target that must be killed, those judged harmless left out."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """Modules that are mutated together.
-
-    Attributes:
-        name: by which it is asked for.
-        folder: of the import package, such as ``judge/mast_trace_judge``.
-        modules: patterns of the mutated files below it.
-        tests: what judges them.
-    """
-
-    name: str
-    folder: str
-    modules: tuple[str, ...]
-    tests: tuple[str, ...]
-
-    @property
-    def workplace(self) -> Path:
-        """Where its mutants live."""
-        return BUILD / self.name
 
 
 def main() -> int:
     """Run what is asked for; the status is 1 where a mutant survives that nobody has judged."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("targets", nargs="*", help="names in targets.toml; all if none is given")
+    parser.add_argument("--again", action="store_true", help="try what survived once more")
     parser.add_argument("--table", action="store_true", help="write the page from stored results")
     given = parser.parse_args()
     targets = {name: Target(name, **values) for name, values in _read("targets.toml").items()}
@@ -74,49 +52,46 @@ def main() -> int:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     failed = False
     for name in [] if given.table else given.targets or targets:
-        results[name] = result = _run(targets[name])
+        results[name] = result = _run(targets[name], again=given.again)
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
         failed |= bool(result["open"]) or result["percent"] < LEAST
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(before + BEGIN + table(results) + END + rest.partition(END)[2])
+    page.write(results)
     return int(failed)
 
 
-def table(results: dict[str, Any]) -> str:
-    """Return the table of results in Markdown."""
-    lines = ["| modules | mutants | killed | harmless | open | killed of the harmful | measured |"]
-    lines.append("|---|---|---|---|---|---|---|")
-    for name, r in sorted(results.items()):
-        lines.append(
-            f"| {name} | {r['mutants']} | {r['killed']} | {r['harmless']} | {len(r['open'])} | "
-            f"{r['percent']} % | {r['date']}, {r['commit']} |"
-        )
-    return "\n".join([*lines, ""])
-
-
-def _run(target: Target) -> dict[str, Any]:
-    place = target.workplace
-    _copy(target, place)
+def _run(target: Target, *, again: bool) -> dict[str, Any]:
+    place = lay_out(target)
+    if again:
+        forget_survivors(place)
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(HERE),
         "MAST_TRACE_DATA": os.environ.get("MAST_TRACE_DATA", str(ROOT / ".." / "shared" / "data")),
     }
     children = os.environ.get("MUTANTS_AT_ONCE", "2")
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", children]
     done = subprocess.run(command, cwd=place, env=environment, check=False)
     # Broken off, mutmut may leave half a file behind; the next run makes it anew.
-    found = {} if done.returncode else _statuses(place)
+    found = {} if done.returncode else statuses(place)
+    for function, tests in target.at_import.items():
+        if _alone(place, "", tests, environment) != "survived":
+            raise SystemExit(f"the tests of {function} fail without a mutant")
+        for name in (name for name in found if name.startswith(f"{function}__mutmut_")):
+            found[name] = _alone(place, name, tests, environment)
     if not found or "not checked" in found.values():
         raise SystemExit(f"mutmut did not finish {target.name}: run it again to go on")
     judged = _read("judged.toml").get(target.name, {})
     alive = {name for name, status in found.items() if status not in KILLED}
     counted = Counter(found.values())
     killed = sum(counted[status] for status in KILLED)
-    harmless = alive & judged.keys()
+    harmless = {name for name in alive if any(fnmatchcase(name, each) for each in judged)}
+    changes = {name: difference(place, name) for name in sorted(alive - harmless)}
+    for name, change in changes.items():
+        harmless |= {name for each in judged if fnmatchcase(change, each)}
     print(f"{target.name}: {dict(counted)}")
     for name in sorted(alive - harmless):
-        print(f"--- {name}: {found[name]}\n{_difference(place, name)}")
+        print(f"--- {name}: {found[name]}\n{changes[name]}")
     return {
         "mutants": len(found),
         "killed": killed,
@@ -128,59 +103,17 @@ def _run(target: Target) -> dict[str, Any]:
     }
 
 
-def _copy(target: Target, place: Path) -> None:
-    """Lay out what mutmut expects: package and tests side by side, and its own settings."""
-    package = ROOT / target.folder
-    for file in package.rglob("*"):
-        copied = place / package.name / file.relative_to(package)
-        if file.is_dir() or file.suffix == ".pyc":
-            continue
-        copied.parent.mkdir(parents=True, exist_ok=True)
-        # A file that is as before keeps its time, by which mutmut knows what to make again.
-        if not copied.exists() or copied.read_bytes() != file.read_bytes():
-            shutil.copy(file, copied)
-            (place / "mutants" / package.name / file.relative_to(package)).unlink(missing_ok=True)
-    for name in BESIDE:
-        link = place / name
-        if not link.is_symlink():
-            link.symlink_to(ROOT / name)
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-    settings["timeout"] = 60
-    mutmut = {
-        "source_paths": [package.name],
-        "only_mutate": [f"{package.name}/{pattern}" for pattern in target.modules],
-        "also_copy": list(BESIDE),
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:xdist"],
-        "pytest_add_cli_args_test_selection": list(target.tests),
-        # The engine's threads do not live through a fork.
-        "process_isolation": "forkserver",
-        "mutate_only_covered_lines": False,
-    }
-    (place / "pyproject.toml").write_text(
-        _toml("tool.pytest.ini_options", settings) + _toml("tool.mutmut", mutmut)
+def _alone(place: Path, mutant: str, tests: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Try a mutant in a process of its own, in which everything is imported after it was chosen."""
+    command = [sys.executable, "-m", "pytest", "--rootdir=.", "-x", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-p", "quick_first", *tests],
+        cwd=place / "mutants",
+        env={**environment, "MUTANT_UNDER_TEST": mutant},
+        stdout=subprocess.DEVNULL,
+        check=False,
     )
-
-
-def _toml(section: str, values: dict[str, Any]) -> str:
-    lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
-    return "\n".join([f"[{section}]", *lines, ""])
-
-
-def _statuses(place: Path) -> dict[str, str]:
-    from mutmut.stats import status_by_exit_code
-
-    found: dict[str, str] = {}
-    for meta in (place / "mutants").rglob("*.py.meta"):
-        codes = json.loads(meta.read_text())["exit_code_by_key"]
-        found |= {name: status_by_exit_code[code] for name, code in codes.items()}
-    return found
-
-
-def _difference(place: Path, mutant: str) -> str:
-    command = [sys.executable, "-m", "mutmut", "show", mutant]
-    shown = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
-    changed = [line for line in shown.stdout.splitlines() if line[:1] in {"+", "-"}]
-    return "\n".join(line for line in changed if line[:3] not in {"+++", "---"})
+    return "survived" if done.returncode == 0 else "killed"
 
 
 def _commit() -> str:

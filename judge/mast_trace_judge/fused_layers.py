@@ -43,11 +43,11 @@ def fuse_layers(
         fused = fused_calibration(profile).apply(fused)
     rules = {candidate.step: candidate.rule for candidate in local.attribution.candidates}
     rules |= {step: _rule(rules.get(step, ""), flip) for step, flip in reading.flips.items()}
-    attribution = (
-        summarise(trajectory, fused, rules, profile=profile) if fused else local.attribution
-    )
     return dataclasses.replace(
-        local, modes=modes, attribution=attribution, outcome=_outcome(local, reading, modes)
+        local,
+        modes=modes,
+        attribution=summarise(trajectory, fused, rules, profile=profile),
+        outcome=_outcome(local, reading, modes),
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,9 +29,9 @@ LONGEST = 60
 WRITE = bool(os.environ.get("MAST_TRACE_WRITE_GOLDEN"))
 
 
-@pytest.fixture(autouse=True)
-def pinned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Hold what is found in the test's runs against the file in its folder."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Hold what is found in the test's runs against the file in its folder, as a part of the test."""
     built: list[Trajectory] = []
     build = RunBuilder.build
 
@@ -40,14 +39,14 @@ def pinned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         built.append(build(self))
         return built[-1]
 
-    monkeypatch.setattr(RunBuilder, "build", remembering)
-    yield
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(RunBuilder, "build", remembering)
+        yield
     found = [told(run) for run in built if len(run.steps) <= LONGEST]
     if not any(found):
         return
-    path = Path(request.path).with_name(NAME)
-    test = request.node.nodeid.rpartition("/")[2]
+    path = item.path.with_name(NAME)
+    test = item.nodeid.rpartition("/")[2]
     known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
     if WRITE:
         known[test] = found

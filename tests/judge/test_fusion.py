@@ -1,6 +1,7 @@
 """Reading models' answers and joining them with the local distribution."""
 
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ FLAT = {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
         ('{"agent_name": "coder", "step_number": 2, "reason": "x"}', Opinion(2, "coder")),
         ('Well.\n```json\n{"agent": "coder", "step": "2"}\n```', Opinion(2, "coder")),
         ('{"step": 1} no, rather {"step": "step_2", "agent": "coder"}', Opinion(2, "coder")),
+        ('{"step": 2, "agent": "coder"} {that is all}', Opinion(2, "coder")),
         ('{"agent": "coder"}', Opinion(None, "coder")),
         ('{"step": 2, "agent": ["coder"]}', Opinion(2, "")),
         ('{"step": ' + "[" * 100_000 + "}", None),
@@ -115,10 +117,57 @@ def test_two_equal_opinions_weigh_more_than_one():
     assert two[2] > one[2] > FLAT[2]
 
 
+def test_overwhelming_evidence_is_certainty_and_no_overflow():
+    """However large an exponent was fitted."""
+    found = fuse(RUN, FLAT, [Opinion(2, "coder")], FusionWeights(step=1000.0))
+    assert found == pytest.approx({1: 0, 2: 1, 3: 0})
+
+
 def test_nothing_is_fused_from_nothing():
     """No distribution and no opinion change nothing."""
     assert fuse(RUN, {}, [Opinion(2, "coder")]) == {}
     assert fuse(RUN, FLAT, []) == pytest.approx(FLAT)
+
+
+NAMES = {0: "user", 1: "lead", 2: "coder", 3: "lead"}
+
+
+def fused(probabilities, opinions, weights):
+    """Every opinion multiplies a step's odds by powers of e; in the end they add up to 1."""
+    odds = {}
+    for step, probability in probabilities.items():
+        exponent = weights.local * math.log(max(probability, 1e-6))
+        for opinion in opinions:
+            name = opinion.agent.lower().removesuffix(" (thought)")
+            named, own = opinion.step == step, name == NAMES[step]
+            near = opinion.step in (step - 2, step - 1, step + 1, step + 2)
+            speaker = NAMES.get(opinion.step)
+            if opinion.step is None or (speaker is not None and name in ("", speaker)):
+                exponent += weights.step * named + weights.neighbour * near + weights.agent * own
+            else:
+                exponent += weights.contradicted_step * named + weights.contradicted_agent * own
+        odds[step] = math.exp(exponent)
+    return {step: value / sum(odds.values()) for step, value in odds.items()}
+
+
+OPINIONS = st.builds(
+    Opinion,
+    st.sampled_from([None, -1, 0, 1, 2, 3, 4, 99]),
+    st.sampled_from(["", "lead", "coder", "Coder (thought)", "nobody"]),
+)
+EXPONENTS = st.builds(FusionWeights, *[st.floats(-2, 2)] * 6)
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=4, max_size=4),
+    st.lists(OPINIONS, max_size=4),
+    st.one_of(st.none(), EXPONENTS),
+)
+def test_the_formula(probabilities, opinions, weights):
+    """With the weights that ship, and with any others."""
+    given_ones = dict(enumerate(probabilities))
+    expected = fused(given_ones, opinions, weights or FusionWeights())
+    assert fuse(RUN, given_ones, opinions, weights) == pytest.approx(expected)
 
 
 def test_recorded_answers_of_real_models_are_read_as_their_recorders_read_them():

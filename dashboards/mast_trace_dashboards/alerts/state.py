@@ -105,7 +105,8 @@ def _inactive(rule: Rule, row: Mapping[str, Any], now: float) -> Alert:
 def _moved(rule: Rule, old: Alert, value: float, now: float) -> Alert:
     current = replace(old, value=value, missed=0)
     if old.phase == "firing":
-        if value >= rule.recover and value > min(rule.above, rule.recover):
+        # Where both thresholds are the same number, that number is no longer above.
+        if value >= rule.recover and (value > rule.above or rule.recover < rule.above):
             return replace(current, recovered=None)
         recovered = old.recovered if old.recovered is not None else now
         if now - recovered >= rule.keep:

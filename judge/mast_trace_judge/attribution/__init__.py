@@ -65,7 +65,7 @@ def attribute(
         return Attribution()
     profile = choose_profile(trajectory, profiles)
     mass, reasons = profile.distribution(trajectory) if profile else cascade(trajectory)
-    mass, reasons = weigh(mass, reasons, votes(modes, trajectory, mass)) if mass else ({}, {})
+    mass, reasons = weigh(mass, reasons, votes(modes, trajectory, mass))
     return summarise(trajectory, mass, reasons, profile=profile.name if profile else UNTRAINED)
 
 

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import subprocess
+import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,6 +125,33 @@ def test_a_spike_pages_for_its_service_and_for_no_other(store: Store) -> None:
 
 def test_a_quiet_week_fires_nothing(store: Store) -> None:
     assert replay(store, SPIKE - timedelta(hours=5), SPIKE) == []
+
+
+def test_a_gate_may_be_set_for_one_query(store: Store) -> None:
+    """Here so high that nothing passes it; the other spikes are told as before."""
+    rules = [rule for rule in RULES if rule.uid in {"mast-specification-page", "mast-mode-page"}]
+    gates = {"specification_spike": {"min_hits": 10_000}}
+    told = [
+        {alert.rule for alert in evaluator.alerts}
+        for evaluator in (Evaluator(store, rules), Evaluator(store, rules, parameters=gates))
+        if evaluator.look(NOW - timedelta(hours=1)) == []  # it waits before it fires
+    ]
+    assert told == [{"mast-specification-page", "mast-mode-page"}, {"mast-mode-page"}]
+
+
+def test_the_present_is_the_same_in_every_time_zone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes on now is found now, not nine hours later."""
+    evaluator = Evaluator(store, [rule for rule in RULES if rule.uid == "mast-specification-page"])
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        evaluator.look()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert [dict(alert.labels)["service"] for alert in evaluator.alerts] == ["shop"]
 
 
 def test_where_there_is_nothing_only_silence_is_told(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,107 @@ def test_a_delivery_has_alertmanagers_shape() -> None:
     assert "shop (ag2)" in first["annotations"]["summary"]
     assert first["fingerprint"] != second["fingerprint"]
     assert second["status"] == "resolved"
+
+
+ADVICE = (
+    "Open the failure modes of this service, compare with its last deployment, and read one of the "
+    "newest runs that shows the mode."
+)
+SUMMARY = (
+    "Specification violations of shop (ag2): well above the last week, at whose rate so many would "
+    f"have a probability of 10^-5.1. {ADVICE}"
+)
+
+
+def test_a_delivery_as_a_whole() -> None:
+    """Alertmanager's webhook body, version 4, as receivers that exist read it."""
+    firing = payload([change()], "alertmanager", "http://view", web="http://web")
+    told = {
+        "status": "firing",
+        "labels": {
+            "alertname": "mast-specification-page",
+            "severity": "page",
+            "app": "mast-trace",
+            "service": "shop",
+            "framework": "ag2",
+        },
+        "annotations": {
+            "summary": SUMMARY,
+            "description": ADVICE,
+            "runbook_url": "http://web/runbooks/specification",
+        },
+        "startsAt": "1970-01-01T00:00:00+00:00",
+        "endsAt": None,
+        "generatorURL": "http://view",
+        "fingerprint": "mast-specification-page;service=shop;framework=ag2",
+        "values": {"value": 5.1},
+    }
+    head = {"version": "4", "receiver": "mast-trace"}
+    assert firing == {**head, "status": "firing", "alerts": [told]}
+    assert payload([change("resolved")] * 2, "alertmanager")["status"] == "resolved"
+
+
+def test_a_message_as_a_whole() -> None:
+    """A line for each change, and where to look."""
+    text = payload([change(), change("resolved")], "slack", "http://view", web="http://web")
+    resolved = "Resolved: Specification violations: far above the last week (shop, ag2)."
+    link = "<http://web/runbooks/specification|Runbook>"
+    assert text == {
+        "text": f":rotating_light: {SUMMARY} {link}\n"
+        f":white_check_mark: {resolved} {link}\n"
+        "http://view"
+    }
+
+
+@pytest.mark.parametrize(
+    ("uid", "labels", "value", "kind", "told"),
+    [
+        # Numbers have four digits; a label without a value is named as such.
+        (
+            "mast-judge-budget",
+            {},
+            23.45678,
+            "firing",
+            (
+                "23.46 US dollars were spent on judging in the last 24 hours. Lower the daily cap or the "
+                "share of runs that a model judges."
+            ),
+        ),
+        (
+            "mast-judge-errors",
+            {"model": ""},
+            0.5,
+            "firing",
+            (
+                "0.5 of the calls of (none) failed in the last hour. Look at the errors in "
+                "mast_judge_calls: key, quota, or model name."
+            ),
+        ),
+        (
+            "mast-judge-behind",
+            {"problem": "its query fails"},
+            math.inf,
+            "firing",
+            (
+                "The judge is behind? That cannot be told: its query fails. Is a worker running "
+                "(`mast-trace judge work`)? Add shards, or look at model calls."
+            ),
+        ),
+        ("mast-judge-errors", {"model": ""}, 0.0, "resolved", "The judge's model calls fail."),
+        ("mast-judge-behind", {}, 0.0, "resolved", "The judge is behind."),
+        (
+            "mast-mode-page",
+            {"service": "shop", "framework": "", "mode": "1.3"},
+            0.0,
+            "resolved",
+            "Failure mode 1.3: far above the last week (shop, 1.3).",
+        ),
+    ],
+)
+def test_the_sentence(uid: str, labels: dict[str, str], value: float, kind: str, told: str) -> None:
+    alert = Alert(uid, tuple(labels.items()), value, "firing", 0.0)
+    said = sentence(Change(alert, kind, 0.0))  # type: ignore[arg-type]
+    assert said == (told if kind == "firing" else f"Resolved: {told}")
 
 
 def test_a_message_for_slack_is_text_without_markup_of_the_run() -> None:

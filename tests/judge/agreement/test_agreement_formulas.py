@@ -89,6 +89,24 @@ def test_a_comparison_reports_these_numbers(pairs):
         assert -1 <= found.kappa_interval.low <= found.kappa_interval.high <= 1
 
 
+TABLE = [(True, True)] * 61 + [(True, False)] * 17 + [(False, True)] * 29 + [(False, False)] * 93
+
+
+def test_the_interval_of_kappa():
+    """The middle 95 % of the kappas of 200 runs drawn with replacement, here by another generator."""
+    drawing = random.Random(1)
+    drawn = sorted(kappa_of(drawing.choices(TABLE, k=len(TABLE))) for _ in range(2000))
+    found = compare("1.3", ("ann", "bob"), *zip(*TABLE, strict=True)).kappa_interval
+    low, high = drawn[50], drawn[-51]
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.03 * (high - low))
+
+
+def test_the_interval_of_kappa_is_the_same_everywhere():
+    """By which two people can see that they compare the same answers: 25 draws lie on each side."""
+    found = compare("1.3", ("ann", "bob"), *zip(*TABLE, strict=True)).kappa_interval
+    assert (found.low, found.high) == pytest.approx((0.412062848, 0.645533725))
+
+
 def test_answers_about_one_run_are_drawn_together():
     """Fourteen answers that follow from one another tell no more than one."""
     generator = random.Random(2)
@@ -156,6 +174,13 @@ def test_wilson(trials, share):
     low = 0.0 if successes == 0 else root(inner, 0.0)
     high = 1.0 if successes == trials else root(inner, 1.0)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-6)
+
+
+def test_wilson_at_both_ends():
+    """A share of all or of none has itself for an end, whatever rounding makes of the formula."""
+    for trials in range(1, 200):
+        assert 0 < wilson(trials, trials).low < wilson(trials, trials).high <= 1
+        assert 0 <= wilson(0, trials).low < wilson(0, trials).high < 1
 
 
 @pytest.mark.parametrize("measure", [cohen_kappa, gwet_ac1])

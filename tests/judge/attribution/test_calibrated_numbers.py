@@ -112,17 +112,13 @@ def test_the_judge_abstains_below_a_quarter_not_at_it(first):
 
 
 def test_who_wrote_the_code_that_survives_is_named():
-    """The first writer of half of its lines that are longer than eight characters."""
+    """Not who repeats it; half of its lines are enough."""
     code = "```python\n{}\nprint(total)\n```"
     run = RunBuilder(outcome="failure").asks().says("lead", "Please compute it.")
     run.says("coder", code.format("total = sum(prices)")).says("critic", "Hm.")
     found = attribute(run.says("tester", code.format("total = sum(prices)")).build())
     assert found.candidates[0].step == 2
     assert found.candidates[0].rule == "first writer of the code that survives"
-    run = RunBuilder(outcome="failure").asks().says("lead", "Please compute it.")
-    run.says("coder", code.format("a = 12345")).says("critic", "Hm.")
-    nine = attribute(run.says("tester", code.format("a = 12345")).build())
-    assert nine.candidates[0].step == 2
 
 
 @pytest.mark.parametrize(

@@ -65,3 +65,9 @@ def test_predictions_of_one_run_are_right_or_wrong_together():
     """A hundred halves of one run are one coin: off by one half, always."""
     same = [Confidence(0, 0.5, right=False, weight=0.5) for _ in range(100)]
     assert error_by_chance(same) == pytest.approx(0.5)
+
+
+def test_the_error_by_chance_is_the_same_everywhere():
+    """Its draws are: a published figure can be had again."""
+    twenty = [Confidence(run, run / 20, right=False, weight=1.0) for run in range(20)]
+    assert error_by_chance(twenty) == pytest.approx(0.22545)
