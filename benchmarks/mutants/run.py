@@ -21,6 +21,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,8 @@ BUILD = ROOT / "build" / "mutants"
 RESULTS, PAGE = HERE / "results.json", HERE / "README.md"
 # What tests read beside their own folder.
 BESIDE = ("examples", "tests", "docs", "benchmarks", "README.md", "constraints.txt")
+# Where a sync takes no time; most of what the spool's tests take elsewhere.
+MEMORY = Path("/dev/shm")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->\n"
 KILLED, SURVIVED = {"killed", "timeout", "segfault"}, {"survived", "no tests"}
 LEAST = 90.0
@@ -100,11 +103,14 @@ def _run(target: Target) -> dict[str, Any]:
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(HERE),
         "MAST_TRACE_DATA": os.environ.get("MAST_TRACE_DATA", str(ROOT / ".." / "shared" / "data")),
     }
     children = os.environ.get("MUTANTS_AT_ONCE", "2")
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", children]
-    done = subprocess.run(command, cwd=place, env=environment, check=False)
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        environment["TMPDIR"] = folder
+        done = subprocess.run(command, cwd=place, env=environment, check=False)
     # Broken off, mutmut may leave half a file behind; the next run makes it anew.
     found = {} if done.returncode else _statuses(place)
     if not found or "not checked" in found.values():
@@ -145,16 +151,21 @@ def _copy(target: Target, place: Path) -> None:
         if not link.is_symlink():
             link.symlink_to(ROOT / name)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-    settings["timeout"] = 60
+    settings["timeout"] = 30
+    settings["tmp_path_retention_policy"] = "none"
     mutmut = {
         "source_paths": [package.name],
         "only_mutate": [f"{package.name}/{pattern}" for pattern in target.modules],
         "also_copy": list(BESIDE),
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:xdist"],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "quick_verdict"],
         "pytest_add_cli_args_test_selection": list(target.tests),
         # The engine's threads do not live through a fork.
         "process_isolation": "forkserver",
         "mutate_only_covered_lines": False,
+        # Seconds a mutant may take more than its tests do, and how often all that: a test that
+        # waits for ever ends by itself before.
+        "timeout_constant": 15.0,
+        "timeout_multiplier": 4.0,
     }
     (place / "pyproject.toml").write_text(
         _toml("tool.pytest.ini_options", settings) + _toml("tool.mutmut", mutmut)
