@@ -96,19 +96,19 @@ def _read(path: Path, data: memoryview, receipt: Receipt | None) -> tuple[Segmen
     for found in scan(path.stem, data):
         if isinstance(found, Record):
             records.append(found)
-            end += found.size
+            end = found.offset + found.size
         elif found.torn and found.offset >= acknowledged:
             _cut_off(path, found)
         else:
-            claimed += claimed_items(data, end, end + found.size, marker_of(path.stem))
+            area = found.offset, found.offset + found.size
+            claimed += claimed_items(data, *area, marker_of(path.stem))
             damages.append(found)
-            end += found.size
     if not (receipt and receipt.covers([record.digest for record in records])):
         # Bytes may have been copied over others: each request counts once.
         records = list({record.digest: record for record in reversed(records)}.values())[::-1]
     items = sum(record.items for record in records)
     digests = tuple(record.digest for record in records)
-    segment = Segment(path, end, items, digests, path.stat().st_mtime)
+    segment = Segment(path, max(end, acknowledged), items, digests, path.stat().st_mtime)
     lost = max(0, receipt.items - items) if receipt else claimed
     if not damages and not lost:
         return segment, None
