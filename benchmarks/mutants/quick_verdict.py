@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,16 @@ settings.load_profile("mutants")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the quickest tests first, file by file, since a file may share an engine."""
-    known = json.loads(STATS.read_text())["duration_by_test"] if STATS.exists() else {}
+    known = _durations() if STATS.exists() else {}
     seconds = {item.nodeid: known.get(item.nodeid, 0.0) for item in items}
     files: Counter[Path] = Counter()
     for item in items:
         files[item.path] += seconds[item.nodeid]
     items.sort(key=lambda item: (files[item.path], item.path, seconds[item.nodeid]))
+
+
+@cache
+def _durations() -> dict[str, float]:
+    """Seconds that each test took; read once, before mutants are forked off."""
+    found: dict[str, float] = json.loads(STATS.read_text())["duration_by_test"]
+    return found

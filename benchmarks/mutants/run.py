@@ -35,6 +35,8 @@ BUILD = ROOT / "build" / "mutants"
 RESULTS, PAGE = HERE / "results.json", HERE / "README.md"
 # What tests read beside their own folder.
 BESIDE = ("examples", "tests", "docs", "benchmarks", "README.md", "constraints.txt")
+# What looks for garbage takes as long as a quick test.
+PLUGINS = ("no:cacheprovider", "no:xdist", "no:unraisableexception", "quick_verdict")
 # Where a sync takes no time; most of what the spool's tests take elsewhere.
 MEMORY = Path("/dev/shm")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->\n"
@@ -52,12 +54,14 @@ class Target:
         folder: of the import package, such as ``judge/mast_trace_judge``.
         modules: patterns of the mutated files below it.
         tests: what judges them.
+        left_out: patterns of lines that stay as they are.
     """
 
     name: str
     folder: str
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def workplace(self) -> Path:
@@ -100,6 +104,7 @@ def table(results: dict[str, Any]) -> str:
 def _run(target: Target) -> dict[str, Any]:
     place = target.workplace
     _copy(target, place)
+    _try_again(target, place)
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -155,9 +160,10 @@ def _copy(target: Target, place: Path) -> None:
     settings["tmp_path_retention_policy"] = "none"
     mutmut = {
         "source_paths": [package.name],
+        "do_not_mutate_patterns": list(target.left_out),
         "only_mutate": [f"{package.name}/{pattern}" for pattern in target.modules],
         "also_copy": list(BESIDE),
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "quick_verdict"],
+        "pytest_add_cli_args": [f"-p{plugin}" for plugin in PLUGINS],
         "pytest_add_cli_args_test_selection": list(target.tests),
         # The engine's threads do not live through a fork.
         "process_isolation": "forkserver",
@@ -172,19 +178,37 @@ def _copy(target: Target, place: Path) -> None:
     )
 
 
+def _try_again(target: Target, place: Path) -> None:
+    """Forget what survived tests that have changed since."""
+    tests = [ROOT / each for each in target.tests]
+    files = [file for each in tests for file in (each.rglob("*.py") if each.is_dir() else [each])]
+    changed = max(file.stat().st_mtime for file in files)
+    for path in (place / "mutants").rglob("*.py.meta"):
+        if path.stat().st_mtime < changed:
+            meta = json.loads(path.read_text())
+            for name, status in _named(meta).items():
+                if status in SURVIVED:
+                    meta["exit_code_by_key"][name] = None
+            path.write_text(json.dumps(meta))
+
+
 def _toml(section: str, values: dict[str, Any]) -> str:
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     return "\n".join([f"[{section}]", *lines, ""])
 
 
 def _statuses(place: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path in (place / "mutants").rglob("*.py.meta"):
+        found |= _named(json.loads(path.read_text()))
+    return found
+
+
+def _named(meta: dict[str, Any]) -> dict[str, str]:
     from mutmut.stats import status_by_exit_code
 
-    found: dict[str, str] = {}
-    for meta in (place / "mutants").rglob("*.py.meta"):
-        codes = json.loads(meta.read_text())["exit_code_by_key"]
-        found |= {name: status_by_exit_code[code] for name, code in codes.items()}
-    return found
+    codes = meta["exit_code_by_key"]
+    return {name: status_by_exit_code[code] for name, code in codes.items()}
 
 
 def _difference(place: Path, mutant: str) -> str:
