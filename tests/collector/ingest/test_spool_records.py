@@ -149,7 +149,7 @@ class TestScan:
 
     def test_only_what_is_at_the_end_can_be_torn(self):
         whole = framed(b"whole")
-        first, _, last = scan(NAME, memoryview(whole[:-3] + whole + whole[:-3]))
+        first, _, last = scan(NAME, memoryview(whole[:-6] + whole + whole[:-6]))
         assert (first.torn, last.torn) == (False, True)
         assert first.segment == last.segment == NAME
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -125,6 +126,38 @@ class TestAge:
         after = opened(spool._directory)
         assert 3600 <= after.oldest_age() < 3700
         stop(after)
+
+
+class TestWaiting:
+    """A consumer waits for a segment that is old enough, and no longer than it likes."""
+
+    def test_it_gets_what_comes_meanwhile(self, tmp_path: Path) -> None:
+        spool = Spool(tmp_path, SpoolLimits(10_000, 0, 1000, 1000, 0.0, 1000))
+        spool.open()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(spool.next_segment, 60.0)
+            put(spool, b"one")
+            segment = waiting.result(timeout=50)
+        assert segment is not None
+        assert segment.items == 1
+        stop(spool)
+
+    def test_closing_ends_the_waiting(self, tmp_path: Path) -> None:
+        spool = opened(tmp_path)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(spool.next_segment, 60.0)
+            spool.close()
+            assert waiting.result(timeout=50) is None
+        spool.release()
+
+    def test_a_young_segment_stays_open(self, spool: Spool) -> None:
+        """Also where another consumer has closed the old one just before."""
+        spool._seal_if_due()
+        put(spool, b"one")
+        spool._seal_if_due()
+        assert spool.next_segment(0.0) is None
+        put(spool, b"two")
+        assert taken(spool).items == 2
 
 
 class TestCheck:
