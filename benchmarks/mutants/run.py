@@ -55,6 +55,8 @@ class Target:
         modules: patterns of the mutated files below it.
         tests: what judges them.
         left_out: patterns of lines that stay as they are.
+        environment: that of a framework which cannot live beside the others, a file of
+            ``tests/environments`` without its suffix.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Target:
     modules: tuple[str, ...]
     tests: tuple[str, ...]
     left_out: tuple[str, ...] = ()
+    environment: str = ""
 
     @property
     def workplace(self) -> Path:
@@ -112,7 +115,7 @@ def _run(target: Target) -> dict[str, Any]:
         "MAST_TRACE_DATA": os.environ.get("MAST_TRACE_DATA", str(ROOT / ".." / "shared" / "data")),
     }
     children = os.environ.get("MUTANTS_AT_ONCE", "2")
-    command = [sys.executable, "-m", "mutmut", "run", "--max-children", children]
+    command = [_python(target), "-m", "mutmut", "run", "--max-children", children]
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         environment["TMPDIR"] = folder
         done = subprocess.run(command, cwd=place, env=environment, check=False)
@@ -137,6 +140,24 @@ def _run(target: Target) -> dict[str, Any]:
         "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
         "commit": _commit(),
     }
+
+
+def _python(target: Target) -> str:
+    """The interpreter that has what the target's tests need; made as `nox -s framework` makes it."""
+    if not target.environment:
+        return sys.executable
+    place = BUILD / "environments" / target.environment
+    python = str(place / "bin" / "python")
+    listed = ROOT / "tests" / "environments" / f"{target.environment}.txt"
+    overrides = listed.with_suffix(".overrides")
+    if not place.exists():
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        subprocess.run(["uv", "venv", "-q", "--python", version, str(place)], check=True)
+    install = ["uv", "pip", "install", "-q", "--python", python, "-e", ".", "-r", str(listed)]
+    install += ["--group", "test", "--group", "mutants"]
+    install += ["--overrides", str(overrides)] if overrides.exists() else []
+    subprocess.run(install, cwd=ROOT, check=True)
+    return python
 
 
 def _copy(target: Target, place: Path) -> None:

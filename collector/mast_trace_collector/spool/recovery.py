@@ -147,18 +147,17 @@ def _missing(path: Path, marks: StoredMarks, damaged: DamagedFiles, found: Recov
     found.losses[path.stem] = loss
 
 
-def put_back(directory: Path, damaged: DamagedFiles, *, but: Collection[str] = ()) -> None:
+def put_back(directory: Path, damaged: DamagedFiles) -> None:
     """Give files back the names of the segments that they hold, and set copies aside.
 
     Args:
         directory: of the spool.
         damaged: takes the copies.
-        but: segments that are being written.
     """
     known = (path for path in directory.iterdir() if path.suffix in {LOG, MARK, RECEIPT, _MOVED})
     names = {marker_of(path.stem): path.stem for path in known}
     for path in directory.glob(f"*{LOG}"):
-        name = None if path.stem in but else _owner(path, names)
+        name = _owner(path, names)
         if name not in {None, path.stem}:
             _move(path, directory / f"{name}{_MOVED}", damaged)
     for path in directory.glob(f"*{_MOVED}"):
