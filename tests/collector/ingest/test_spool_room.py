@@ -128,6 +128,48 @@ class TestAge:
         stop(after)
 
 
+class TestGroups:
+    """Requests that gather while one is written."""
+
+    def sizes(self, spool: Spool) -> list[int]:
+        found = []
+        while (segment := spool.next_segment(0.0)) is not None:
+            found.append(len(segment.digests))
+        return found
+
+    def gathered(self, folder: Path, limits: SpoolLimits, payloads: int) -> list[int]:
+        spool = Spool(folder, limits)
+        spool.open()
+        with spool._writing:
+            tickets = [spool.append(b"%d" % number * 100, 5) for number in range(payloads)]
+        for ticket in tickets:
+            ticket.durable.result(timeout=10)
+        spool.seal()
+        sizes = self.sizes(spool)
+        stop(spool)
+        return sizes
+
+    def test_a_segment_ends_with_the_request_that_fills_it(self, tmp_path: Path) -> None:
+        """By its bytes or by its spans, to the last one."""
+        one = Record.OVERHEAD + 100
+        of_bytes = SpoolLimits(10_000, 0, 2 * one, 1000, 60.0, 1000)
+        assert self.gathered(tmp_path / "bytes", of_bytes, 5) == [2, 2, 1]
+        of_spans = SpoolLimits(10_000, 0, 10_000, 10, 60.0, 1000)
+        assert self.gathered(tmp_path / "spans", of_spans, 5) == [2, 2, 1]
+
+    def test_the_same_request_waits_with_the_first_until_that_is_durable(
+        self, spool: Spool
+    ) -> None:
+        with spool._writing:
+            first = spool.append(b"same", 1)
+            second = spool.append(b"same", 1)
+            assert (first.duplicate, second.duplicate) == (False, True)
+            assert not second.durable.done()
+        assert second.durable.result(timeout=10) is None
+        assert first.durable.done()
+        assert taken(spool).items == 1
+
+
 class TestWaiting:
     """A consumer waits for a segment that is old enough, and no longer than it likes."""
 
@@ -195,6 +237,7 @@ class TestCheck:
         with pytest.raises(Refused) as taken:
             spool.append(b"one", 1)
         assert (taken.value.reason, taken.value.retry_after) == ("shutting_down", 1.0)
+        assert str(taken.value) == "the collector is stopping"
         spool.release()
 
     def test_up_to_the_last_byte(self, tmp_path: Path) -> None:
@@ -297,6 +340,7 @@ class TestRoom:
             room.check(501)
         room.check(0)
         assert len(caplog.messages) == 1
+        room.check(1)
         room.check(1)
         assert caplog.messages[1:] == ["requests are taken again"]
 
