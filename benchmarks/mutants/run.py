@@ -191,7 +191,7 @@ def _copy(target: Target, place: Path) -> None:
         "mutate_only_covered_lines": False,
         # Seconds a mutant may take more than its tests do, and how often all that: a test that
         # waits for ever ends by itself before.
-        "timeout_constant": 15.0,
+        "timeout_constant": 5.0,
         "timeout_multiplier": 4.0,
     }
     (place / "pyproject.toml").write_text(
