@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -125,6 +128,55 @@ class TestAge:
         os.utime(path, (hour_ago, hour_ago))
         after = opened(spool._directory)
         assert 3600 <= after.oldest_age() < 3700
+        stop(after)
+
+
+class TestWaitingItems:
+    """How much waits, of what, over restarts."""
+
+    def test_all_segments_count_until_they_are_stored(self, spool: Spool) -> None:
+        for number in (1, 2, 3):
+            spool.append(b"%d" % number, number).durable.result(timeout=10)
+            spool.seal()
+        assert spool.waiting_items == 6
+        size = spool.waiting_bytes
+        stop(spool)
+        after = opened(spool._directory)
+        assert (after.waiting_items, after.waiting_bytes) == (6, size)
+        after.commit(taken(after))
+        assert (after.waiting_items, after.waiting_bytes) == (5, size - size // 3)
+        stop(after)
+
+    @pytest.mark.parametrize("noun", ["spans", "log records"])
+    def test_they_are_called_what_they_are(self, tmp_path: Path, noun: str) -> None:
+        limits = SpoolLimits(10_000, 0, 1000, 1000, 60.0, 1000)
+        of = (noun,) if noun != "spans" else ()
+        spool = Spool(tmp_path, limits, *of)
+        spool.open()
+        put(spool, b"one")
+        segment = taken(spool)
+        os.truncate(segment.path, 0)
+        spool.read(segment)
+        spool.commit(segment)
+        (note,) = (tmp_path / "damaged").glob("*.json")
+        assert json.loads(note.read_text())["counted"] == noun
+        stop(spool)
+
+    def test_a_process_ends_that_has_not_closed_it(self, tmp_path: Path) -> None:
+        """What it acknowledged is there for the next one."""
+        program = (
+            "import sys; from pathlib import Path\n"
+            "from mast_trace_collector.spool import Spool, SpoolLimits\n"
+            "spool = Spool(Path(sys.argv[1]), SpoolLimits(10000, 0, 1000, 1000, 60.0, 1000))\n"
+            "spool.open(); spool.append(b'one', 1).durable.result(timeout=10)\n"
+        )
+        # The copy that this test has imported, wherever it is run.
+        package = Path(sys.modules[Spool.__module__].__file__ or "").parents[2]
+        environment = {**os.environ, "PYTHONPATH": str(package)}
+        command = [sys.executable, "-c", program, str(tmp_path)]
+        subprocess.run(command, env=environment, check=True, timeout=100)
+        after = opened(tmp_path)
+        assert after.waiting_items == 1
         stop(after)
 
 
