@@ -2,14 +2,14 @@
 
 The mutants are made by mutmut. ``targets.toml`` says which modules are mutated and which tests judge
 them, ``judged.toml`` what was found of each mutant that no test kills. A run can be broken off and
-taken up again: what is known stays in ``build/mutants``, until the mutated function changes.
+taken up again: what is known stays in ``build/mutants``, until the mutated function changes, or the
+tests of what survived.
 Results are written to ``results.json``, from which the table in ``README.md`` is made.
 
 ::
 
     python benchmarks/mutants/run.py                # all targets
     python benchmarks/mutants/run.py fusion alerts  # these
-    python benchmarks/mutants/run.py --again alerts # once more what survived there, after new tests
     python benchmarks/mutants/run.py --table        # only the page, from stored results
 """
 
@@ -21,6 +21,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,13 +29,15 @@ from typing import TYPE_CHECKING, Any
 
 import page
 import tomllib
-from workplace import KILLED, ROOT, Target, difference, forget_survivors, lay_out, statuses
+from workplace import KILLED, ROOT, Target, difference, lay_out, python_of, statuses, try_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
+MEMORY = Path("/dev/shm")
+"""Where a sync takes no time, which is most of what the spool's tests take elsewhere."""
 LEAST = 90.0
 """Percent of the mutants of a target that must be killed, those judged harmless left out."""
 
@@ -43,7 +46,6 @@ def main() -> int:
     """Run what is asked for; the status is 1 where a mutant survives that nobody has judged."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("targets", nargs="*", help="names in targets.toml; all if none is given")
-    parser.add_argument("--again", action="store_true", help="try what survived once more")
     parser.add_argument("--table", action="store_true", help="write the page from stored results")
     given = parser.parse_args()
     targets = {name: Target(name, **values) for name, values in _read("targets.toml").items()}
@@ -52,17 +54,18 @@ def main() -> int:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     failed = False
     for name in [] if given.table else given.targets or targets:
-        results[name] = result = _run(targets[name], again=given.again)
+        results[name] = result = _run(targets[name], results.get(name, {}).get("judged", {}))
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
         failed |= bool(result["open"]) or result["percent"] < LEAST
     page.write(results)
     return int(failed)
 
 
-def _run(target: Target, *, again: bool) -> dict[str, Any]:
+def _run(target: Target, before: Mapping[str, str]) -> dict[str, Any]:
+    """Try a target's mutants; `before` has the changes of those that were judged in the last run."""
     place = lay_out(target)
-    if again:
-        forget_survivors(place)
+    try_again(target)
+    python = python_of(target)
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -70,8 +73,11 @@ def _run(target: Target, *, again: bool) -> dict[str, Any]:
         "MAST_TRACE_DATA": os.environ.get("MAST_TRACE_DATA", str(ROOT / ".." / "shared" / "data")),
     }
     children = os.environ.get("MUTANTS_AT_ONCE", "2")
-    command = [sys.executable, "-m", "mutmut", "run", "--max-children", children]
-    done = subprocess.run(command, cwd=place, env=environment, check=False)
+    command = [python, "-m", "mutmut", "run", "--max-children", children]
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        environment["TMPDIR"] = folder
+        done = subprocess.run(command, cwd=place, env=environment, check=False)
+    del environment["TMPDIR"]
     # Broken off, mutmut may leave half a file behind; the next run makes it anew.
     found = {} if done.returncode else statuses(place)
     for function, tests in target.at_import.items():
@@ -85,8 +91,10 @@ def _run(target: Target, *, again: bool) -> dict[str, Any]:
     alive = {name for name, status in found.items() if status not in KILLED}
     counted = Counter(found.values())
     killed = sum(counted[status] for status in KILLED)
-    harmless = {name for name in alive if any(fnmatchcase(name, each) for each in judged)}
-    changes = {name: difference(place, name) for name in sorted(alive - harmless)}
+    changes = {name: difference(place, name) for name in sorted(alive)}
+    # A mutant's number is another's once its function has changed.
+    same = (name for name in alive if before.get(name, changes[name]) == changes[name])
+    harmless = {name for name in same if any(fnmatchcase(name, each) for each in judged)}
     for name, change in changes.items():
         harmless |= {name for each in judged if fnmatchcase(change, each)}
     print(f"{target.name}: {dict(counted)}")
@@ -97,6 +105,7 @@ def _run(target: Target, *, again: bool) -> dict[str, Any]:
         "killed": killed,
         "harmless": len(harmless),
         "open": sorted(alive - harmless),
+        "judged": {name: changes[name] for name in sorted(harmless)},
         "percent": round(100 * killed / max(1, len(found) - len(harmless)), 1),
         "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
         "commit": _commit(),
@@ -107,7 +116,7 @@ def _alone(place: Path, mutant: str, tests: Sequence[str], environment: Mapping[
     """Try a mutant in a process of its own, in which everything is imported after it was chosen."""
     command = [sys.executable, "-m", "pytest", "--rootdir=.", "-x", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, "-p", "quick_first", *tests],
+        [*command, "-p", "quick_verdict", *tests],
         cwd=place / "mutants",
         env={**environment, "MUTANT_UNDER_TEST": mutant},
         stdout=subprocess.DEVNULL,

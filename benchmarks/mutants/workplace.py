@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "mutants"
 # What tests read beside their own folder.
 BESIDE = ("examples", "tests", "docs", "benchmarks", "README.md", "constraints.txt")
+# What looks for garbage takes as long as a quick test.
+PLUGINS = ("quick_verdict", "no:cacheprovider", "no:xdist", "no:unraisableexception")
 KILLED = {"killed", "timeout", "segfault"}
 
 
@@ -31,6 +33,9 @@ class Target:
         folder: of the import package, such as ``judge/mast_trace_judge``.
         modules: patterns of the mutated files below it.
         tests: what judges them.
+        left_out: patterns of lines that stay as they are.
+        environment: that of a framework which cannot live beside the others, a file of
+            ``tests/environments`` without its suffix.
         at_import: functions that run only while a module is imported, and what judges each; their
             mutants are tried in processes of their own, because mutmut imports everything once.
     """
@@ -39,6 +44,8 @@ class Target:
     folder: str
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    environment: str = ""
     at_import: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -65,21 +72,24 @@ def lay_out(target: Target) -> Path:
         if not link.is_symlink():
             link.symlink_to(ROOT / name)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-    settings["timeout"] = 60
+    settings["timeout"] = 30
+    settings["tmp_path_retention_policy"] = "none"
     mutmut = {
         "source_paths": [package.name],
+        "do_not_mutate_patterns": list(target.left_out),
         "only_mutate": [f"{package.name}/{pattern}" for pattern in target.modules],
         "also_copy": list(BESIDE),
         "pytest_add_cli_args": [
-            *("-p", "quick_first", "-p", "no:cacheprovider", "-p", "no:xdist"),
+            *(f"-p{plugin}" for plugin in PLUGINS),
             *("-m", "not slow and not long"),
         ],
         "pytest_add_cli_args_test_selection": list(target.tests),
         # The engine's threads do not live through a fork.
         "process_isolation": "forkserver",
-        # A mutant that hangs is waited for so many times as long as its tests take.
-        "timeout_multiplier": 6.0,
-        "timeout_constant": 2.0,
+        # Seconds a mutant may take more than its tests do, and how often all that: a test that
+        # waits for ever ends by itself before.
+        "timeout_constant": 5.0,
+        "timeout_multiplier": 4.0,
         "mutate_only_covered_lines": False,
     }
     (place / "pyproject.toml").write_text(
@@ -88,15 +98,38 @@ def lay_out(target: Target) -> Path:
     return place
 
 
-def forget_survivors(place: Path) -> None:
-    """Have the tests measured anew, and the mutants tried that none of them killed."""
-    (place / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
-    for meta in (place / "mutants").rglob("*.py.meta"):
-        kept = json.loads(meta.read_text())
-        for name, code in kept["exit_code_by_key"].items():
-            if _status(code) not in KILLED:
-                kept["exit_code_by_key"][name] = None
-        meta.write_text(json.dumps(kept, indent=4))
+def try_again(target: Target) -> None:
+    """Forget what survived tests that have changed since, and how long tests took."""
+    place = target.workplace / "mutants"
+    tests = [ROOT / each.partition("::")[0] for each in target.tests if each[0] != "-"]
+    files = [file for each in tests for file in (each.rglob("*.py") if each.is_dir() else [each])]
+    changed = max(file.stat().st_mtime for file in files)
+    for path in place.rglob("*.py.meta"):
+        if path.stat().st_mtime < changed:
+            (place / "mutmut-stats.json").unlink(missing_ok=True)
+            meta = json.loads(path.read_text())
+            for name, code in meta["exit_code_by_key"].items():
+                if _status(code) not in KILLED:
+                    meta["exit_code_by_key"][name] = None
+            path.write_text(json.dumps(meta))
+
+
+def python_of(target: Target) -> str:
+    """Return the interpreter that has what a target's tests need; made as by `nox -s framework`."""
+    if not target.environment:
+        return sys.executable
+    place = BUILD / "environments" / target.environment
+    python = str(place / "bin" / "python")
+    listed = ROOT / "tests" / "environments" / f"{target.environment}.txt"
+    overrides = listed.with_suffix(".overrides")
+    if not place.exists():
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        subprocess.run(["uv", "venv", "-q", "--python", version, str(place)], check=True)
+    install = ["uv", "pip", "install", "-q", "--python", python, "-e", ".", "-r", str(listed)]
+    install += ["--group", "test", "--group", "mutants"]
+    install += ["--overrides", str(overrides)] if overrides.exists() else []
+    subprocess.run(install, cwd=ROOT, check=True)
+    return python
 
 
 def _toml(section: str, values: dict[str, Any]) -> str:

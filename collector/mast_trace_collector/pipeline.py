@@ -35,7 +35,14 @@ class Writer(Protocol):
     """What stores requests; `SpanWriter` is the real one."""
 
     def write(
-        self, requests: Sequence[bytes], *, token: str, spans: int | None, refused: bool = False
+        self,
+        requests: Sequence[bytes],
+        *,
+        token: str,
+        spans: int | None,
+        refused: bool = False,
+        size: int | None = None,
+        offsets: Sequence[int] | None = None,
     ) -> int:
         """Store requests durably, once for each token; return the number of their spans.
 
@@ -44,6 +51,8 @@ class Writer(Protocol):
             token: names them.
             spans: how many they hold, where they are known to be well formed; None to find out.
             refused: `write_file` has returned False for them, or one of them was poison.
+            size: bytes of the whole segment, also where some of its requests are left out now.
+            offsets: where each stands in it.
 
         Raises:
             PoisonError: one of them can never be stored; what others have been, the token tells.
@@ -55,7 +64,7 @@ class Writer(Protocol):
 
         Args:
             path: a segment, whose requests are known to be well formed.
-            size: bytes of the requests in it.
+            size: as for `write`.
             token: as for `write`.
 
         Returns:
@@ -238,9 +247,7 @@ class Pipeline:
             return None
         began = time.perf_counter()
         try:
-            written = self._writer.write_file(
-                segment.path, size=segment.payload_bytes, token=segment.name
-            )
+            written = self._writer.write_file(segment.path, size=segment.size, token=segment.name)
         except (StorageError, OSError):
             raise
         except Exception:
@@ -254,16 +261,20 @@ class Pipeline:
         """Write all records but those that cannot be stored; the number of spans written."""
         reading = self._spool.read(segment)
         self._metrics.damaged_spans.inc(reading.lost)
-        records = dict(enumerate(reading.records))
+        records = list(reading.records)
         while records:
-            payloads = [bytes(record.payload) for record in records.values()]
-            spans = sum(record.items for record in records.values())
             began = time.perf_counter()
             try:
-                self._writer.write(payloads, token=segment.name, spans=spans, refused=refused)
+                self._writer.write(
+                    [bytes(record.payload) for record in records],
+                    token=segment.name,
+                    spans=sum(record.items for record in records),
+                    refused=refused,
+                    size=segment.size,
+                    offsets=[record.offset for record in records],
+                )
             except PoisonError as error:
-                index = list(records)[error.index]
-                self._set_aside(segment, index, records.pop(index), error.reason)
+                self._set_aside(segment, records.pop(error.index), error.reason)
                 refused = True
             except StorageError:
                 raise
@@ -274,30 +285,30 @@ class Pipeline:
             else:
                 self._metrics.insert.observe(time.perf_counter() - began)
                 break
-        return sum(record.items for record in records.values())
+        return sum(record.items for record in records)
 
-    def _write_one_by_one(self, segment: Segment, records: dict[int, Record]) -> int:
+    def _write_one_by_one(self, segment: Segment, records: list[Record]) -> int:
         stored = 0
-        for index, record in records.items():
+        for record in records:
             try:
-                token = f"{segment.name}.{index}"
+                token = _name(segment, record)
                 self._writer.write([bytes(record.payload)], token=token, spans=record.items)
             except PoisonError as error:
-                self._set_aside(segment, index, record, error.reason)
+                self._set_aside(segment, record, error.reason)
             except StorageError:
                 raise
             except Exception as error:
-                logger.exception("request %d of segment %s", index, segment.name)
-                self._set_aside(segment, index, record, repr(error))
+                logger.exception("request at %d of segment %s", record.offset, segment.name)
+                self._set_aside(segment, record, repr(error))
             else:
                 stored += record.items
         return stored
 
-    def _set_aside(self, segment: Segment, index: int, record: Record, reason: str) -> None:
-        letter = f"{segment.name}.{index}"
+    def _set_aside(self, segment: Segment, record: Record, reason: str) -> None:
+        letter = _name(segment, record)
         logger.error(
-            "request %d of segment %s is set aside: %s",
-            *(index, segment.name, reason),
+            "request at %d of segment %s is set aside: %s",
+            *(record.offset, segment.name, reason),
             extra={"dead_letter": letter, "spans": record.items},
         )
         self._dead_letters.add(letter, bytes(record.payload), record.items, reason)
@@ -327,3 +338,8 @@ class Pipeline:
                     self._dead_letters.drop([letter.id])
         except (StorageError, OSError) as error:
             logger.warning("dead letters cannot be retried yet: %s", error)
+
+
+def _name(segment: Segment, record: Record) -> str:
+    """A request's name, by its place: a number would be another once one before it is damaged."""
+    return f"{segment.name}.{record.offset}"

@@ -52,6 +52,7 @@ class SegmentFolder:
         self._lock = threading.Lock()
         self._losses: dict[str, Loss] = {}
         self._gone: dict[str, frozenset[bytes]] = {}
+        self._counted: dict[str, int] = {}
         self.damaged = DamagedFiles(directory, items)
 
     def take_up(self) -> tuple[list[bytes], Recovered]:
@@ -86,11 +87,15 @@ class SegmentFolder:
         if not new:
             return Reading(records, gone)
         kept = sum(record.items for record in records)
-        loss = Loss(segment.name, reason, segment.items - kept, kept, damages)
+        counted = self._counted.get(segment.name, 0)
+        lost = max(0, segment.items - kept - counted)
+        before = self._losses.get(segment.name)
+        loss = Loss(segment.name, reason, lost + (before.lost if before else 0), kept, damages)
         self._gone[segment.name] = gone
+        self._counted[segment.name] = counted + lost
         self._losses[segment.name] = loss
         self.damaged.report(loss)
-        return Reading(records, gone, loss.lost)
+        return Reading(records, gone, lost)
 
     def remove(self, segment: Segment) -> None:
         """Remove a stored segment, or set it aside if it was damaged.
@@ -113,6 +118,7 @@ class SegmentFolder:
                     path.unlink(missing_ok=True)
             self._losses.pop(segment.name, None)
             self._gone.pop(segment.name, None)
+            self._counted.pop(segment.name, None)
 
 
 def _read(segment: Segment) -> tuple[list[Record], tuple[Damage, ...], str]:

@@ -11,7 +11,7 @@ field that tells the project (``schema/otlp.proto``), the last one, whatever the
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import xxhash
@@ -40,6 +40,7 @@ class Record:
         items: how many spans (or log records) it holds.
         digest: 128-bit hash of both.
         framed: it is a Protobuf message; in segments of the first version it was not.
+        offset: where it stands in its segment, whatever becomes of others there.
     """
 
     OVERHEAD: ClassVar[int] = _FRAME_BYTES + _HEADER.size + len(_END)
@@ -49,6 +50,7 @@ class Record:
     items: int
     digest: bytes
     framed: bool = True
+    offset: int = field(default=0, compare=False)
 
     @classmethod
     def of(cls, payload: bytes, items: int) -> Record:
@@ -98,7 +100,7 @@ def read_record(data: memoryview, offset: int, marker: bytes) -> Record | None:
         return None
     found, length, items, digest = _HEADER.unpack_from(data, start)
     start += _HEADER.size
-    record = Record(data[start : start + length], items, digest, framed)
+    record = Record(data[start : start + length], items, digest, framed, offset)
     whole = found == marker and offset + record.size <= len(data) and len(record.payload) == length
     return record if whole and digest == _digest(record.payload, items) else None
 

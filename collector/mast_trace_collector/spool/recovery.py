@@ -96,19 +96,19 @@ def _read(path: Path, data: memoryview, receipt: Receipt | None) -> tuple[Segmen
     for found in scan(path.stem, data):
         if isinstance(found, Record):
             records.append(found)
-            end += found.size
+            end = found.offset + found.size
         elif found.torn and found.offset >= acknowledged:
             _cut_off(path, found)
         else:
-            claimed += claimed_items(data, end, end + found.size, marker_of(path.stem))
+            area = found.offset, found.offset + found.size
+            claimed += claimed_items(data, *area, marker_of(path.stem))
             damages.append(found)
-            end += found.size
     if not (receipt and receipt.covers([record.digest for record in records])):
         # Bytes may have been copied over others: each request counts once.
         records = list({record.digest: record for record in reversed(records)}.values())[::-1]
     items = sum(record.items for record in records)
     digests = tuple(record.digest for record in records)
-    segment = Segment(path, end, items, digests, path.stat().st_mtime)
+    segment = Segment(path, max(end, acknowledged), items, digests, path.stat().st_mtime)
     lost = max(0, receipt.items - items) if receipt else claimed
     if not damages and not lost:
         return segment, None
@@ -147,18 +147,17 @@ def _missing(path: Path, marks: StoredMarks, damaged: DamagedFiles, found: Recov
     found.losses[path.stem] = loss
 
 
-def put_back(directory: Path, damaged: DamagedFiles, *, but: Collection[str] = ()) -> None:
+def put_back(directory: Path, damaged: DamagedFiles) -> None:
     """Give files back the names of the segments that they hold, and set copies aside.
 
     Args:
         directory: of the spool.
         damaged: takes the copies.
-        but: segments that are being written.
     """
     known = (path for path in directory.iterdir() if path.suffix in {LOG, MARK, RECEIPT, _MOVED})
     names = {marker_of(path.stem): path.stem for path in known}
     for path in directory.glob(f"*{LOG}"):
-        name = None if path.stem in but else _owner(path, names)
+        name = _owner(path, names)
         if name not in {None, path.stem}:
             _move(path, directory / f"{name}{_MOVED}", damaged)
     for path in directory.glob(f"*{_MOVED}"):

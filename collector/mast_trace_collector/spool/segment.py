@@ -34,7 +34,7 @@ class Segment:
 
     Attributes:
         path: its file; the name without suffix is the deduplication token of its rows.
-        size: bytes up to the end of the last whole record.
+        size: bytes that were acknowledged, also where fewer are left.
         items: spans in it.
         digests: identities of its requests, in order.
         created: time of its first record, in seconds since the epoch.
@@ -50,11 +50,6 @@ class Segment:
     def name(self) -> str:
         """Unique for ever, also across spools that write into one database."""
         return self.path.stem
-
-    @property
-    def payload_bytes(self) -> int:
-        """Bytes of the requests themselves, if the segment is `intact`."""
-        return self.size - len(self.digests) * Record.OVERHEAD
 
     def read(self) -> tuple[list[Record], tuple[Damage, ...]]:
         """Return its requests, in the order of their arrival, and what of it cannot be read.

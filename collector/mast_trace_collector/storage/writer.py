@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
@@ -13,7 +14,7 @@ from mast_trace_collector.storage.store import PERMANENT, WRITE_SETTINGS, error_
 from mast_trace_collector.storage.transform import SPAN_COLUMNS, SpanColumns, columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from mast_trace_collector.storage.store import Store
@@ -23,8 +24,7 @@ _PROBE_TABLE = "mast_probe"
 DEFAULT_PARSE_FROM = 2 * 1024 * 1024
 """Below this, planning the statement that parses costs more than it saves."""
 COLUMNS_BYTES = 8 * 1024 * 1024
-"""From here on no further request is laid out with others: as columns they take some twenty times
-the memory."""
+"""So far apart requests are not laid out together: as columns they take some twenty times the memory."""
 
 
 class PoisonError(StorageError):
@@ -66,6 +66,8 @@ class SpanWriter:
         project_of: Callable[[int], str] | None = None,
         spans: int | None = None,
         refused: bool = False,
+        size: int | None = None,
+        offsets: Sequence[int] | None = None,
     ) -> int:
         """Store every span of ``requests`` and return their number.
 
@@ -78,6 +80,9 @@ class SpanWriter:
                 they are parsed to find out.
             refused: ClickHouse has been given them already, and could not read them, or one was
                 poison: what is stored of them has been laid out here, and is known to that way.
+            size: bytes of the batch with all that was ever written under the token, by which the
+                way is chosen; None if these are all.
+            offsets: where each request stands in that batch, in bytes; None if these are all.
 
         Raises:
             PoisonError: one request can never be stored; write the others without it, as refused.
@@ -88,9 +93,10 @@ class SpanWriter:
             spans = sum(_spans_in(_parse(index, data)) for index, data in enumerate(requests))
         if not spans:
             return 0
-        large = sum(map(len, requests)) >= self._parse_from
+        *places, total = accumulate(map(len, requests), initial=0)
+        large = (total if size is None else size) >= self._parse_from
         if not (large and not refused and self._inlet.write(requests, projects, token)):
-            self._write_columns(requests, projects, token)
+            self._write_columns(requests, projects, token, places if offsets is None else offsets)
         return spans
 
     def write_file(self, path: Path, *, size: int, token: str) -> bool | None:
@@ -98,7 +104,7 @@ class SpanWriter:
 
         Args:
             path: the file.
-            size: bytes of the requests in it, by which `write` decides, too.
+            size: as for `write`.
             token: as for `write`.
 
         Returns:
@@ -113,14 +119,20 @@ class SpanWriter:
         return self._inlet.write_file(path, token)
 
     def _write_columns(
-        self, requests: Sequence[bytes], projects: Sequence[str | None], token: str
+        self,
+        requests: Sequence[bytes],
+        projects: Sequence[str | None],
+        token: str,
+        offsets: Sequence[int],
     ) -> None:
         """Write piece by piece, each under a token of its own.
 
-        A request that has to be left out changes its own piece and later ones, of which none has
-        been stored.
+        A request's piece depends on its place alone: whatever has to be left out, no other comes
+        into a piece that is stored.
         """
-        for number, piece in enumerate(_pieces(requests)):
+        indices = range(len(requests))
+        for number, group in groupby(indices, lambda index: offsets[index] // COLUMNS_BYTES):
+            piece = list(group)
             try:
                 parsed = [_parse(index, requests[index]) for index in piece]
                 columns = columns_of(parsed, [projects[index] for index in piece])
@@ -140,7 +152,7 @@ class SpanWriter:
             table, SPAN_COLUMNS, columns.columns, token=token, settings=WRITE_SETTINGS
         )
 
-    def _find_poison(self, requests: Sequence[bytes], piece: range) -> None:
+    def _find_poison(self, requests: Sequence[bytes], piece: Sequence[int]) -> None:
         """Raise for the first request that a table that keeps nothing refuses, too."""
         self._store.command(f"CREATE TABLE IF NOT EXISTS {_PROBE_TABLE} AS {_TABLE} ENGINE = Null")
         try:
@@ -160,22 +172,6 @@ class SpanWriter:
             raise
         except Exception as error:
             raise PoisonError(index, repr(error)) from error
-
-
-def _pieces(requests: Sequence[bytes]) -> Iterator[range]:
-    """Yield the indices of requests that are laid out together.
-
-    Where a piece ends depends on what is in it alone: were it for the next request, which would
-    be too much, another could take its place once that one is left out, in a piece that is stored.
-    """
-    start = size = 0
-    for index, data in enumerate(requests):
-        size += len(data)
-        if size >= COLUMNS_BYTES:
-            yield range(start, index + 1)
-            start, size = index + 1, 0
-    if start < len(requests):
-        yield range(start, len(requests))
 
 
 def _parse(index: int, data: bytes) -> ExportTraceServiceRequest:

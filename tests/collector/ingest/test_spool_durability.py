@@ -165,3 +165,29 @@ class TestOrder:
         numbers = [int(name.partition("-")[0]) for name in names]
         assert numbers == sorted(set(numbers))
         assert found(tmp_path / "spool") == [b"0", b"1", b"2", b"3"]
+
+    @pytest.mark.parametrize("marked", [True, False])
+    def test_a_new_segment_is_never_taken_for_a_stored_one(
+        self, tmp_path: Path, marked: bool
+    ) -> None:
+        """Nothing but marks is left of stored ones; without them numbers begin anew, names do not."""
+        names: list[str] = []
+        for start in range(3):
+            spool = opened(tmp_path / "spool")
+            for number in range(2):
+                put(spool, b"%d %d" % (start, number))
+                spool.seal()
+            segments = [spool.next_segment(5.0) for _ in range(2)]
+            payloads = [bytes(each.read()[0][0].payload) for each in segments]
+            assert payloads == [b"%d 0" % start, b"%d 1" % start]
+            names += [segment.name for segment in segments]
+            # The later one first, so that its mark is the older.
+            for segment in reversed(segments):
+                spool.commit(segment)
+            spool.close()
+            spool.release()
+            assert not list((tmp_path / "spool").glob("*.log"))
+            for mark in () if marked else (tmp_path / "spool").glob("*.stored"):
+                mark.unlink()
+        assert len({name.partition("-")[2] for name in names}) == len(names)
+        assert not marked or names == sorted(names)

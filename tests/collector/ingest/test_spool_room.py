@@ -1,0 +1,311 @@
+"""How much a spool takes, and what it says where it takes no more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from mast_trace.exceptions import CollectorError
+from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
+from mast_trace_collector.spool.receipt import receipt_path
+from mast_trace_collector.spool.room import FolderLock, Room
+from mast_trace_collector.spool.segment import SegmentWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Usage(NamedTuple):
+    """What `shutil.disk_usage` returns."""
+
+    total: int
+    used: int
+    free: float
+
+
+def opened(folder: Path, *, most: int = 10_000_000, free: int = 0, window: int = 1000) -> Spool:
+    spool = Spool(folder, SpoolLimits(most, free, 1_000_000, 1_000_000, 60.0, window))
+    assert spool.open() == []
+    return spool
+
+
+def stop(spool: Spool) -> None:
+    spool.close()
+    spool.release()
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[Spool]:
+    spool = opened(tmp_path / "spool")
+    yield spool
+    stop(spool)
+
+
+def put(spool: Spool, payload: bytes) -> None:
+    spool.append(payload, 1).durable.result(timeout=10)
+
+
+class TestCheck:
+    """Whether a small request would be taken now."""
+
+    def refusal(self, spool: Spool) -> Refused:
+        with pytest.raises(Refused) as refused:
+            spool.check()
+        return refused.value
+
+    def test_not_before_it_is_opened_nor_after_it_is_closed(self, tmp_path: Path) -> None:
+        spool = Spool(tmp_path, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000))
+        assert self.refusal(spool).reason == "shutting_down"
+        spool.open()
+        spool.check()
+        spool.close()
+        refused = self.refusal(spool)
+        assert (refused.reason, refused.retry_after) == ("shutting_down", 1.0)
+        assert str(refused) == "the collector is not running"
+        with pytest.raises(Refused) as taken:
+            spool.append(b"one", 1)
+        assert (taken.value.reason, taken.value.retry_after) == ("shutting_down", 1.0)
+        assert str(taken.value) == "the collector is stopping"
+        spool.release()
+
+    def test_up_to_the_last_byte(self, tmp_path: Path) -> None:
+        most = Record.OVERHEAD + 100
+        spool = opened(tmp_path, most=most)
+        with pytest.raises(Refused) as refused:
+            spool.append(b"x" * 101, 1)
+        assert (refused.value.reason, refused.value.retry_after) == ("spool_full", 5.0)
+        put(spool, b"x" * 100)
+        assert spool.waiting_bytes == most
+        spool.check()
+        with pytest.raises(Refused, match="too much is waiting"):
+            spool.append(b"", 0)
+        stop(spool)
+
+    def test_not_on_a_disk_that_is_nearly_full(self, tmp_path: Path) -> None:
+        spool = opened(tmp_path, free=1 << 60)
+        refused = self.refusal(spool)
+        assert (refused.reason, str(refused)) == (
+            "disk_full",
+            "the collector's disk is nearly full",
+        )
+        stop(spool)
+
+
+class TestRoom:
+    """What of the disk is left to others."""
+
+    @pytest.fixture
+    def disk(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+        disk = {"free": 1000, "now": 0.0, "asked": 0}
+
+        def usage(_: Path) -> Usage:
+            disk["asked"] += 1
+            return Usage(10_000, 0, disk["free"])
+
+        monkeypatch.setattr(shutil, "disk_usage", usage)
+        monkeypatch.setattr(time, "monotonic", lambda: disk["now"])
+        return disk
+
+    def test_so_much_and_no_more(self, tmp_path: Path, disk: dict[str, float]) -> None:
+        room = Room(tmp_path, 10_000, 400)
+        room.check(600)
+        with pytest.raises(Refused, match="nearly full"):
+            room.check(601)
+        assert disk["asked"] == 2  # once for the message
+
+    def test_what_is_taken_counts_before_the_disk_is_asked_again(
+        self, tmp_path: Path, disk: dict[str, float]
+    ) -> None:
+        room = Room(tmp_path, 10_000, 400)
+        room.check(300)
+        room.take(300)
+        disk["now"] += 0.2
+        room.check(300)
+        with pytest.raises(Refused, match="nearly full"):
+            room.check(301)
+        disk["now"] += 0.01
+        room.check(600)
+        assert room.used == 300
+
+    def test_after_a_failed_write_it_is_taken_for_full_for_a_moment(
+        self, tmp_path: Path, disk: dict[str, float]
+    ) -> None:
+        room = Room(tmp_path, 10_000, 0)
+        room.check(300)
+        disk["now"] += 1.0
+        room.ran_out()
+        with pytest.raises(Refused, match="nearly full"):
+            room.check(44)
+        disk["now"] += 0.3
+        room.check(44)
+
+    def test_what_is_told_once_is_told_again_for_another_reason(
+        self, tmp_path: Path, disk: dict[str, float], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        room = Room(tmp_path, 500, 400)
+        for size in (601, 501, 501):
+            with pytest.raises(Refused):
+                room.check(size)
+        room.take(500)
+        disk["free"] = 100
+        disk["now"] += 1.0
+        room.give_back(500)
+        for _ in range(2):
+            with pytest.raises(Refused):
+                room.check(1)
+        told = [message.partition(" (")[0] for message in caplog.messages]
+        assert told == [
+            "requests are refused: too much is waiting for the database",
+            "requests are refused: the collector's disk is nearly full",
+        ]
+
+    def test_a_question_alone_ends_no_refusal(
+        self, tmp_path: Path, disk: dict[str, float], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Only a request that fits shows that requests are taken again."""
+        room = Room(tmp_path, 500, 0)
+        with pytest.raises(Refused):
+            room.check(501)
+        room.check(0)
+        assert len(caplog.messages) == 1
+        room.check(1)
+        room.check(1)
+        assert caplog.messages[1:] == ["requests are taken again"]
+
+
+class TestFolder:
+    """One process has the folder; nobody else reads it."""
+
+    def test_only_its_owner_may_read_it(self, tmp_path: Path) -> None:
+        spool = opened(tmp_path / "new" / "spool")
+        put(spool, b"private")
+        modes = {path.name: path.stat().st_mode & 0o777 for path in spool._directory.iterdir()}
+        assert spool._directory.stat().st_mode & 0o777 == 0o700
+        assert set(modes.values()) == {0o600}
+        stop(spool)
+
+    def test_another_gets_it_once_it_is_released(self, tmp_path: Path) -> None:
+        first, second = FolderLock(tmp_path), FolderLock(tmp_path)
+        first.acquire()
+        with pytest.raises(CollectorError, match=f"another collector is using .*{tmp_path}"):
+            second.acquire()
+        first.release()
+        first.release()
+        second.acquire()
+        second.release()
+
+    def test_what_is_no_folder_is_named(self, tmp_path: Path) -> None:
+        file = tmp_path / "file"
+        file.touch()
+        with pytest.raises(CollectorError, match=f"cannot use the folder {file}"):
+            Spool(file, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).open()
+
+    def test_one_that_cannot_be_taken_up_is_left_to_others(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        spool = opened(tmp_path)
+        put(spool, b"one")
+        stop(spool)
+
+        def failing(*_: object) -> None:
+            raise OSError(24, "Too many open files")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "preadv", failing)
+            patch.setattr(os, "open", failing_for_logs(os.open))
+            with pytest.raises(CollectorError, match=f"take up the spool {tmp_path}.*Too many"):
+                Spool(tmp_path, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).open()
+        after = opened(tmp_path)
+        assert after.waiting_items == 1
+        stop(after)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def failing_for_logs(real):
+    def opening(path: Path, *arguments: int, **options: int) -> int:
+        if str(path).endswith(".log"):
+            raise OSError(24, "Too many open files")
+        return real(path, *arguments, **options)
+
+    return opening
+
+
+class TestFailedWrites:
+    """A disk that fails costs what it did not take, and nothing else."""
+
+    def test_all_that_waited_is_refused_whatever_the_window_remembers(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        spool = opened(tmp_path, window=1)
+
+        def failing(_: int) -> None:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fdatasync", failing)
+            with spool._writing:
+                tickets = [spool.append(b"%d" % number, 1) for number in range(3)]
+            for ticket in tickets:
+                with pytest.raises(Refused, match="Input/output error") as refused:
+                    ticket.durable.result(timeout=10)
+                assert (refused.value.reason, refused.value.retry_after) == ("disk_error", 5.0)
+        assert spool.waiting_bytes == spool.waiting_items == 0
+        spool._room._checked = 0.0
+        put(spool, b"1")
+        stop(spool)
+
+    def test_a_file_that_is_gone_already_is_no_error(self, tmp_path: Path) -> None:
+        writer = SegmentWriter(tmp_path / "000000000001-ab.log")
+        writer.close(0.0)
+        writer.path.unlink()
+        receipt_path(writer.path).unlink()
+        writer.remove()
+
+    def test_a_segment_that_cannot_be_begun_leaves_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Neither a file nor an open one: else a full disk would use up what may be open."""
+        before = open_files()
+        path = tmp_path / "000000000001-ab.log"
+
+        def failing(*_: object) -> int:
+            raise OSError(28, "No space left on device")
+
+        for step in ("pwrite", "fsync"):
+            with monkeypatch.context() as patch:
+                patch.setattr(os, step, failing)
+                with pytest.raises(OSError, match="No space"):
+                    SegmentWriter(path)
+        receipt_path(path).touch()
+        with pytest.raises(FileExistsError):
+            SegmentWriter(path)
+        receipt_path(path).unlink()
+        assert list(tmp_path.iterdir()) == []
+        assert open_files() == before
+
+    def test_a_large_one_that_was_deleted_is_written_anew_as_a_whole(self, tmp_path: Path) -> None:
+        writer = SegmentWriter(tmp_path / "000000000001-ab.log")
+        payloads = [os.urandom(3 * 2**20 + 17), b"more"]
+        writer.append([Record.of(payload, 1) for payload in payloads])
+        writer.path.unlink()
+        segment = writer.close(0.0)
+        assert segment.intact()
+        assert [bytes(record.payload) for record in segment.read()[0]] == payloads
+
+    def test_a_deleted_one_that_cannot_be_written_anew_is_told_and_ends(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        writer = SegmentWriter(tmp_path / "000000000001-ab.log")
+        writer.append([Record.of(b"one", 1)])
+        writer.path.unlink()
+        writer.path.mkdir()
+        assert writer.close(7.0).created == 7.0
+        assert f"{writer.path} cannot be written anew" in caplog.messages[-1]

@@ -1,0 +1,256 @@
+"""What waits in a spool: how much, since when, and when a consumer gets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mast_trace_collector.spool import Record, Segment, Spool, SpoolLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def opened(folder: Path, *, most: int = 10_000_000, free: int = 0, window: int = 1000) -> Spool:
+    spool = Spool(folder, SpoolLimits(most, free, 1_000_000, 1_000_000, 60.0, window))
+    assert spool.open() == []
+    return spool
+
+
+def stop(spool: Spool) -> None:
+    spool.close()
+    spool.release()
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[Spool]:
+    spool = opened(tmp_path / "spool")
+    yield spool
+    stop(spool)
+
+
+def put(spool: Spool, payload: bytes) -> None:
+    spool.append(payload, 1).durable.result(timeout=10)
+
+
+def taken(spool: Spool) -> Segment:
+    spool.seal()
+    segment = spool.next_segment(0.0)
+    assert segment is not None
+    return segment
+
+
+class Clock:
+    """The time of day, which a test sets."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        patch.setattr(time, "time", lambda: self.now)
+
+
+class TestAge:
+    """Since when something waits, by the arrival of the oldest request."""
+
+    def test_it_goes_on_from_the_first_request_to_the_commit(
+        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = Clock(monkeypatch)
+        assert spool.oldest_age() == 0.0
+        put(spool, b"first")
+        clock.now += 5
+        put(spool, b"second")
+        clock.now += 5
+        assert spool.oldest_age() == 10.0  # in the open segment
+        segment = taken(spool)
+        clock.now += 5
+        put(spool, b"younger")
+        assert spool.oldest_age() == 15.0  # taken
+        spool.give_back(segment)
+        clock.now += 5
+        assert spool.oldest_age() == 20.0  # waiting again
+        younger = taken(spool)
+        spool.commit(younger)
+        again = taken(spool)
+        assert again == segment
+        assert spool.oldest_age() == 20.0
+        spool.commit(again)
+        assert spool.oldest_age() == 0.0
+
+    def test_of_a_younger_one_that_is_left_it_is_less(
+        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = Clock(monkeypatch)
+        put(spool, b"first")
+        segment = taken(spool)
+        clock.now += 7
+        put(spool, b"second")
+        clock.now += 3
+        assert spool.oldest_age() == 10.0
+        spool.commit(segment)
+        assert spool.oldest_age() == 3.0
+
+    def test_a_clock_that_is_set_back_makes_nothing_younger_than_now(
+        self, spool: Spool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = Clock(monkeypatch)
+        put(spool, b"first")
+        clock.now -= 100
+        assert spool.oldest_age() == 0.0
+        clock.now += 100.5
+        assert spool.oldest_age() == 0.5
+
+    def test_after_a_restart_it_goes_on(self, spool: Spool) -> None:
+        put(spool, b"first")
+        (path,) = spool._directory.glob("*.log")
+        stop(spool)
+        hour_ago = time.time() - 3600
+        os.utime(path, (hour_ago, hour_ago))
+        after = opened(spool._directory)
+        assert 3600 <= after.oldest_age() < 3700
+        stop(after)
+
+
+class TestWaitingItems:
+    """How much waits, of what, over restarts."""
+
+    def test_all_segments_count_until_they_are_stored(self, spool: Spool) -> None:
+        for number in (1, 2, 3):
+            spool.append(b"%d" % number, number).durable.result(timeout=10)
+            spool.seal()
+        assert spool.waiting_items == 6
+        size = spool.waiting_bytes
+        stop(spool)
+        after = opened(spool._directory)
+        assert (after.waiting_items, after.waiting_bytes) == (6, size)
+        after.commit(taken(after))
+        assert (after.waiting_items, after.waiting_bytes) == (5, size - size // 3)
+        stop(after)
+
+    @pytest.mark.parametrize("noun", ["spans", "log records"])
+    def test_they_are_called_what_they_are(self, tmp_path: Path, noun: str) -> None:
+        limits = SpoolLimits(10_000, 0, 1000, 1000, 60.0, 1000)
+        of = (noun,) if noun != "spans" else ()
+        spool = Spool(tmp_path, limits, *of)
+        spool.open()
+        put(spool, b"one")
+        segment = taken(spool)
+        os.truncate(segment.path, 0)
+        spool.read(segment)
+        spool.commit(segment)
+        (note,) = (tmp_path / "damaged").glob("*.json")
+        assert json.loads(note.read_text())["counted"] == noun
+        stop(spool)
+
+    def test_a_process_ends_that_has_not_closed_it(self, tmp_path: Path) -> None:
+        """What it acknowledged is there for the next one."""
+        program = (
+            "import sys; from pathlib import Path\n"
+            "from mast_trace_collector.spool import Spool, SpoolLimits\n"
+            "spool = Spool(Path(sys.argv[1]), SpoolLimits(10000, 0, 1000, 1000, 60.0, 1000))\n"
+            "spool.open(); spool.append(b'one', 1).durable.result(timeout=10)\n"
+        )
+        # The copy that this test has imported, wherever it is run.
+        package = Path(sys.modules[Spool.__module__].__file__ or "").parents[2]
+        environment = {**os.environ, "PYTHONPATH": str(package)}
+        command = [sys.executable, "-c", program, str(tmp_path)]
+        subprocess.run(command, env=environment, check=True, timeout=100)
+        after = opened(tmp_path)
+        assert after.waiting_items == 1
+        stop(after)
+
+
+class TestGroups:
+    """Requests that gather while one is written."""
+
+    def sizes(self, spool: Spool) -> list[int]:
+        found = []
+        while (segment := spool.next_segment(0.0)) is not None:
+            found.append(len(segment.digests))
+        return found
+
+    def gathered(self, folder: Path, limits: SpoolLimits, payloads: int) -> list[int]:
+        spool = Spool(folder, limits)
+        spool.open()
+        with spool._writing:
+            tickets = [spool.append(b"%d" % number * 100, 5) for number in range(payloads)]
+        for ticket in tickets:
+            ticket.durable.result(timeout=10)
+        spool.seal()
+        sizes = self.sizes(spool)
+        stop(spool)
+        return sizes
+
+    def test_a_segment_ends_with_the_request_that_fills_it(self, tmp_path: Path) -> None:
+        """By its bytes or by its spans, to the last one."""
+        one = Record.OVERHEAD + 100
+        of_bytes = SpoolLimits(10_000, 0, 2 * one, 1000, 60.0, 1000)
+        assert self.gathered(tmp_path / "bytes", of_bytes, 5) == [2, 2, 1]
+        of_spans = SpoolLimits(10_000, 0, 10_000, 10, 60.0, 1000)
+        assert self.gathered(tmp_path / "spans", of_spans, 5) == [2, 2, 1]
+
+    def test_the_same_request_waits_with_the_first_until_that_is_durable(
+        self, spool: Spool
+    ) -> None:
+        with spool._writing:
+            first = spool.append(b"same", 1)
+            second = spool.append(b"same", 1)
+            assert (first.duplicate, second.duplicate) == (False, True)
+            assert not second.durable.done()
+        assert second.durable.result(timeout=10) is None
+        assert first.durable.done()
+        assert taken(spool).items == 1
+
+
+class TestWaiting:
+    """A consumer waits for a segment that is old enough, and no longer than it likes."""
+
+    def test_it_gets_what_comes_meanwhile(self, tmp_path: Path) -> None:
+        spool = Spool(tmp_path, SpoolLimits(10_000, 0, 1000, 1000, 0.0, 1000))
+        spool.open()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(spool.next_segment, 60.0)
+            put(spool, b"one")
+            segment = waiting.result(timeout=50)
+        assert segment is not None
+        assert segment.items == 1
+        stop(spool)
+
+    def test_it_gets_a_segment_once_that_is_old_enough(self, tmp_path: Path) -> None:
+        """Not only when its own patience ends."""
+        spool = Spool(tmp_path, SpoolLimits(10_000, 0, 1000, 1000, 0.1, 1000))
+        spool.open()
+        put(spool, b"one")
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(spool.next_segment, 20.0)
+            segment = waiting.result(timeout=15)
+        assert segment is not None
+        assert segment.items == 1
+        stop(spool)
+
+    def test_it_gets_nothing_where_nothing_comes(self, spool: Spool) -> None:
+        assert spool.next_segment(0.01) is None
+
+    def test_closing_ends_the_waiting(self, tmp_path: Path) -> None:
+        spool = opened(tmp_path)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(spool.next_segment, 60.0)
+            spool.close()
+            assert waiting.result(timeout=50) is None
+        spool.release()
+
+    def test_a_young_segment_stays_open(self, spool: Spool) -> None:
+        """Also where another consumer has closed the old one just before."""
+        spool._seal_if_due()
+        put(spool, b"one")
+        spool._seal_if_due()
+        assert spool.next_segment(0.0) is None
+        put(spool, b"two")
+        assert taken(spool).items == 2
