@@ -92,7 +92,8 @@ def _run(target: Target, before: Mapping[str, str]) -> dict[str, Any]:
     counted = Counter(found.values())
     killed = sum(counted[status] for status in KILLED)
     changes = {name: difference(place, name) for name in sorted(alive)}
-    # A mutant's number is another's once its function has changed.
+    # A mutant's number is another's once its function has changed: then it is judged anew, and
+    # taken out of `judged` in results.json.
     same = (name for name in alive if before.get(name, changes[name]) == changes[name])
     harmless = {name for name in same if any(fnmatchcase(name, each) for each in judged)}
     for name, change in changes.items():
@@ -105,7 +106,7 @@ def _run(target: Target, before: Mapping[str, str]) -> dict[str, Any]:
         "killed": killed,
         "harmless": len(harmless),
         "open": sorted(alive - harmless),
-        "judged": {name: changes[name] for name in sorted(harmless)},
+        "judged": {name: before.get(name, changes[name]) for name in sorted(alive & judged.keys())},
         "percent": round(100 * killed / max(1, len(found) - len(harmless)), 1),
         "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
         "commit": _commit(),
