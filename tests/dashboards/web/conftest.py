@@ -8,7 +8,9 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from guarded_view import View
 
+from mast_trace_collector import security
 from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
@@ -18,6 +20,7 @@ from mast_trace_judge.verdict_store import save
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from mast_trace_dashboards.web.access import Access
 
@@ -154,3 +157,15 @@ def serve(store: Store, access: Access | None = None) -> Iterator[str]:
     loop.call_soon_threadsafe(loop.stop)
     thread.join(20)
     loop.close()
+
+
+@pytest.fixture
+def view(store: Store, tmp_path: Path) -> View:
+    """A view with a token, a key and a trusted proxy."""
+    return View(store, tmp_path)
+
+
+@pytest.fixture
+def quick_reload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have changes of the keys file count at once."""
+    monkeypatch.setattr(security, "_RELOAD_SECONDS", 0.0)

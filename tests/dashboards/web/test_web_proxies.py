@@ -1,0 +1,206 @@
+"""Proxies that tell who their user is, views that are open, and settings of both that are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from conftest import SHORT
+from guarded_view import ALL, NAME, PROXY, STRANGER, TOKEN, USER, View, answer_to
+from starlette.testclient import TestClient
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.security import new_key
+from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.web.access import Access
+from mast_trace_dashboards.web.app import web_app
+from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_judge.labels import labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mast_trace_collector.storage import Store
+
+
+class TestProxies:
+    """A header names the user, if it comes from where it may."""
+
+    def test_a_trusted_proxy_names_the_user(self, view: View, store: Store) -> None:
+        for peer in (PROXY, f"::ffff:{PROXY}", "2001:db8::7"):
+            with view.client(peer, **{USER: "ada@example.org"}) as client:
+                page = client.get(f"/runs/{SHORT}").text
+                assert "As ada@example.org" in page
+                assert "Your name" not in page
+                assert "Sign out" not in page
+        form = {"annotator": "mallory", "outcome": "failure", "note": "from the proxy"}
+        with view.client(PROXY, **{USER: "ada@example.org"}) as client:
+            assert client.post(f"/runs/{SHORT}/label", data=form).status_code == 303
+        names = {each.annotator for each in labels_of(store, SHORT) if each.note == form["note"]}
+        assert names == {"ada@example.org"}
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {},
+            {"x_forwarded_for": PROXY},
+            {"forwarded": f"for={PROXY}"},
+            {"x_real_ip": PROXY},
+            {"via": "1.1 proxy", "x_forwarded_proto": "https"},
+        ],
+    )
+    @pytest.mark.parametrize("peer", [STRANGER, "127.0.0.1", "::1", "10.2.0.1", "testclient", ""])
+    def test_nobody_else_does(self, view: View, peer: str, headers: dict[str, str]) -> None:
+        with view.client(peer, **{USER: "admin@example.org"}, **headers) as client:
+            assert client.get("/").status_code == 401
+
+    def test_a_strangers_header_does_not_name_a_key_holder(self, view: View) -> None:
+        with view.signed_in(TOKEN) as client:
+            page = client.get(f"/runs/{SHORT}", headers={USER: "admin@example.org"}).text
+            assert "admin@example.org" not in page
+            assert "Your name" in page
+
+    async def test_what_is_not_one_name_is_refused(self, view: View) -> None:
+        raw: dict[str, str | bytes] = {USER: b"\xff\xfe"}
+        assert (await answer_to(view.app, "/", PROXY, **raw)).startswith(b"400")
+        with view.client(PROXY) as client:
+            two = [(USER, "ada"), (USER, "admin")]
+            assert client.get("/", headers=two).status_code == 400
+            for value in ("x" * 300, "a\x7fb"):
+                assert client.get("/", headers=[(USER, value)]).status_code == 400
+            for value in ("", "  "):
+                assert client.get("/", headers={USER: value}).status_code == 401
+            named = client.get(f"/runs/{SHORT}", headers=[(USER, "Zoë <b>".encode())]).text
+            assert "As Zoë &lt;b&gt;" in named
+
+    def test_the_proxys_word_counts_more_than_a_cookie(self, view: View) -> None:
+        """Somebody who signed in with a key before is who the proxy says."""
+        with view.signed_in(peer=PROXY) as client:
+            assert "Project <strong>p" in client.get("/judge").text
+            shown = client.get("/judge", headers={USER: "ada"}).text
+            assert "Project <strong>" not in shown
+            assert "ada" in shown
+
+    def test_the_proxy_may_name_a_project(self, store: Store, tmp_path: Path) -> None:
+        view = View(store, tmp_path, web_project_header="X-Project", web_rights="read")
+        with view.client(PROXY, **{USER: "ada"}) as client:
+            page = client.get("/judge", headers={"x-project": "p"}).text
+            assert "Project <strong>p</strong>" in page
+            for wrong in ("", "p,q", "p q", "../p", "p" * 65):
+                assert client.get("/judge", headers={"x-project": wrong}).status_code == 403
+            twice = [("x-project", "p"), ("x-project", "q")]
+            assert client.get("/judge", headers=twice).status_code == 400
+            assert client.get("/judge").status_code == 403
+            answer = client.post(f"/runs/{SHORT}/label", headers={"x-project": "p"})
+            assert answer.status_code == 403
+
+    def test_the_header_is_not_seen_behind_the_door(self, view: View) -> None:
+        scope = {"type": "http", "headers": [(b"X-Auth-Request-EMAIL", b"a"), (b"accept", b"b")]}
+        assert view.access.proxies.without_headers(scope)["headers"] == [(b"accept", b"b")]
+
+
+class TestOpen:
+    """A view on loopback without a token asks nobody, as before."""
+
+    @pytest.fixture
+    def keys_file(self, tmp_path: Path) -> Iterator[Path]:
+        file = tmp_path / "keys"
+        self.key, line = new_key("p", ALL)
+        file.write_text(line)
+        return file
+
+    @pytest.mark.parametrize(
+        ("settings", "beside"),
+        [
+            ({}, False),
+            ({}, True),
+            ({"web_host": "::1"}, True),
+        ],
+    )
+    def test_without_keys(self, settings: dict[str, Any], beside: bool) -> None:
+        access = Access.of(WebConfig.load(**settings), None, open_beside_keys=beside)
+        assert access.is_open
+
+    def test_with_keys_only_where_that_was_so_before(self, keys_file: Path) -> None:
+        assert Access.of(WebConfig.load(), keys_file, open_beside_keys=True).is_open
+        assert not Access.of(WebConfig.load(), keys_file, open_beside_keys=False).is_open
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"web_token": "t"},
+            {"web_host": "0.0.0.0"},
+            {"web_public_names": NAME},
+            {"web_trusted_proxies": PROXY, "web_user_header": USER, "web_public_names": NAME},
+        ],
+    )
+    def test_never_where_others_could_come(self, keys_file: Path, settings: dict[str, str]) -> None:
+        config = WebConfig.load(**settings)
+        assert not Access.of(config, keys_file, open_beside_keys=True).is_open
+
+    @pytest.mark.parametrize(
+        "settings", [{"web_host": "0.0.0.0"}, {"web_host": "::"}, {"web_public_names": NAME}]
+    )
+    def test_nothing_is_served_to_strangers(self, settings: dict[str, str]) -> None:
+        with pytest.raises(ConfigurationError, match="MAST_TRACE_WEB_TOKEN"):
+            Access.of(WebConfig.load(**settings), None, open_beside_keys=True)
+
+    def test_a_key_that_is_shown_counts_all_the_same(self, store: Store, keys_file: Path) -> None:
+        access = Access.of(WebConfig.load(), keys_file, open_beside_keys=True)
+        app = web_app(store, access)
+        with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as client:
+            assert "Project <strong>" not in client.get("/judge").text
+            shown = {"authorization": f"Bearer {self.key}"}
+            assert "Project <strong>p" in client.get("/judge", headers=shown).text
+            wrong = {"authorization": "Bearer wrong"}
+            assert client.get("/judge", headers=wrong).status_code == 401
+            assert client.get("/", headers={"host": "evil.example"}).status_code == 421
+
+
+class TestSettings:
+    """The settings of the view, where they stood before and what cannot be."""
+
+    def test_the_table_of_before_still_counts(self, tmp_path: Path) -> None:
+        file = tmp_path / "mast-trace.toml"
+        file.write_text('[up]\nweb_port = 1\nweb_host = "::1"\n[web]\nweb_port = 2\n')
+        config = WebConfig.load(file)
+        assert (config.web_port, config.web_host) == (2, "::1")
+        origins = {each.name: each.origin for each in config.effective()}
+        assert origins["web_host"] == origins["web_port"] == str(file)
+        assert origins["web_token"] == "default"
+        assert UpConfig.load(file).clickhouse_port == 8123
+        file.write_text("[up]\nweb_hots = 1\n")
+        with pytest.raises(ConfigurationError, match="no setting web_hots"):
+            UpConfig.load(file)
+
+    @pytest.mark.parametrize(
+        "written",
+        [
+            'web_trusted_proxies = ["10.0.0.0/8", "::1"]\nweb_public_names = ["a", "B."]',
+            'web_trusted_proxies = "10.0.0.0/8 , ::1,"\nweb_public_names = "a, B."',
+        ],
+    )
+    def test_lists_are_lists_or_texts(self, tmp_path: Path, written: str) -> None:
+        file = tmp_path / "mast-trace.toml"
+        file.write_text(f'[web]\n{written}\nweb_user_header = "X-User"\n')
+        config = WebConfig.load(file)
+        assert list(map(str, config.trusted_proxies)) == ["10.0.0.0/8", "::1/128"]
+        assert config.public_names == {"a", "b"}
+
+    @pytest.mark.parametrize(
+        ("settings", "said"),
+        [
+            ({"web_user_header": "X-User"}, "set together"),
+            ({"web_trusted_proxies": "::1", "web_user_header": "X-User"}, "web_public_names"),
+            ({"web_trusted_proxies": "all"}, "does not appear to be"),
+            ({"web_rights": "read,write"}, "read,label"),
+            ({"web_rights": "admin"}, "no right"),
+            ({"web_project_header": "X Project"}, "no name of a header"),
+            ({"web_tls_cert_file": "/x"}, "together"),
+            ({"web_session_hours": 0}, "greater than 0"),
+        ],
+    )
+    def test_what_cannot_be_is_named(self, settings: dict[str, Any], said: str) -> None:
+        with pytest.raises(ConfigurationError, match=said):
+            WebConfig.load(**settings)
