@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace_collector.collector import Collector
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage import Store
 
 StartCollector = Callable[..., Awaitable[Collector]]
 PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -49,3 +53,20 @@ async def until(condition: Callable[[], Any], timeout: float = 20.0) -> Any:
         assert time.monotonic() < deadline, "it did not come about in time"
         await asyncio.sleep(0.01)
     return value
+
+
+async def post(collector: Collector, body: bytes, **headers: str) -> httpx.Response:
+    """Send spans over HTTP."""
+    async with httpx.AsyncClient(base_url=collector.http_address, timeout=30) as client:
+        return await client.post("/v1/traces", content=body, headers=PROTOBUF | headers)
+
+
+async def get(collector: Collector, path: str, **headers: str) -> httpx.Response:
+    """Ask for a page of a collector."""
+    async with httpx.AsyncClient(base_url=collector.http_address) as client:
+        return await client.get(path, headers=headers)
+
+
+def stored_names(store: Store) -> list[str]:
+    """Return the names of all spans that are stored."""
+    return [row["SpanName"] for row in store.query("SELECT SpanName FROM otel_traces ORDER BY 1")]

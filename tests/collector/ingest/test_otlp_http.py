@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gzip
 import json
 import zlib
@@ -16,7 +15,7 @@ from google.protobuf import json_format
 from google.rpc.status_pb2 import Status
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ingest_support import JSON, PROTOBUF, body_of, request_of, until
+from ingest_support import JSON, PROTOBUF, body_of, get, post, request_of, stored_names, until
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -33,20 +32,6 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.collector import Collector
     from mast_trace_collector.storage import Store
-
-
-async def post(collector: Collector, body: bytes, **headers: str) -> httpx.Response:
-    async with httpx.AsyncClient(base_url=collector.http_address, timeout=30) as client:
-        return await client.post("/v1/traces", content=body, headers=PROTOBUF | headers)
-
-
-async def get(collector: Collector, path: str, **headers: str) -> httpx.Response:
-    async with httpx.AsyncClient(base_url=collector.http_address) as client:
-        return await client.get(path, headers=headers)
-
-
-def names(store: Store) -> list[str]:
-    return [row["SpanName"] for row in store.query("SELECT SpanName FROM otel_traces ORDER BY 1")]
 
 
 class TestAccepted:
@@ -87,13 +72,13 @@ class TestAccepted:
         assert answer.status_code == 200
         assert answer.headers["content-type"] == PROTOBUF["content-type"]
         assert ExportTraceServiceResponse.FromString(answer.content) == ExportTraceServiceResponse()
-        assert await until(lambda: names(store)) == [encoding]
+        assert await until(lambda: stored_names(store)) == [encoding]
 
     async def test_json_is_answered_in_json(self, collector: Collector, store: Store) -> None:
         body = json_format.MessageToJson(request_of("by json")).encode()
         answer = await post(collector, body, **{"content-type": "application/json; charset=utf-8"})
         assert (answer.status_code, answer.json()) == (200, {})
-        assert await until(lambda: names(store)) == ["by json"]
+        assert await until(lambda: stored_names(store)) == ["by json"]
 
     async def test_a_chunked_body_in_many_pieces(self, collector: Collector, store: Store) -> None:
         async def pieces() -> Any:
@@ -105,7 +90,7 @@ class TestAccepted:
         async with httpx.AsyncClient(base_url=collector.http_address) as client:
             answer = await client.post("/v1/traces", content=pieces(), headers=PROTOBUF)
         assert answer.status_code == 200
-        assert await until(lambda: names(store)) == ["in pieces"]
+        assert await until(lambda: stored_names(store)) == ["in pieces"]
 
     async def test_a_part_is_rejected_with_a_count_and_a_reason(
         self, start_collector: StartCollector, store: Store
@@ -116,7 +101,7 @@ class TestAccepted:
         partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
         assert (answer.status_code, partial.rejected_spans) == (200, 1)
         assert "3 attributes" in partial.error_message
-        assert await until(lambda: names(store)) == ["good"]
+        assert await until(lambda: stored_names(store)) == ["good"]
 
     async def test_an_empty_request_is_fine(self, collector: Collector) -> None:
         assert (await post(collector, b"")).status_code == 200
@@ -131,7 +116,7 @@ class TestAccepted:
         spans[1].end_time_unix_nano = 1
         spans[2].start_time_unix_nano = spans[2].end_time_unix_nano = 2**64 - 1
         assert (await post(collector, request.SerializeToString())).status_code == 200
-        await until(lambda: names(store) == ["a", "b", "c"])
+        await until(lambda: stored_names(store) == ["a", "b", "c"])
 
 
 class TestRefused:
@@ -244,7 +229,7 @@ class TestRefused:
         )
         collector._ways[0].spool._room._max_bytes = 1_000_000
         assert await sent is SpanExportResult.SUCCESS
-        assert await until(lambda: names(store)) == ["patient"]
+        assert await until(lambda: stored_names(store)) == ["patient"]
 
 
 class TestKeys:
@@ -289,7 +274,7 @@ class TestKeys:
             collector.metrics.value("refused_requests_total", transport="http", reason="forbidden")
             == 3
         )
-        assert await until(lambda: names(store)) == ["write"]
+        assert await until(lambda: stored_names(store)) == ["write"]
 
     @pytest.mark.parametrize("authorization", ["", "Bearer wrong", "Basic eDp5"])
     async def test_others_are_turned_away(
@@ -307,140 +292,6 @@ class TestKeys:
         assert (await get(collector, "/healthz")).status_code == 200
         assert (await get(collector, "/readyz")).status_code == 200
         assert (await get(collector, "/metrics", **headers)).status_code == 403
-
-
-class TestSlowSenders:
-    """A connection that only holds on is closed."""
-
-    async def closes(self, collector: Collector, sent: bytes) -> bytes:
-        """What comes back until the server closes the connection."""
-        host, _, port = collector.http_address.removeprefix("http://").rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        with contextlib.suppress(ConnectionError):
-            writer.write(sent)
-            await writer.drain()
-        try:
-            return await asyncio.wait_for(reader.read(), 20)
-        except ConnectionError:
-            return b""
-        finally:
-            writer.close()
-
-    @pytest.mark.parametrize("sent", [b"", b"POST /v1/traces HTTP/1.1\r\nhost: x\r\n"])
-    async def test_headers_that_never_end(
-        self, start_collector: StartCollector, sent: bytes
-    ) -> None:
-        collector = await start_collector(header_timeout_seconds=0.2)
-        assert await self.closes(collector, sent) == b""
-
-    async def test_headers_of_the_second_request(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(header_timeout_seconds=0.2)
-        sent = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\nhost"
-        assert (await self.closes(collector, sent)).count(b"200 OK") == 1
-
-    async def test_headers_without_end(self, collector: Collector) -> None:
-        sent = b"GET /healthz HTTP/1.1\r\n" + b"x: " + b"y" * 500_000
-        assert b" 200 " not in await self.closes(collector, sent)
-
-    async def test_a_body_that_never_ends(self, start_collector: StartCollector) -> None:
-        collector = await start_collector(request_timeout_seconds=0.2)
-        sent = (
-            b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
-            b"content-length: 100\r\n\r\nabc"
-        )
-        assert (await self.closes(collector, sent)).startswith(b"HTTP/1.1 408")
-        assert collector._intake.held == 0
-
-    async def test_a_sender_that_goes_away(self, collector: Collector) -> None:
-        host, _, port = collector.http_address.removeprefix("http://").rpartition(":")
-        _, writer = await asyncio.open_connection(host, int(port))
-        writer.write(
-            b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
-            b"content-length: 100\r\n\r\nabc"
-        )
-        await writer.drain()
-        writer.close()
-        await until(
-            lambda: collector.metrics.value(
-                "refused_requests_total", transport="http", reason="disconnected"
-            )
-        )
-        assert (await post(collector, body_of("x"))).status_code == 200
-
-
-TYPED = b"content-type: application/x-protobuf\r\n"
-ABUSE = {
-    "a path in another spelling": b"POST //v1/traces HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n",
-    "a path that climbs": b"POST /v1/../v1/traces HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n",
-    "an encoded path": b"GET /%76%31/%00%ff HTTP/1.1\r\nhost: x\r\n\r\n",
-    "an endless path": b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n",
-    "no path": b"GET  HTTP/1.1\r\nhost: x\r\n\r\n",
-    "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
-    "a preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "a negative length": b"POST /v1/traces HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
-    "a length beyond all numbers": b"POST /v1/traces HTTP/1.1\r\n"
-    + TYPED
-    + b"content-length: "
-    + b"9" * 40
-    + b"\r\n\r\n",
-    "two lengths": b"POST /v1/traces HTTP/1.1\r\ncontent-length: 0\r\ncontent-length: 5\r\n\r\nabcde",
-    "a length and chunks": b"POST /v1/traces HTTP/1.1\r\n"
-    + TYPED
-    + b"content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n",
-    "a chunk of a negative size": b"POST /v1/traces HTTP/1.1\r\n"
-    + TYPED
-    + b"transfer-encoding: chunked\r\n\r\n-1\r\n",
-    "a folded header": b"GET /healthz HTTP/1.1\r\nx: a\r\n b: c\r\nhost\r\n\r\n",
-    "a header of no name": b"GET /healthz HTTP/1.1\r\n: a\r\n\r\n",
-    "a header with NUL": b"GET /healthz HTTP/1.1\r\nx: a\x00b\r\n\r\n",
-    "very many headers": b"GET /healthz HTTP/1.1\r\n" + b"x: y\r\n" * 50_000 + b"\r\n",
-    "an odd encoding": b"POST /v1/traces HTTP/1.1\r\n"
-    + TYPED
-    + b"content-encoding: gzip, gzip, \xff\r\ncontent-length: 1\r\n\r\nx",
-    "an upgrade": b"GET /v1/traces HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
-    b"sec-websocket-key: eHh4eHh4eHh4eHh4eHh4eA==\r\nsec-websocket-version: 13\r\n\r\n",
-}
-
-# By their statuses; all others are plainly malformed.
-ANSWERS = {
-    "a path in another spelling": 404,
-    "a path that climbs": 404,
-    "an encoded path": 404,
-    "an odd encoding": 415,
-    "an upgrade": 405,
-}
-# These send on while they are refused: the broken connection may overtake the answer.
-CUT_OFF = {"an endless path", "very many headers"}
-
-
-@pytest.mark.parametrize("kind", ABUSE)
-async def test_abused_headers_and_paths_harm_nobody(
-    start_collector: StartCollector, store: Store, kind: str
-) -> None:
-    """The sender is answered with its mistake or cut off; others are served, nothing is stored."""
-    collector = await start_collector(header_timeout_seconds=0.3, request_timeout_seconds=0.3)
-    host, port = collector.http_address.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    with contextlib.suppress(ConnectionError):
-        writer.write(ABUSE[kind])
-        await writer.drain()
-    answer = b""
-    with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
-        # Only now: a sender that ends too early gets no answer at all.
-        writer.write_eof()
-        answer += await asyncio.wait_for(reader.read(), 30)
-    writer.close()
-    if answer or kind not in CUT_OFF:
-        protocol, status, _ = answer.split(b" ", 2)
-        assert protocol == b"HTTP/1.1"
-        allowed = {400, 413, 414, 431} if kind in CUT_OFF else {ANSWERS.get(kind, 400)}
-        assert int(status) in allowed, answer[:200]
-    assert answer.count(b"HTTP/1.1 ") <= 1, answer
-    assert b"Traceback" not in answer
-    assert (await post(collector, body_of("after"))).status_code == 200
-    rows = await until(lambda: store.query("SELECT SpanName FROM otel_traces"))
-    assert rows == [{"SpanName": "after"}]
 
 
 class TestOperations:
