@@ -124,6 +124,37 @@ def test_answers_about_one_run_are_drawn_together():
     assert found.high - found.low > 3 * (apart.high - apart.low)
 
 
+def test_runs_count_with_as_many_answers_as_they_have():
+    """Here runs have one to nine answers, and long ones are answered otherwise than short ones."""
+    generator = random.Random(5)
+    runs = [
+        generator.choices(FEW if length < 5 else FEW[::-1][:6], k=length)
+        for length in (generator.randrange(1, 10) for _ in range(120))
+    ]
+    drawn = sorted(
+        kappa_of([pair for run in generator.choices(runs, k=len(runs)) for pair in run])
+        for _ in range(600)
+    )
+    answers = [pair for run in runs for pair in run]
+    about = [number for number, run in enumerate(runs) for _ in run]
+    found = compare("all", ("ann", "bob"), *zip(*answers, strict=True), about).kappa_interval
+    low, high = drawn[15], drawn[-16]
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.1 * (high - low))
+
+
+def test_draws_that_have_no_kappa_are_left_out():
+    """Five times yes about one run, and no about two others: some draws hold no yes, some nothing else."""
+    answers, about = [True] * 5 + [False] * 2, [1] * 5 + [2, 3]
+    found = compare("all", ("ann", "bob"), answers, answers, about).kappa_interval
+    assert (found.low, found.high) == (1.0, 1.0)
+
+
+def test_every_answer_is_about_a_run():
+    """An answer more than there are runs named for is a mistake of the caller."""
+    with pytest.raises(ValueError, match="shorter"):
+        compare("all", ("ann", "bob"), [True] * 5 + [False], [True] * 5 + [False], list("abcde"))
+
+
 def test_agreement_draws_runs_not_answers():
     """Over all modes, of each pair of raters."""
     generator = random.Random(3)
