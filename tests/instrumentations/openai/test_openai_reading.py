@@ -323,6 +323,11 @@ class TestResponse:
             },
         )
 
+    def test_older_clients_know_nothing_of_cached_tokens(self) -> None:
+        answer = self.response(self.said("text"))
+        del answer.usage.input_tokens_details
+        assert response_answer(answer).about["cached_tokens"] is None
+
     @pytest.mark.parametrize(
         ("reason", "finish"),
         [("max_output_tokens", "length"), ("content_filter", "content_filter")],
