@@ -228,6 +228,11 @@ class TestUpdateText:
             "d": [None, 1.5, True],
         }
 
+    def test_a_field_that_is_not_set_has_no_value(self) -> None:
+        plan = Plan(1)
+        del plan.goal
+        assert json.loads(update_text({"plan": plan})) == {"plan": {"goal": None, "step": None}}
+
     def test_long_and_deep_ones_are_cut(self) -> None:
         deep: Any = "x"
         for _ in range(10):
