@@ -106,6 +106,9 @@ class TestRead:
         assert is_synthetic(handed_back)
         assert is_synthetic(AIMessage(OUT_OF_STEPS))
         assert not is_synthetic(AI)
+        bare = AIMessage("x")
+        del bare.response_metadata
+        assert not is_synthetic(bare)
         assert OUT_OF_STEPS == "Sorry, need more steps to process this request."
 
 
