@@ -73,6 +73,8 @@ def lay_out(target: Target) -> Path:
             link.symlink_to(ROOT / name)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     settings["timeout"] = 30
+    # At once: by a signal, the test's fixtures would wait for the same thing again.
+    settings["timeout_method"] = "thread"
     settings["tmp_path_retention_policy"] = "none"
     mutmut = {
         "source_paths": [package.name],

@@ -78,6 +78,19 @@ class TestHistory:
             "", tool_calls=(ToolCall("look_up", '{"key": "x"}', "c1"),)
         )
 
+    def test_one_without_calls_asks_for_none(self) -> None:
+        said = response("text")
+        said.tool_calls = None
+        assert answer(said) == Message("text")
+
+    def test_data_is_what_the_program_makes_of_it(self) -> None:
+        given = events.ModelRequest([events.DataInput({"a": "b"})])
+        result = events.ToolResultEvent.from_call(CALL, {"c": "d"})
+        told = [
+            message.content for message in seen([given, events.ToolResultsEvent([result])], ENCODE)
+        ]
+        assert told == ['{"A": "B"}', '{"C": "D"}']
+
     def test_every_event_in_order(self) -> None:
         result = events.ToolResultEvent.from_call(CALL, "found")
         history = [
@@ -118,6 +131,11 @@ class TestHeard:
         assert labelled == [Message("Go on.\nNow.", "user", name="planner")]
         bare = heard([Message("[to you]\nGo on.\nNow.", "user")], said)
         assert bare == [Message("Go on.\nNow.", "user")]
+
+    def test_a_first_line_that_was_said_is_no_handoffs(self) -> None:
+        said = self.said("Go on.\nNow.", "Now.")
+        found = heard([Message("[planner]: Go on.\nNow.", "user")], said)
+        assert found == [Message("Go on.\nNow.", "user", name="planner")]
 
     @pytest.mark.parametrize(
         "message",

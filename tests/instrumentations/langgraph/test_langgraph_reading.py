@@ -106,6 +106,9 @@ class TestRead:
         assert is_synthetic(handed_back)
         assert is_synthetic(AIMessage(OUT_OF_STEPS))
         assert not is_synthetic(AI)
+        bare = AIMessage("x")
+        del bare.response_metadata
+        assert not is_synthetic(bare)
         assert OUT_OF_STEPS == "Sorry, need more steps to process this request."
 
 
@@ -227,6 +230,11 @@ class TestUpdateText:
             "c": [3],
             "d": [None, 1.5, True],
         }
+
+    def test_a_field_that_is_not_set_has_no_value(self) -> None:
+        plan = Plan(1)
+        del plan.goal
+        assert json.loads(update_text({"plan": plan})) == {"plan": {"goal": None, "step": None}}
 
     def test_long_and_deep_ones_are_cut(self) -> None:
         deep: Any = "x"

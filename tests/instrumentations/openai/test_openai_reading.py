@@ -174,6 +174,14 @@ class TestChatAnswer:
         assert chat_answer(completion(content="", refusal="No.")).message == Message("No.")
         assert chat_answer(completion(content="Yes.", refusal="No.")).message == Message("Yes.")
 
+    def test_of_an_empty_one_there_is_no_text(self) -> None:
+        assert chat_answer(completion(content="")).message == Message("")
+
+    def test_older_clients_know_no_refusal(self) -> None:
+        answer = completion(content="")
+        del answer.choices[0].message.refusal
+        assert chat_answer(answer).message == Message("")
+
     def test_one_without_a_choice_says_nothing(self) -> None:
         empty = completion(content="text")
         empty.choices = []
@@ -206,7 +214,7 @@ class TestChatPieces:
     def test_texts_of_the_first_choice_are_joined(self) -> None:
         assembly = ChatAssembly()
         assembly.add(chunk((0, {"content": "one "}, None), (1, {"content": "other"}, "length")))
-        assembly.add(chunk((0, {"refusal": "two"}, None)))
+        assembly.add(chunk((1, {"content": "other"}, None), (0, {"refusal": "two"}, None)))
         assert assembly.answer().message == Message("one two")
         assert "finish_reason" not in assembly.answer().about
         assembly.add(chunk((0, {}, "stop")))
@@ -223,6 +231,14 @@ class TestChatPieces:
                 "cached_tokens": None,
             },
         )
+
+    def test_older_clients_know_neither_refusal_nor_usage(self) -> None:
+        piece = chunk((0, {"content": ""}, None))
+        del piece.choices[0].delta.refusal
+        del piece.usage
+        assembly = ChatAssembly()
+        assembly.add(piece)
+        assert assembly.answer() == Answer(Message(""), {"model": "small-1", "response_id": "r1"})
 
     def test_calls_are_put_together_by_their_numbers(self) -> None:
         def piece(index: int, **function: str) -> dict[str, Any]:
@@ -306,6 +322,11 @@ class TestResponse:
                 "cached_tokens": 4,
             },
         )
+
+    def test_older_clients_know_nothing_of_cached_tokens(self) -> None:
+        answer = self.response(self.said("text"))
+        del answer.usage.input_tokens_details
+        assert response_answer(answer).about["cached_tokens"] is None
 
     @pytest.mark.parametrize(
         ("reason", "finish"),

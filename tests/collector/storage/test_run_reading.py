@@ -1,0 +1,166 @@
+"""A run's row, field by field, and what is asked for where a caller says nothing."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from otlp_requests import TRACE, agent_span, request
+
+from mast_trace_collector.storage import SpanWriter
+from mast_trace_collector.storage.runs import (
+    RunSummary,
+    find_run,
+    finished_runs,
+    record_outcome,
+    run_summary,
+    spans_of,
+    summary_of,
+)
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+ROW = {
+    "Project": "shop",
+    "TraceId": TRACE,
+    "Fingerprint": "f1",
+    "Name": "buy a book",
+    "ServiceName": "store",
+    "Framework": "langgraph",
+    "ConversationId": "c-1",
+    "Start": NOW,
+    "End": NOW + timedelta(seconds=1),
+    "LastSeen": NOW + timedelta(seconds=2),
+    "RootSeen": 1,
+    "Spans": 4,
+    "Errors": 3,
+    "InputTokens": 100,
+    "OutputTokens": 7,
+    "Agents": ["planner", "shopper"],
+    "Models": ["small-1"],
+    "Outcome": "failure",
+    "OutcomeReason": "wrong book",
+    "TerminationReason": "completed",
+    "Kind": "judge",
+    "Totals": "at least",
+}
+
+
+def test_every_field_of_a_run():
+    assert summary_of(ROW) == RunSummary(
+        project="shop",
+        trace_id=TRACE,
+        fingerprint="f1",
+        name="buy a book",
+        service="store",
+        framework="langgraph",
+        conversation_id="c-1",
+        start=NOW,
+        end=NOW + timedelta(seconds=1),
+        last_seen=NOW + timedelta(seconds=2),
+        has_root=True,
+        spans=4,
+        errors=3,
+        input_tokens=100,
+        output_tokens=7,
+        agents=("planner", "shopper"),
+        models=("small-1",),
+        outcome="failure",
+        outcome_reason="wrong book",
+        termination_reason="completed",
+        kind="judge",
+        totals="at least",
+    )
+    assert summary_of({**ROW, "RootSeen": 0}).has_root is False
+
+
+@pytest.fixture
+def write(embedded):
+    """Store a span of a trace, in the project `shop` or another; so long ago it came."""
+    tokens = iter(range(1000))
+
+    def write(trace=TRACE, *, project="shop", ago=0.0, parent=0):
+        span = agent_span(1, "invoke_workflow", trace=trace, parent=parent)
+        writer = SpanWriter(embedded)
+        writer.write([request(span)], token=f"t{next(tokens)}", project_of=lambda _: project)
+        embedded.command(
+            "ALTER TABLE mast_run_states UPDATE LastSeen = now64(3) - toIntervalMillisecond("
+            "{ms:UInt64}) WHERE TraceId = {trace:String}",
+            {"ms": round(ago * 1000), "trace": trace},
+            settings={"mutations_sync": 2},
+        )
+
+    return write
+
+
+def due(store, **options):
+    return [run.trace_id for run in finished_runs(store, judge_version="j", **options)]
+
+
+class TestWithoutASay:
+    """What holds where a caller says nothing."""
+
+    def test_a_run_with_a_root_is_quiet_for_five_seconds(self, embedded, write):
+        write(ago=0.0)
+        assert due(embedded) == []
+        write(ago=5.5)
+        assert due(embedded) == [TRACE]
+
+    def test_one_inside_an_applications_trace_for_thirty(self, embedded, write):
+        write(ago=15.0, parent=9)
+        assert due(embedded) == []
+        write(ago=31.0, parent=9)
+        assert due(embedded) == [TRACE]
+
+    def test_it_waits_no_less_than_is_asked_for_and_no_longer_than_idle(self, embedded, write):
+        write(ago=35.0, parent=9)
+        assert due(embedded, quiet=60.0) == []
+        write(ago=15.0, parent=9)
+        assert due(embedded, idle=10.0) == [TRACE]
+
+    def test_a_hundred_at_most(self, embedded, write):
+        spans = [agent_span(1, "invoke_workflow", trace=f"{n:032x}") for n in range(1, 131)]
+        SpanWriter(embedded).write([request(*spans)], token="many")
+        assert len(due(embedded, quiet=0.0)) == 100
+        assert len(due(embedded, quiet=0.0, limit=120)) == 120
+
+    def test_ten_by_the_beginning_of_an_id(self, embedded):
+        spans = [agent_span(1, trace=f"ab{n:030x}") for n in range(1, 16)]
+        SpanWriter(embedded).write([request(*spans)], token="many")
+        assert len(find_run(embedded, " AB ")) == 10
+        assert len(find_run(embedded, "ab", limit=12)) == 12
+
+
+class TestShards:
+    """Which shards there are."""
+
+    @pytest.mark.parametrize("shard", [(-1, 3), (3, 3), (4, 3)])
+    def test_others_are_refused(self, embedded, shard):
+        with pytest.raises(ValueError, match=rf"shard {shard[0]}/{shard[1]}: the first number"):
+            due(embedded, shard=shard)
+
+
+class TestProjects:
+    """Everything can be asked of one project alone."""
+
+    def test_a_run_of_another_project_is_not_there(self, embedded, write):
+        write(project="one")
+        write(project="two")
+        for project, there in (("one", 1), ("two", 1), ("three", 0)):
+            assert len(spans_of(embedded, TRACE, project=project)) == there
+            assert find_run(embedded, TRACE[:4], project=project) == [TRACE] * there
+            assert (run_summary(embedded, TRACE, project=project) is not None) == there
+            assert record_outcome(embedded, TRACE, "success", project=project) == there
+
+    def test_an_outcome_is_that_of_the_project_and_without_one_of_all(self, embedded, write):
+        write(project="one")
+        write(project="two")
+        record_outcome(embedded, TRACE, "failure", "because", project="one")
+        assert run_summary(embedded, TRACE, project="one").outcome_reason == "because"
+        assert run_summary(embedded, TRACE, project="two").outcome == ""
+        record_outcome(embedded, TRACE, "success")
+        for project in ("one", "two"):
+            run = run_summary(embedded, TRACE, project=project)
+            assert (run.outcome, run.outcome_reason) == ("success", "")
+
+    @pytest.mark.parametrize("outcome", ["", "Success", "unknown"])
+    def test_only_two_words_are_outcomes(self, embedded, outcome):
+        with pytest.raises(ValueError, match=f"an outcome is success or failure, not '{outcome}'"):
+            record_outcome(embedded, TRACE, outcome)
