@@ -83,6 +83,8 @@ def test_the_last_object_with_an_opinion_counts(before, answers):
         (Opinion(2, "coder"), False),
         (Opinion(2, "Coder (thought)"), False),
         (Opinion(2, ""), False),
+        (Opinion(0, "user"), False),
+        (Opinion(4, ""), True),
         (Opinion(None, "coder"), False),
         (Opinion(2, "lead"), True),
         (Opinion(99, "coder"), True),
