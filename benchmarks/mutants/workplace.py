@@ -104,6 +104,8 @@ def _follow_modules(target: Target, copied: Path) -> None:
             file.unlink(missing_ok=True)
     for file in wanted - known.keys():
         file.unlink(missing_ok=True)
+        # Nobody has yet seen which tests run them.
+        (copied.parent / "mutmut-stats.json").unlink(missing_ok=True)
 
 
 def forget_survivors(place: Path) -> None:
