@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
@@ -165,6 +165,7 @@ EXPONENTS = st.builds(FusionWeights, *[st.floats(-2, 2)] * 6)
     st.lists(OPINIONS, max_size=4),
     st.one_of(st.none(), EXPONENTS),
 )
+@settings(deadline=None)
 def test_the_formula(probabilities, opinions, weights):
     """With the weights that ship, and with any others."""
     given_ones = dict(enumerate(probabilities))
