@@ -80,7 +80,7 @@ def lay_out(target: Target) -> Path:
         "process_isolation": "forkserver",
         # A mutant that hangs is waited for so many times as long as its tests take.
         "timeout_multiplier": 6.0,
-        "timeout_constant": 2.0,
+        "timeout_constant": 5.0,
         "mutate_only_covered_lines": False,
     }
     (place / "pyproject.toml").write_text(
