@@ -67,6 +67,7 @@ def lay_out(target: Target) -> Path:
         if not copied.exists() or copied.read_bytes() != file.read_bytes():
             shutil.copy(file, copied)
             (place / "mutants" / package.name / file.relative_to(package)).unlink(missing_ok=True)
+    _follow_modules(target, place / "mutants" / package.name)
     for name in BESIDE:
         link = place / name
         if not link.is_symlink():
@@ -98,6 +99,25 @@ def lay_out(target: Target) -> Path:
         _toml("tool.pytest.ini_options", settings) + _toml("tool.mutmut", mutmut)
     )
     return place
+
+
+def _follow_modules(target: Target, copied: Path) -> None:
+    """Have modules mutated that were not, and forget those that are a target's no more."""
+    package = ROOT / target.folder
+    wanted = {
+        copied / file.relative_to(package)
+        for pattern in target.modules
+        for file in package.glob(pattern)
+    }
+    known = {meta.with_suffix(""): meta for meta in copied.rglob("*.py.meta")}
+    for file, meta in known.items():
+        if file not in wanted:
+            meta.unlink()
+            file.unlink(missing_ok=True)
+    for file in wanted - known.keys():
+        file.unlink(missing_ok=True)
+        # Nobody has yet seen which tests run them.
+        (copied.parent / "mutmut-stats.json").unlink(missing_ok=True)
 
 
 def try_again(target: Target) -> None:

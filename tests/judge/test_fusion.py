@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 from judge.data import labelled_runs
@@ -83,6 +83,8 @@ def test_the_last_object_with_an_opinion_counts(before, answers):
         (Opinion(2, "coder"), False),
         (Opinion(2, "Coder (thought)"), False),
         (Opinion(2, ""), False),
+        (Opinion(0, "user"), False),
+        (Opinion(4, ""), True),
         (Opinion(None, "coder"), False),
         (Opinion(2, "lead"), True),
         (Opinion(99, "coder"), True),
@@ -163,6 +165,7 @@ EXPONENTS = st.builds(FusionWeights, *[st.floats(-2, 2)] * 6)
     st.lists(OPINIONS, max_size=4),
     st.one_of(st.none(), EXPONENTS),
 )
+@settings(deadline=None)
 def test_the_formula(probabilities, opinions, weights):
     """With the weights that ship, and with any others."""
     given_ones = dict(enumerate(probabilities))

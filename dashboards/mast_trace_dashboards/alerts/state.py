@@ -86,7 +86,7 @@ def step(
     after: list[Alert] = []
     changes: list[Change] = []
     for key in dict.fromkeys([*before, *seen]):
-        old = before.get(key) or replace(seen[key], phase="inactive")
+        old = before.get(key) or seen[key]
         new = _moved(rule, old, seen[key].value, now) if key in seen else _missed(old, now)
         if new.phase != "inactive":
             after.append(new)
@@ -113,11 +113,11 @@ def _moved(rule: Rule, old: Alert, value: float, now: float) -> Alert:
             return replace(current, phase="inactive", since=now, recovered=None)
         return replace(current, recovered=recovered)
     if value <= rule.above:
-        return replace(current, phase="inactive", since=now)
-    since = old.since if old.phase == "pending" else now
-    if now - since >= rule.hold:
+        return replace(current, phase="inactive")
+    # What is seen for the first time is as old as this look.
+    if now - old.since >= rule.hold:
         return replace(current, phase="firing", since=now)
-    return replace(current, phase="pending", since=since)
+    return replace(current, phase="pending")
 
 
 def _missed(old: Alert, now: float) -> Alert:

@@ -61,6 +61,7 @@ def test_no_vote(code, steps, actors):
 def test_a_repetition_of_one_step_is_that_step():
     """Usually it is the second that repeats."""
     assert said("1.3", Evidence.EXACT, steps=(4,)) == [Vote(4, 1.0, "1.3: Why.")]
+    assert said("1.3", Evidence.EXACT, steps=(2, 4)) == [Vote(4, 1.0, "1.3: Why.")]
 
 
 def test_one_finding_without_a_vote_does_not_silence_the_next():

@@ -122,6 +122,7 @@ def test_a_run_without_a_clue_about_its_step_still_teaches_its_agent():
 
 
 @given(st.lists(st.floats(-700, 700), min_size=1, max_size=20))
+@settings(deadline=None)
 def test_probabilities(scores):
     """However large the scores."""
     assert probabilities(np.array(scores)) == pytest.approx(softmax(scores))

@@ -1,7 +1,7 @@
 """Which predictions count as right by which measure, and what shares of runs that makes."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 
@@ -69,6 +69,7 @@ DRAWN = st.lists(
 
 
 @given(DRAWN)
+@settings(deadline=None)
 def test_shares_of_runs(drawn):
     """A run's predictions share its weight; the interval is that of the nearest number of runs."""
     predictions = [

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 
@@ -136,6 +136,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=4), st.integers(0, 30_000))
+@settings(deadline=None)
 def test_equal_calls_have_equal_keys(arguments, padding):
     """Whatever the order of the arguments and the spaces between them."""
     turned = dict(reversed(arguments.items()))
