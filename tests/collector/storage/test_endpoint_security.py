@@ -29,6 +29,22 @@ def ask(endpoint, sql, *, key=PASSWORD, data=None, headers=None, **fields):
         return error.code, number, error.read().decode("utf-8", "replace")
 
 
+@pytest.fixture(scope="module")
+def embedded(engine):
+    """A store for the whole module: readers change nothing."""
+    engine.renew()
+    with Store.open(engine.url) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def endpoint(embedded):
+    app = ClickHouseHTTP(embedded, password=PASSWORD, write_token=WRITE_TOKEN)
+    with serve(app) as address:
+        yield address
+    app.close()
+
+
 @pytest.fixture
 def secret(tmp_path):
     """A file that no reader may see."""
@@ -249,6 +265,7 @@ class TestWriteToken:
         sql = "INSERT INTO mast_trace.mast_human_labels (TraceId) VALUES ('x')"
         assert ask(endpoint, sql, key=WRITE_TOKEN, data=b"")[0] == 200
         assert embedded.query("SELECT count() AS n FROM mast_human_labels") == [{"n": 1}]
+        embedded.command("TRUNCATE TABLE mast_human_labels")
 
     def test_another_machine_cannot_use_it(self, embedded):
         app = ClickHouseHTTP(embedded, password=PASSWORD, write_token=WRITE_TOKEN)
