@@ -169,6 +169,18 @@ def test_the_format_of_the_address_is_checked_too(world):
 
 
 @READERS
+def test_a_setting_that_lifts_a_limit_is_refused_by_its_name(world, project):
+    for name in ("readonly", "additional_table_filters", "format_schema", "max_rows_to_read"):
+        words = f"the setting {name} is not allowed; those that say how rows are written"
+        refused(world, f"SELECT 1 SETTINGS {name} = 0", words, project)
+        refused(world, f"SELECT 1 FORMAT CSV SETTINGS {name} = 0", words, project)
+        refused(world, "SELECT 1", words, project, settings={name: "0"})
+    words = "SETTINGS may stand at the end of the statement only"
+    refused(world, "SELECT * FROM (SELECT 1 SETTINGS readonly = 0)", words, project)
+    refused(world, "SELECT 1 SETTINGS additional_table_filters = {'a': 'b'}", words, project)
+
+
+@READERS
 @pytest.mark.parametrize(
     "sql",
     [
