@@ -208,6 +208,15 @@ def test_statements_in_a_row_are_refused(world, sql):
     refused(world, sql, "one statement at a time")
 
 
+def test_values_of_parameters_are_values_whatever_is_in_them(world):
+    """Those with escapes in them, which the engine reads."""
+    given = {"s": r"it\'s \\ \t\n\0', file('x') --", "n": r"\N", "a": r"['x\'y','z']", "i": "7"}
+    sql = "SELECT hex({s:String}), {n:Nullable(String)} IS NULL, hex({a:Array(String)}[1]), {i:UInt8} + 1"
+    value = "it's \\ \t\n\0', file('x') --"
+    expected = [value.encode().hex().upper(), "1", b"x'y".hex().upper(), "8"]
+    assert world.ask(sql, params=given).body.split() == expected
+
+
 def test_an_engine_that_hides_a_part_of_the_statement_serves_no_readers(world, monkeypatch):
     """Engines before 26.7 leave out what a window is ordered by; the endpoint relies on the tree."""
     whole = Confinement.tree
