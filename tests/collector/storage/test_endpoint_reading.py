@@ -339,3 +339,21 @@ def test_columns_that_a_subquery_gives_are_named(select, columns, expected):
     lines += ["  SelectQuery (children 1)", f"   ExpressionList (children {len(columns)})"]
     lines += ["    Subquery" if of_query else "    Identifier a" for of_query in columns]
     assert reading.with_names(select, read_tree("\n".join(lines))) == expected
+
+
+def test_columns_behind_a_with_are_named():
+    lines = ["SelectWithUnionQuery (children 1)", " ExpressionList (children 1)"]
+    lines += [
+        "  SelectQuery (children 2)",
+        "   ExpressionList (children 2)",
+        "    Literal 1 (alias a)",
+    ]
+    lines += [
+        "    Literal 2 (alias b)",
+        "   ExpressionList (children 2)",
+        "    Subquery",
+        "    Identifier a",
+    ]
+    select = "WITH 1 AS a, 2 AS b SELECT (SELECT 3), a FROM t"
+    expected = "WITH 1 AS a, 2 AS b SELECT (SELECT 3) AS `(SELECT 3)`, a FROM t"
+    assert reading.with_names(select, read_tree("\n".join(lines))) == expected
