@@ -28,6 +28,8 @@ from mast_trace_collector.storage.readers import READABLE
 
 pytestmark = pytest.mark.timeout(600)
 READERS = [OURS, None]
+TOLD = {f"SELECT {name}()" for name in ("currentUser", "displayName", "revision", "user")}
+"""Questions of clients about themselves, which are answered with constants."""
 _SIXTEEN_MIB = 16 * 1024 * 1024
 
 
@@ -57,7 +59,7 @@ def sweep(world, listed, ways_of):
                 tried += 1
                 if found := world.leaks(answer, project):
                     leaked.append((project, sql, found))
-                if answer.code == 0 and not listed.may_call(row["name"]):
+                if answer.code == 0 and not listed.may_call(row["name"]) and sql not in TOLD:
                     answered.append((project, sql, options, answer.body[:100]))
     assert tried > len(READERS) * 1000
     return leaked, answered
