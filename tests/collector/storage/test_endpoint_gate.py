@@ -1,5 +1,7 @@
 """Each check of a reader's statement refuses in words of its own, so that none hides behind another."""
 
+from dataclasses import replace
+
 import pytest
 from endpoint_sweep import DENIED, OURS, THEIRS, World
 from otlp_requests import OTHER, TRACE, two_runs
@@ -7,6 +9,7 @@ from otlp_requests import OTHER, TRACE, two_runs
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.clickhouse_http.confinement import Confinement
 from mast_trace_collector.clickhouse_http.errors import QueryError
+from mast_trace_collector.clickhouse_http.proof import EVERYWHERE, prove
 from mast_trace_collector.clickhouse_http.runner import Runner
 from mast_trace_collector.storage import Store
 
@@ -233,3 +236,47 @@ def test_an_engine_that_hides_a_part_of_the_statement_serves_no_readers(world, m
         ConfigurationError, match=r"does not show .*calls \[\d+, \d+\] are not seen"
     ):
         Runner(world.store, timeout=20, max_result=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1) UNION ALL SELECT * FROM (SELECT 2",
+        "SELECT 1) AS a, (SELECT 2",
+        "SELECT 1) AS a JOIN numbers(1) AS b ON (SELECT 1",
+    ],
+)
+def test_what_would_break_out_of_the_view_is_refused(world, text):
+    """Rendered statements cannot; if one could, it would be seen here."""
+    with (
+        world.runner._planning.borrow() as handle,
+        pytest.raises(QueryError, match="this endpoint only reads: one SELECT at a time"),
+    ):
+        world.runner._confinement.tree(handle, text)
+
+
+def test_a_tree_that_hides_names_as_arguments_is_no_proof(world):
+    with world.runner._planning.borrow() as handle:
+        tree = world.runner._confinement.tree(handle, EVERYWHERE)
+    prove(tree)
+    for node in tree.walk():
+        node.children = [child for child in node.children if child.kind != "Identifier"]
+    with pytest.raises(ConfigurationError, match="does not show the endpoint all"):
+        prove(tree)
+
+
+def test_each_reader_gets_its_rows(world):
+    sql = "SELECT DISTINCT Project FROM mast_runs ORDER BY 1"
+    for project, seen in (
+        (OURS, f"{OURS}\n"),
+        (THEIRS, f"{THEIRS}\n"),
+        (None, f"{OURS}\n{THEIRS}\n"),
+    ):
+        assert world.ask(sql, project=project).body == seen
+    assert world.ask(sql, project="another").body == ""
+
+
+def test_an_endpoint_of_its_owner_serves_no_readers(world):
+    runner = Runner(world.store, timeout=20, max_result=10_000, readers=False)
+    refused(replace(world, runner=runner), "SELECT 1", "it serves no readers")
+    runner.close()
