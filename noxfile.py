@@ -31,9 +31,13 @@ STORED = (
         "tests/dashboards/test_trend_queries.py",
     ],
 )
+# What a reader of the endpoint must not get, tried on the oldest engine that the extra `embedded`
+# allows and on the newest; all else is pinned.
+SWEEP = "tests/collector/storage/test_endpoint_sweep.py"
+ENGINES = {"oldest": ("--resolution", "lowest"), "newest": ("--upgrade",)}
 # What takes minutes, each a command of the environment of `nox -s long`; FOLDER is a temporary one.
 LONG = (
-    ("pytest", "-m", "long", "--timeout", "1800"),
+    ("pytest", "-m", "long", "--timeout", "1800", "--ignore", SWEEP),
     # Two kills of each case; the benchmark itself adds up a thousand.
     (
         *("python", "benchmarks/durability/run.py", "--until", "72", "--kills", "2"),
@@ -127,10 +131,7 @@ def clickhouse(session: nox.Session, version: Path) -> None:
     No server's package can be installed here; the engine inside of it can. What such a test cannot
     see is in CONTRIBUTING.md.
     """
-    # Pinned like all else, but for the engine.
-    pinned = Path(session.virtualenv.location, "constraints.txt")
-    lines = (HERE / "constraints.txt").read_text().splitlines(keepends=True)
-    pinned.write_text("".join(line for line in lines if not line.startswith("chdb")))
+    pinned = _without_engine(session)
     _install(session, ".[judge]", "-r", str(version), groups=["test"], constraints=pinned)
     for places in [session.posargs] if session.posargs else STORED:
         name = f"clickhouse({version.stem})"
@@ -162,9 +163,21 @@ def long(session: nox.Session) -> None:
     """Run what takes minutes: tests marked so, and the commands of `LONG`; not part of the checks."""
     _debian_packages(session, DEBIAN | DEBIAN_LONG)
     _install(session, ".[all,demo]", groups=["test", "frameworks", "browser", "fuzz"])
+    if not session.posargs:
+        for place in ENGINES:
+            session.notify(f"sweep({place})")
     with tempfile.TemporaryDirectory() as folder:
         for command in [("pytest", "-m", "long", *session.posargs)] if session.posargs else LONG:
             session.run(*(part.replace("FOLDER", folder) for part in command))
+
+
+@nox.session(python=PYTHON)
+@nox.parametrize("engine", [nox.param(options, id=place) for place, options in ENGINES.items()])
+def sweep(session: nox.Session, engine: tuple[str, ...]) -> None:
+    """Try all that an embedded engine knows, as a reader of the endpoint; `nox -s long` runs it."""
+    pinned = _without_engine(session)
+    _install(session, ".[judge,embedded]", *engine, groups=["test"], constraints=pinned)
+    session.run("pytest", "-m", "long or not long", "--timeout", "3600", SWEEP, *session.posargs)
 
 
 @nox.session(python=PYTHON)
@@ -192,6 +205,14 @@ def _install(
     named = [part for group in groups for part in ("--group", group)]
     pinned = ["-c", str(constraints)] if constraints else []
     session.install("-e", project, *more, *named, *pinned)
+
+
+def _without_engine(session: nox.Session) -> Path:
+    """Return constraints that pin all but the engine."""
+    pinned = Path(session.virtualenv.location, "constraints.txt")
+    lines = (HERE / "constraints.txt").read_text().splitlines(keepends=True)
+    pinned.write_text("".join(line for line in lines if not line.startswith("chdb")))
+    return pinned
 
 
 def _debian_packages(session: nox.Session, needed: dict[str, str] = DEBIAN) -> None:

@@ -55,7 +55,8 @@ class ClickHouseHTTP:
         write_token: shown as the password by a client on this machine, it lets any statement
             pass; None, the default, lets none. It is meant for tests and for tools of one's own.
         max_queries: statements that run at once; others wait.
-        max_body: bytes of a request, before and after decompression.
+        max_body: bytes of a request, before and after decompression, that may write.
+        max_reader_body: bytes of a reader's: a statement and the values of its parameters.
         timeout: seconds that a reader's statement may run, unless the client sets its own limit.
         max_result: bytes of a reader's result.
     """
@@ -71,6 +72,7 @@ class ClickHouseHTTP:
         write_token: str | None = None,
         max_queries: int = 4,
         max_body: int = 256 * _MIB,
+        max_reader_body: int = 16 * _MIB,
         timeout: float = 60.0,
         max_result: int = 256 * _MIB,
     ) -> None:
@@ -85,6 +87,7 @@ class ClickHouseHTTP:
         self._keys = keys
         self._write_token = write_token
         self._max_body = max_body
+        self._max_reader_body = min(max_reader_body, max_body)
         self._runner = Runner(store, timeout=timeout, max_result=max_result, readers=not of_owner)
         self._threads = ThreadPoolExecutor(max_queries, thread_name_prefix="clickhouse-http")
 
@@ -115,16 +118,24 @@ class ClickHouseHTTP:
         fields = dict(request.query_params)
         if request.url.path == "/ping" or (request.method == "GET" and "query" not in fields):
             return PlainTextResponse("Ok.\n")
+        # Before any of the body is read: who may not ask sends nothing into memory.
         rights = self._authenticate(request, fields)
-        body = decompress(
-            await self._body(request), request.headers.get("content-encoding", ""), self._max_body
-        )
-        if asks_for(fields, "decompress"):
-            body = blocks.unpack(body, self._max_body)
-        statement = read_statement(fields, request.headers.get("content-type", ""), body)
+        limit = self._max_body if rights.writes else self._max_reader_body
+        body = await _body(request, limit)
         loop = asyncio.get_running_loop()
-        result = await loop.run_in_executor(self._threads, self._runner.run, statement, rights)
-        return _response(request, fields, statement, result)
+        return await loop.run_in_executor(
+            self._threads, self._run, request, fields, rights, body, limit
+        )
+
+    def _run(
+        self, request: Request, fields: dict[str, str], rights: Rights, body: bytes, limit: int
+    ) -> Response:
+        """Read the statement out of a body and run it, in a thread: either may take a while."""
+        body = decompress(body, request.headers.get("content-encoding", ""), limit)
+        if asks_for(fields, "decompress"):
+            body = blocks.unpack(body, limit)
+        statement = read_statement(fields, request.headers.get("content-type", ""), body)
+        return _response(request, fields, statement, self._runner.run(statement, rights))
 
     def _authenticate(self, request: Request, fields: MutableMapping[str, str]) -> Rights:
         """Say what the client may do; raise if it may not even read."""
@@ -150,19 +161,18 @@ class ClickHouseHTTP:
             "AUTHENTICATION_FAILED",
         )
 
-    async def _body(self, request: Request) -> bytes:
-        parts: list[bytes] = []
-        size = 0
-        async for part in request.stream():
-            size += len(part)
-            if size > self._max_body:
-                raise QueryError(
-                    TOO_LARGE,
-                    f"the request is larger than {self._max_body} bytes",
-                    "TOO_MANY_BYTES",
-                )
-            parts.append(part)
-        return b"".join(parts)
+
+async def _body(request: Request, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise QueryError(
+                TOO_LARGE, f"the request is larger than {limit} bytes", "TOO_MANY_BYTES"
+            )
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _response(

@@ -56,9 +56,10 @@ def _columns(handle: Handle) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def _select(table: str, columns: dict[str, str], shown: dict[str, str], database: str) -> str:
-    listed = shown["columns"].split()
+    listed = dict.fromkeys(shown["columns"].split(), "{}")
+    listed |= dict.fromkeys(shown.get("nullable", "").split(), "toNullable({0}) AS {0}")
     outputs = [
-        quoted(name)
+        listed[name].format(quoted(name))
         if name in listed
         else f"defaultValueOfTypeName({literal(kind)}) AS {quoted(name)}"
         for name, kind in columns.items()

@@ -173,7 +173,7 @@ class Confinement:
         if seen != expected or denials != [str(ACCESS_DENIED)] * len(_DENIED):
             raise ConfigurationError(
                 "this version of the embedded engine does not keep readers of the ClickHouse endpoint "
-                f"apart ({seen}, {denials}): install chdb 4 or later, or use a ClickHouse server "
+                f"apart ({seen}, {denials}): install chdb 4.4 or later, or use a ClickHouse server "
                 "(MAST_TRACE_DATABASE_URL)"
             )
 

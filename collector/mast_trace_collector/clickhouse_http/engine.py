@@ -7,15 +7,21 @@ import re
 import tempfile
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mast_trace_collector.clickhouse_http.errors import BAD_ARGUMENTS, EngineError, QueryError
+from mast_trace_collector.clickhouse_http.errors import (
+    BAD_ARGUMENTS,
+    EngineError,
+    QueryError,
+    denied,
+)
 from mast_trace_collector.storage.expressions import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _SETTING = re.compile(r"[a-z_][a-z0-9_]*")
+_SEVERAL = "Multi-statements are not allowed"
 
 
 @dataclass(frozen=True)
@@ -26,14 +32,6 @@ class Result:
     rows: int = 0
     read_bytes: int = 0
     seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Classification:
-    """What a statement would do, by the engine's parser."""
-
-    reads: bool
-    statements: int
 
 
 class Handle:
@@ -84,17 +82,18 @@ class Handle:
             file.flush()
             return self.run(f"{sql} FROM INFILE {literal(file.name)} FORMAT {fmt}", "TabSeparated")
 
-    def classify(self, sql: str) -> Classification:
-        """Say what a statement would do, without running it."""
-        with _engine_errors():
-            found: Any = self._connection._conn.classify_query(sql, "")  # noqa: SLF001  # no public name
-        return Classification(
-            reads=found["query_class"].name == "READ_ONLY", statements=found["statement_count"]
-        )
-
     def canonical(self, sql: str) -> str:
-        """Return a statement as the engine renders it after parsing, on one line."""
-        result = self.run(f"SELECT formatQuerySingleLine({literal(sql)})", "RawBLOB")
+        """Return a statement as the engine renders it after parsing, on one line.
+
+        Raises:
+            QueryError: it does not parse, or is more than one statement.
+        """
+        try:
+            result = self.run(f"SELECT formatQuerySingleLine({literal(sql)})", "RawBLOB")
+        except EngineError as error:
+            if _SEVERAL in error.text:
+                raise denied("one statement at a time") from error
+            raise
         return result.body.decode("utf-8", "replace")
 
     @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace_collector.clickhouse_http import native, reading, showing
 from mast_trace_collector.clickhouse_http.errors import QueryError, denied
 from mast_trace_collector.clickhouse_http.gate import Gate
+from mast_trace_collector.clickhouse_http.proof import EVERYWHERE, prove
 from mast_trace_collector.clickhouse_http.rendering import tokens
 from mast_trace_collector.clickhouse_http.tree import read_tree
 from mast_trace_collector.storage.readers import CATALOGUE
@@ -57,9 +58,13 @@ class Planner:
         handle: a connection to the engine.
         confinement: what will run them.
         database: where our tables are.
+
+    Raises:
+        ConfigurationError: the engine does not show all that a statement holds.
     """
 
     def __init__(self, handle: Handle, confinement: Confinement, database: str) -> None:
+        prove(confinement.tree(handle, EVERYWHERE))
         self._gate = Gate(handle, database)
         self._confinement = confinement
         self._database = database
@@ -74,8 +79,6 @@ class Planner:
         handle.use(current)
         if len(statement.sql) > _MAX_TEXT:
             raise QueryError(62, f"the query is longer than {_MAX_TEXT} characters", "SYNTAX_ERROR")
-        if handle.classify(statement.sql).statements > 1:
-            raise denied("one statement at a time")
         rendered = handle.canonical(statement.sql)
         taken = reading.take_apart(rendered)
         settings = {**statement.settings, **taken.settings}

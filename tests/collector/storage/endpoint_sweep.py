@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 OURS, THEIRS = "ours", "theirs-canary"
 THEIR_ROWS = 61_843
 DENIED = 497
+ENDLESS = {"numbers", "numbers_mt", "primes", "zeros", "zeros_mt"}
+"""Tables that count for ever; nothing in them was sent by anybody."""
 secret_variable = [{"secret": "canary-of-a-variable"}]
 """What `python(...)` would find."""
 
@@ -132,15 +134,16 @@ def functions(store: Store) -> list[dict[str, object]]:
     return store.query("SELECT name, is_aggregate, alias_to FROM system.functions ORDER BY name")
 
 
-def ways_to_call(name: str, world: World) -> list[str]:
-    """A function in every place of a statement, called and handed over by name."""
+def ways_to_call(name: str, world: World) -> list[tuple[str, dict[str, object]]]:
+    """A function in every place of a statement, called and handed over by name; with options."""
     path = literal(str(world.secret_file))
     call = f"{name}({path})"
-    return [
+    from_traces = "FROM otel_traces"
+    plain = [
         f"SELECT {call}",
         f"SELECT {name}()",
         f"SELECT `{name}`({path})",
-        f"SELECT {name}(ServiceName) FROM otel_traces",
+        f"SELECT {name}(ServiceName) {from_traces}",
         f"SELECT arrayMap({name}, [{path}])",
         f"SELECT arrayMap(`{name}`, [{path}])",
         f"SELECT arrayFilter({name}, [{path}])",
@@ -153,22 +156,68 @@ def ways_to_call(name: str, world: World) -> list[str]:
         f"WITH c AS (SELECT {call} AS v) SELECT v FROM c",
         f"SELECT v FROM (SELECT {call} AS v)",
         f"SELECT 1 WHERE '' = (SELECT toString({call}))",
-        f"SELECT 1 FROM otel_traces PREWHERE toString({name}(ServiceName)) != 'x'",
+        f"SELECT 1 {from_traces} PREWHERE toString({name}(ServiceName)) != 'x'",
+        f"SELECT 1 {from_traces} PREWHERE arrayExists({name}, [{path}])",
+        f"SELECT 1 {from_traces} WHERE ServiceName IN ({call})",
+        f"SELECT count() {from_traces} GROUP BY {name}(ServiceName)",
+        f"SELECT ServiceName {from_traces} GROUP BY ServiceName HAVING toString({name}(ServiceName)) != 'x'",
+        f"SELECT sum(1) OVER () AS n {from_traces} QUALIFY toString({name}(ServiceName)) != 'x'",
+        f"SELECT a {from_traces} ARRAY JOIN [{call}] AS a",
+        f"SELECT 1 {from_traces} AS l JOIN otel_traces AS r ON l.SpanId = {name}(r.SpanId)",
+        f"SELECT 1 {from_traces} LIMIT 1 BY {name}(ServiceName)",
+        f"SELECT 1 AS a, {path} AS b ORDER BY a WITH FILL FROM 1 TO 3 INTERPOLATE (b AS {name}(b))",
         f"SELECT * FROM view(SELECT {call})",
+        f"SELECT * FROM view(SELECT arrayMap({name}, [{path}]))",
+        f"SELECT * FROM numbers(toUInt64({call}))",
+        f"SELECT * FROM values('a String', {call})",
         f"SELECT * APPLY {name} FROM (SELECT {path} AS p)",
         f"SELECT * APPLY(x -> {name}(x)) FROM (SELECT {path} AS p)",
         f"SELECT * REPLACE({name}(p) AS p) FROM (SELECT {path} AS p)",
-        f"SELECT 1 FROM otel_traces ORDER BY {name}(ServiceName) LIMIT 1",
+        f"SELECT 1 {from_traces} ORDER BY {name}(ServiceName) LIMIT 1",
         f"SELECT sum(1) OVER (ORDER BY {call})",
         f"SELECT 1 LIMIT {call}",
         f"SELECT 1 SETTINGS additional_result_filter = {literal(call)}",
-        "SELECT 1 FROM otel_traces SETTINGS additional_table_filters = {'t': {}}".replace(
-            "{}", literal(call)
-        ),
+        f"SELECT 1 {from_traces} SETTINGS additional_table_filters = {{'t': {literal(call)}}}",
+        f"SELECT * FROM mast_runs(p = {call})",
+        f"SELECT * FROM mast_readers.q(on = {call})",
+        f"CREATE VIEW v AS SELECT {call} AS a WHERE 1 = {{p:UInt8}}",
         f"SELECT {name}If({path}, 1)",
         f"SELECT {name}OrDefaultArray([{path}])",
         f"DESCRIBE TABLE (SELECT {call} AS v)",
         f"EXPLAIN AST SELECT {call}",
+    ]
+    return [
+        *((sql, {}) for sql in plain),
+        ("SELECT 1", {"settings": {"additional_result_filter": call}}),
+        (f"SELECT arrayMap({{p:Identifier}}, [{path}])", {"params": {"p": name}}),
+        (f"SELECT {name}({{p:String}})", {"params": {"p": str(world.secret_file)}}),
+        (f"SELECT arrayMap({name}, {{p:Array(String)}})", {"params": {"p": f"[{path}]"}}),
+    ]
+
+
+def columns(store: Store) -> list[dict[str, str]]:
+    """Every column of every table that the engine has and that comes to an end."""
+    return store.query(
+        "SELECT database, table, name AS column FROM system.columns "
+        "WHERE NOT (database = 'system' AND table IN {endless:Array(String)}) ORDER BY ALL",
+        {"endless": sorted(ENDLESS)},
+    )
+
+
+def ways_to_read(database: str, table: str, column: str) -> list[str]:
+    """A column in every place where one may stand."""
+    of, name = f"`{database}`.`{table}`", f"`{column}`"
+    return [
+        f"SELECT DISTINCT {name} FROM {of} LIMIT 300",
+        f"SELECT any({name}), max({name}), topK(9)({name}) FROM {of}",
+        f"SELECT arrayMap(x -> x, groupUniqArray(300)({name})) FROM {of}",
+        f"WITH c AS (SELECT {name} AS v FROM {of}) SELECT DISTINCT v FROM c LIMIT 300",
+        f"SELECT DISTINCT j.{name} FROM (SELECT 1) AS a CROSS JOIN {of} AS j LIMIT 300",
+        f"SELECT * FROM view(SELECT DISTINCT {name} FROM {of} LIMIT 300)",
+        f"SELECT * FROM {of} PREWHERE isNotNull({name}) LIMIT 300",
+        f"SELECT toString({name}) AS v, count() FROM {of} GROUP BY v WITH TOTALS LIMIT 300",
+        f"SELECT COLUMNS('^{column}$') FROM {of} LIMIT 300",
+        f"SELECT min({name}) FROM merge('{database}', '^{table}$')",
     ]
 
 

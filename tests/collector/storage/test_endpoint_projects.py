@@ -9,24 +9,38 @@ from test_endpoint_security import ask
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
+from mast_trace_collector.storage import Store
 
 READONLY = "164"
 
 
-@pytest.fixture
-def key(tmp_path, embedded):
-    """A key of the project that has the first of two runs."""
-    two_runs(embedded, projects=("ours", "theirs"))
+@pytest.fixture(scope="module")
+def store(engine):
+    """Two runs, each of a project of its own."""
+    engine.renew()
+    with Store.open(engine.url) as store:
+        two_runs(store, projects=("ours", "theirs"))
+        yield store
+
+
+@pytest.fixture(scope="module")
+def keys_file(tmp_path_factory):
+    return tmp_path_factory.mktemp("keys") / "keys"
+
+
+@pytest.fixture(scope="module")
+def key(keys_file):
+    """A key of the project that has the first of the runs."""
     key, line = new_key("ours", frozenset({Right.READ}))
-    (tmp_path / "keys").write_text(line)
+    keys_file.write_text(line)
     return key
 
 
-@pytest.fixture
-def shared(tmp_path, key, embedded):
+@pytest.fixture(scope="module")
+def shared(keys_file, key, store):
     """host:port of an endpoint that knows the key."""
-    keys = ProjectKeys(tmp_path / "keys")
-    app = ClickHouseHTTP(embedded, password=PASSWORD, keys=keys, write_token=WRITE_TOKEN)
+    keys = ProjectKeys(keys_file)
+    app = ClickHouseHTTP(store, password=PASSWORD, keys=keys, write_token=WRITE_TOKEN)
     with serve(app) as address:
         yield address
     app.close()
@@ -54,8 +68,8 @@ def test_a_table_has_only_our_rows(shared, key, table):
     assert ask(shared, sql, key=key)[2] == f"{TRACE}\n"
 
 
-def test_every_table_that_tells_of_runs_is_tested_here(embedded):
-    rows = embedded.query(
+def test_every_table_that_tells_of_runs_is_tested_here(store):
+    rows = store.query(
         "SELECT DISTINCT table FROM system.columns WHERE database = currentDatabase() "
         "AND name = 'TraceId' AND table NOT LIKE '%\\_mv'"
     )
@@ -128,10 +142,10 @@ def test_nothing_is_learnt_from_the_systems_tables(shared, key):
     assert ask(shared, "SHOW TABLES", key=key)[2].count("\n") > 8
 
 
-def test_a_projects_key_does_not_write(shared, key, embedded):
+def test_a_projects_key_does_not_write(shared, key, store):
     for sql in ("DROP TABLE otel_traces", "INSERT INTO mast_human_labels (TraceId) VALUES ('x')"):
         assert ask(shared, sql, key=key, data=b"")[1] == "497"
-    assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 3}]
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 3}]
 
 
 def test_the_key_may_come_in_any_header_that_clients_use(shared, key):
@@ -152,10 +166,10 @@ def test_the_usual_client_works_with_it(shared, key):
     client.close()
 
 
-def test_a_key_that_only_writes_does_not_read(tmp_path, embedded):
+def test_a_key_that_only_writes_does_not_read(tmp_path, store):
     keys = {right: new_key("ours", frozenset({right})) for right in Right}
     (tmp_path / "keys").write_text("\n".join(line for _, line in keys.values()))
-    app = ClickHouseHTTP(embedded, password=PASSWORD, keys=ProjectKeys(tmp_path / "keys"))
+    app = ClickHouseHTTP(store, password=PASSWORD, keys=ProjectKeys(tmp_path / "keys"))
     with serve(app) as address:
         for right, (key, _) in keys.items():
             status, number, body = ask(address, "SELECT 1", key=key)

@@ -1,6 +1,7 @@
 """A reader of the ClickHouse endpoint reads the store's tables and nothing else."""
 
 import gzip
+import socket
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -27,6 +28,22 @@ def ask(endpoint, sql, *, key=PASSWORD, data=None, headers=None, **fields):
     except urllib.error.HTTPError as error:
         number = error.headers.get("X-ClickHouse-Exception-Code", "")
         return error.code, number, error.read().decode("utf-8", "replace")
+
+
+@pytest.fixture(scope="module")
+def embedded(engine):
+    """A store for the whole module: readers change nothing."""
+    engine.renew()
+    with Store.open(engine.url) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def endpoint(embedded):
+    app = ClickHouseHTTP(embedded, password=PASSWORD, write_token=WRITE_TOKEN)
+    with serve(app) as address:
+        yield address
+    app.close()
 
 
 @pytest.fixture
@@ -249,6 +266,7 @@ class TestWriteToken:
         sql = "INSERT INTO mast_trace.mast_human_labels (TraceId) VALUES ('x')"
         assert ask(endpoint, sql, key=WRITE_TOKEN, data=b"")[0] == 200
         assert embedded.query("SELECT count() AS n FROM mast_human_labels") == [{"n": 1}]
+        embedded.command("TRUNCATE TABLE mast_human_labels")
 
     def test_another_machine_cannot_use_it(self, embedded):
         app = ClickHouseHTTP(embedded, password=PASSWORD, write_token=WRITE_TOKEN)
@@ -275,6 +293,36 @@ class TestLimits:
             assert ask(address, "", data=b"x" * 1001)[0] == 413
             assert ask(address, "", data=bomb, headers={"Content-Encoding": "gzip"})[0] == 413
         app.close()
+
+    def test_a_readers_request_is_smaller_than_a_writers(self, endpoint):
+        """Statements of readers are short; 16 MiB hold the values of any parameter, too."""
+        padded = b" " * (16 * 1024 * 1024) + b"SELECT 1"
+        assert ask(endpoint, "", data=padded, key=WRITE_TOKEN)[:3] == (200, "", "1\n")
+        status, number, body = ask(endpoint, "", data=padded)
+        assert (status, number) == (413, "307")
+        assert "the request is larger than 16777216 bytes" in body
+        packed = gzip.compress(padded, 1)
+        status, number, body = ask(endpoint, "", data=packed, headers={"Content-Encoding": "gzip"})
+        assert (status, number) == (413, "307")
+        assert "more than 16777216 bytes decompressed" in body
+        assert ask(endpoint, "", data=blocks.pack(padded), decompress="1")[:2] == (413, "307")
+        assert ask(endpoint, "", data=padded[16:])[2] == "1\n"
+
+    @pytest.mark.parametrize(("key", "status"), [("wrong", b"403"), (PASSWORD, b"413")])
+    def test_a_body_that_is_refused_is_not_waited_for(self, embedded, key, status):
+        """Without a key, not even its first byte; with one, no more than a reader may send."""
+        app = ClickHouseHTTP(embedded, password=PASSWORD, max_reader_body=1000)
+        with serve(app) as address:
+            host, port = address.split(":")
+            head = (
+                f"POST / HTTP/1.1\r\nHost: {address}\r\nX-ClickHouse-Key: {key}\r\n"
+                f"Content-Length: {10**9}\r\n\r\n"
+            )
+            with socket.create_connection((host, int(port)), timeout=30) as connection:
+                connection.sendall(head.encode() + (b"x" * 1001 if key == PASSWORD else b""))
+                answer = connection.recv(100)
+        app.close()
+        assert answer.split()[1] == status
 
     def test_a_slow_query_ends_in_time(self, embedded):
         app = ClickHouseHTTP(embedded, password=PASSWORD, timeout=3)
