@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from otlp_requests import TRACE, agent_span, request
 
-from mast_trace_collector.storage import SpanWriter
+from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_collector.storage.runs import (
     RunSummary,
     find_run,
