@@ -5,7 +5,6 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from otlp_requests import TRACE, agent_span, request
 
-from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_collector.storage.runs import (
     RunSummary,
     find_run,
@@ -15,6 +14,7 @@ from mast_trace_collector.storage.runs import (
     spans_of,
     summary_of,
 )
+from mast_trace_collector.storage.writer import SpanWriter
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 ROW = {
