@@ -1,4 +1,4 @@
-"""What a verdict says where rules and a model have both looked at a run."""
+"""Verdicts where rules and a model have both looked at a run."""
 
 import pytest
 from judge.builders import RunBuilder
@@ -94,13 +94,13 @@ SAID = "By the model's reading its correction would have saved the run."
     ],
 )
 def test_what_speaks_for_a_step(flips, rules):
-    """What the local layers say, and what the model says if its correction was likely to help."""
+    """The opinion of the local layers, and the model's if its correction was likely to help."""
     found = fused(flips={step: Flip(weight, "", "") for step, weight in flips.items()})
     assert {each.step: each.rule for each in found.attribution.candidates} == rules
 
 
 def test_a_step_that_local_layers_did_not_name_has_the_models_word_alone():
-    """Of six steps the fourth is no candidate before the model tries it."""
+    """The fourth of six steps is no candidate before the model tries it."""
     run = RunBuilder(outcome="failure").asks()
     for number in range(6):
         run.says(f"agent{number}", "What does everybody think of it?")

@@ -1,4 +1,4 @@
-"""How a run ended, as far as anything says, and how likely it failed where nothing does."""
+"""The end of a run, as far as anything says, and its likely failure where nothing does."""
 
 from math import prod
 

@@ -47,7 +47,7 @@ class Half(SpanWriter):
 
 
 class Line:
-    """What one process has: a spool, a writer, a pipeline that is stepped by hand."""
+    """The parts of one process: a spool, a writer, a pipeline that is stepped by hand."""
 
     def __init__(self, folder: Path, writer: SpanWriter) -> None:
         self.letters = DeadLetters(folder / "dead-letters")

@@ -20,7 +20,7 @@ class TestSlowSenders:
     """A connection that only holds on is closed."""
 
     async def closes(self, collector: Collector, sent: bytes) -> bytes:
-        """What comes back until the server closes the connection."""
+        """Return the bytes that come back until the server closes the connection."""
         host, _, port = collector.http_address.removeprefix("http://").rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         with contextlib.suppress(ConnectionError):

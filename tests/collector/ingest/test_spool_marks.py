@@ -1,4 +1,4 @@
-"""What a stored segment leaves behind, and what is said of one that was damaged."""
+"""Traces of a stored segment, and the report on a damaged one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TestRecentRequests:
 
 
 class TestMarks:
-    """Which segments are stored, on disk."""
+    """Marks of stored segments on disk."""
 
     def loaded(self, folder: Path, limit: int) -> tuple[StoredMarks, list[bytes]]:
         marks = StoredMarks(folder, limit)
@@ -118,7 +118,7 @@ class TestMarks:
         assert self.names(tmp_path) == ["2", "3", "4"]
 
     def test_a_full_disk_keeps_no_stored_segment(self, tmp_path, monkeypatch):
-        """What stands of its mark is removed: half of it would hide a request of the same bytes."""
+        """The rest of its mark is removed: half of it would hide a request of the same bytes."""
         spool = opened(tmp_path)
         segment = segment_of(spool, b"one")
 
@@ -136,7 +136,7 @@ class TestMarks:
 
 
 class TestReading:
-    """What can be read of a segment, as often as it is tried."""
+    """Readings of a segment, as often as it is tried."""
 
     def test_what_is_gone_counts_once(self, tmp_path):
         spool = opened(tmp_path)

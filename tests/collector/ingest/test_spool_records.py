@@ -221,7 +221,7 @@ class TestContent:
 
 
 class TestReceipt:
-    """What was acknowledged, as far as it can be believed."""
+    """Receipts of what was acknowledged, as far as they can be believed."""
 
     DIGESTS = (b"1" * 16, b"2" * 16, b"3" * 16)
 
@@ -271,7 +271,7 @@ class TestReceipt:
 
 
 class TestTakingUp:
-    """What a process finds, says and leaves."""
+    """Findings of a process that starts, its words, and the files that it leaves."""
 
     def filled(self, folder: Path, *payloads: bytes) -> Path:
         spool = Spool(folder, LIMITS)

@@ -1,4 +1,4 @@
-"""How much a spool takes, and what it says where it takes no more."""
+"""Room in a spool, and its words where there is none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Usage(NamedTuple):
-    """What `shutil.disk_usage` returns."""
+    """A result of `shutil.disk_usage`."""
 
     total: int
     used: int
@@ -51,7 +51,7 @@ def put(spool: Spool, payload: bytes) -> None:
 
 
 class TestCheck:
-    """Whether a small request would be taken now."""
+    """Tell if a small request would be taken now."""
 
     def refusal(self, spool: Spool) -> Refused:
         with pytest.raises(Refused) as refused:
@@ -97,7 +97,7 @@ class TestCheck:
 
 
 class TestRoom:
-    """What of the disk is left to others."""
+    """Disk space that is left to others."""
 
     @pytest.fixture
     def disk(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What waits in a spool: how much, since when, and when a consumer gets it."""
+"""Requests that wait in a spool: their amount, their age, and their consumer."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class TestAge:
 
 
 class TestWaitingItems:
-    """How much waits, of what, over restarts."""
+    """Amounts that wait, over restarts."""
 
     def test_all_segments_count_until_they_are_stored(self, spool: Spool) -> None:
         for number in (1, 2, 3):
@@ -150,7 +150,7 @@ class TestWaitingItems:
         stop(spool)
 
     def test_a_process_ends_that_has_not_closed_it(self, tmp_path: Path) -> None:
-        """What it acknowledged is there for the next one."""
+        """The next one finds all that it acknowledged."""
         program = (
             "import sys; from pathlib import Path\n"
             "from mast_trace_collector.spool import Spool, SpoolLimits\n"

@@ -1,4 +1,4 @@
-"""How a reader's statement is taken apart, on texts as the engine renders them; no engine is asked."""
+"""A reader's statement is taken apart, on texts as the engine renders them; no engine is asked."""
 
 import pytest
 
@@ -12,7 +12,7 @@ UNREADABLE = "the statement could not be checked; names of columns and tables wi
 
 
 def denied(error, words):
-    """Whether an error is a refusal in just these words."""
+    """Tell if an error is a refusal in just these words."""
     return error.value.text == (
         f"Code: 497. DB::Exception: this endpoint only reads: {words} (ACCESS_DENIED)"
     )
@@ -206,7 +206,7 @@ def test_a_parameter_that_is_missing_or_stands_for_a_name_is_refused():
 
 
 class TestTokens:
-    """Of a rendered text."""
+    """Parts of a rendered text."""
 
     def test_kinds_and_depths(self):
         text = "SELECT a.`b c`, f('x\\'(y', [1.5]) = {p:Array(UInt8)} -- \"q\""
@@ -276,7 +276,7 @@ TREE = """SelectWithUnionQuery (children 1)
 
 
 class TestTree:
-    """Of ``EXPLAIN AST``."""
+    """Trees as ``EXPLAIN AST`` prints them."""
 
     def test_names_and_aliases(self):
         root = read_tree(TREE)

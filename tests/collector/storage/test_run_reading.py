@@ -95,7 +95,7 @@ def due(store, **options):
 
 
 class TestWithoutASay:
-    """What holds where a caller says nothing."""
+    """Defaults where a caller says nothing."""
 
     def test_a_run_with_a_root_is_quiet_for_five_seconds(self, embedded, write):
         write(ago=0.0)
@@ -129,7 +129,7 @@ class TestWithoutASay:
 
 
 class TestShards:
-    """Which shards there are."""
+    """The shards of a cluster."""
 
     @pytest.mark.parametrize("shard", [(-1, 3), (3, 3), (4, 3)])
     def test_others_are_refused(self, embedded, shard):

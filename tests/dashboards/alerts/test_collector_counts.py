@@ -1,4 +1,4 @@
-"""How refused requests and damaged files of several collectors are counted, look by look."""
+"""Refused requests and damaged files of several collectors are counted, look by look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look makes of answers and of their absence, and when the next look comes."""
+"""Looks at answers and at their absence, and the time of the next look."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_rules_with_one_query_share_its_answer(page: Page) -> None:
 
 
 def test_refusals_are_counted_at_the_moment_of_the_look(page: Page) -> None:
-    """What was refused more than ten minutes before it is forgotten."""
+    """Refusals older than ten minutes are forgotten."""
     evaluator = watching(REFUSED_SPANS, url=page.url)
     told_at = {}
     for minutes, total in ((0, 3), (5, 7), (10, 7), (20, 7), (30, 7)):

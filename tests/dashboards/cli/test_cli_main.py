@@ -94,7 +94,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("words", [["show"], ["runs"], ["label"], ["--version"]])
 def test_a_command_waits_for_no_other_ones_imports(words: list[str]) -> None:
-    """Who looks at a run waits for neither the web server, the receivers nor the engine."""
+    """A look at a run waits for neither the web server, the receivers nor the engine."""
     program = (
         "import sys; from mast_trace_dashboards.cli.app import run; "
         f"assert run({[*words, '--help']!r}) == 0; print(*sys.modules, file=sys.stderr)"

@@ -70,7 +70,7 @@ CALL = events.ToolCallEvent("look_up", id="c1", arguments='{"key": "x"}')
 
 
 class TestHistory:
-    """What of a history reaches a model."""
+    """The part of a history that reaches a model."""
 
     def test_a_models_answer(self) -> None:
         assert answer(response("text")) == Message("text")

@@ -100,7 +100,7 @@ class TestCalls:
 
 
 class TestAgents:
-    """Who speaks, and to whom."""
+    """Speakers and recipients."""
 
     def test_the_name(self) -> None:
         assert name_of(SimpleNamespace(name="writer")) == "writer"

@@ -113,11 +113,11 @@ class TestRead:
 
 
 class TestIsMessage:
-    """What counts as one."""
+    """Values that count as one."""
 
     def test_by_its_class_alone(self) -> None:
         class BaseMessage:
-            """Of somebody else."""
+            """A class of somebody else."""
 
         for _ in range(2):
             assert is_message(AI)
@@ -152,7 +152,7 @@ class TestMessagesIn:
 
 
 class TestShorthand:
-    """What a program hands over instead of messages."""
+    """Values that a program hands over instead of messages."""
 
     def test_each_spelling(self) -> None:
         hello = Message("hello", "user")
@@ -208,7 +208,7 @@ class TestLeaves:
 
 
 class TestUpdateText:
-    """What a node wrote that is no message."""
+    """Writes of a node that are no messages."""
 
     def test_its_one_text_alone(self) -> None:
         assert update_text({"plan": "buy"}) == "buy"

@@ -37,7 +37,7 @@ def nested(number: int, name: str = "look_up") -> dict[str, Any]:
 
 
 class TestChatRequest:
-    """What Chat Completions is asked."""
+    """Requests to Chat Completions."""
 
     def test_every_field_of_a_message(self) -> None:
         asked = {
@@ -98,7 +98,7 @@ class TestChatRequest:
 
 
 class TestResponsesRequest:
-    """What Responses is asked."""
+    """Requests to Responses."""
 
     def test_instructions_come_first(self) -> None:
         request = {"instructions": "Be brief.", "input": "Hello"}
@@ -155,7 +155,7 @@ def completion(**message: Any) -> ChatCompletion:
 
 
 class TestChatAnswer:
-    """What Chat Completions answers as a whole."""
+    """Whole answers of Chat Completions."""
 
     def test_all_of_it(self) -> None:
         found = chat_answer(completion(content="text", tool_calls=[nested(1)]))
@@ -206,7 +206,7 @@ def chunk(*deltas: tuple[int, dict[str, Any], str | None], **more: Any) -> ChatC
 
 
 class TestChatPieces:
-    """What comes piece by piece."""
+    """Answers that come piece by piece."""
 
     def test_nothing_came(self) -> None:
         assert ChatAssembly().answer() == Answer()
@@ -273,7 +273,7 @@ CALL = {
 
 
 class TestResponse:
-    """What Responses answers, whole or in pieces."""
+    """Answers of Responses, whole or in pieces."""
 
     def response(self, *output: dict[str, Any], **more: Any) -> Any:
         types = pytest.importorskip("openai.types.responses", reason="this version has none")

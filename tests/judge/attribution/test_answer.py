@@ -1,4 +1,4 @@
-"""Which value a run ends on, and which step it comes from."""
+"""The value that a run ends on, and the step that it comes from."""
 
 import pytest
 from judge.builders import RunBuilder
@@ -43,7 +43,7 @@ from mast_trace_judge.attribution.answer import final_answer, introduced
     ],
 )
 def test_the_value_on_which_a_run_ends(texts, answer):
-    """What the last words announce, else the last number."""
+    """The value that the last words announce, else the last number."""
     run = RunBuilder()
     for text in texts:
         run.says("a", text)

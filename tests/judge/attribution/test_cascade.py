@@ -1,4 +1,4 @@
-"""Who can answer for a step, and whom each rule of the untrained cascade names."""
+"""Agents that can answer for a step, and those that each rule of the untrained cascade names."""
 
 import pytest
 from judge.builders import RunBuilder

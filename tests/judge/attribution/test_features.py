@@ -1,4 +1,4 @@
-"""What a trained profile sees of a step, feature by feature."""
+"""A step as a trained profile sees it, feature by feature."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""How much each finding of a rule says about the decisive step, and about which step."""
+"""Votes of findings for the decisive step, and their weights."""
 
 import pytest
 from judge.builders import RunBuilder

@@ -167,7 +167,7 @@ def test_scores():
 
 
 def test_what_fitting_writes_down():
-    """Whose runs, how many, and how it did on runs that it had not seen, over several partitions."""
+    """The fields of a profile, with its results on runs that it had not seen, over several partitions."""
     pytest.importorskip("numpy")
     dice = random.Random(16)
     runs = [

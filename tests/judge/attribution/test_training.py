@@ -1,4 +1,4 @@
-"""How a profile is fitted, against second implementations without numpy."""
+"""The fitting of a profile, against second implementations without numpy."""
 
 import math
 import random
@@ -63,7 +63,7 @@ def spreads(examples):
 
 
 def loss(examples, weights, ridge, share):
-    """Of weights for features that are divided by their spread."""
+    """The loss of weights for features that are divided by their spread."""
     total = 0.0
     scaled = [w / s for w, s in zip(weights, spreads(examples), strict=True)]
     for each in examples:
@@ -202,7 +202,7 @@ def chosen(examples, seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_training(seed):
-    """What is chosen, what comes of it, and what each run's own probabilities were without it."""
+    """The choice, its results, and each run's own probabilities without it."""
     examples = drawn(seed, runs=16, groups=8)
     weights, found, inner = train(examples, seed)
     (ridge, share), temperature, scores = chosen(examples, seed)

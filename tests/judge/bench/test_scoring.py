@@ -1,4 +1,4 @@
-"""Which predictions count as right by which measure, and what shares of runs that makes."""
+"""Predictions that count as right by each measure, and the shares of runs that they make."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""What is found in a run of which the middle was not read, and what agents were shown in one."""
+"""Findings in a run of which the middle was not read, and inputs of its agents."""
 
 from dataclasses import replace
 
@@ -171,7 +171,7 @@ def test_an_earlier_call_that_was_shown_more(calls, more):
 
 
 def test_inboxes_by_agent():
-    """Of calls of its models, or of its turns where no call says what it was shown."""
+    """Inputs of calls of its models, or of its turns where no call says what it was shown."""
     run = RunBuilder().says("a", "Hm.").says("b", "Ha.")
     run.shown("a", 0, kind="agent", span="t").shown("a", 0, 1, span="m", parent="t")
     run.shown("b", 0, kind="agent", span="u").shown("b", length=5, span="n", parent="u")

@@ -1,4 +1,4 @@
-"""What all rules take for an act, a tool run, a failure, a conversation; and how findings merge."""
+"""Acts, tool runs, failures and conversations as all rules take them; the merging of findings."""
 
 import json
 
@@ -163,7 +163,7 @@ def test_equal_calls_have_equal_keys(arguments, padding):
     ],
 )
 def test_other_arguments_are_another_call(one, other, same):
-    """What is no JSON is compared as words."""
+    """Texts that are no JSON are compared as words."""
     keys = [
         call_key(RunBuilder().says("a", "x", tool="t", arguments=text).build().steps[0])
         for text in (one, other)
