@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from opened_spool import opened, put, stop
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
@@ -28,26 +29,11 @@ class Usage(NamedTuple):
     free: float
 
 
-def opened(folder: Path, *, most: int = 10_000_000, free: int = 0, window: int = 1000) -> Spool:
-    spool = Spool(folder, SpoolLimits(most, free, 1_000_000, 1_000_000, 60.0, window))
-    assert spool.open() == []
-    return spool
-
-
-def stop(spool: Spool) -> None:
-    spool.close()
-    spool.release()
-
-
 @pytest.fixture
 def spool(tmp_path: Path) -> Iterator[Spool]:
     spool = opened(tmp_path / "spool")
     yield spool
     stop(spool)
-
-
-def put(spool: Spool, payload: bytes) -> None:
-    spool.append(payload, 1).durable.result(timeout=10)
 
 
 class TestCheck:

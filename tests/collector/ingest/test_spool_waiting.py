@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from opened_spool import opened, put, stop
 
 from mast_trace_collector.spool import Record, Segment, Spool, SpoolLimits
 
@@ -19,26 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def opened(folder: Path, *, most: int = 10_000_000, free: int = 0, window: int = 1000) -> Spool:
-    spool = Spool(folder, SpoolLimits(most, free, 1_000_000, 1_000_000, 60.0, window))
-    assert spool.open() == []
-    return spool
-
-
-def stop(spool: Spool) -> None:
-    spool.close()
-    spool.release()
-
-
 @pytest.fixture
 def spool(tmp_path: Path) -> Iterator[Spool]:
     spool = opened(tmp_path / "spool")
     yield spool
     stop(spool)
-
-
-def put(spool: Spool, payload: bytes) -> None:
-    spool.append(payload, 1).durable.result(timeout=10)
 
 
 def taken(spool: Spool) -> Segment:
