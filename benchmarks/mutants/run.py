@@ -73,7 +73,7 @@ def _run(target: Target, before: Mapping[str, str]) -> dict[str, Any]:
         "MAST_TRACE_DATA": os.environ.get("MAST_TRACE_DATA", str(ROOT / ".." / "shared" / "data")),
     }
     children = os.environ.get("MUTANTS_AT_ONCE", "2")
-    command = [python, "-m", "mutmut", "run", "--max-children", children]
+    command = [python, str(HERE / "in_rounds.py"), "run", "--max-children", children]
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         environment["TMPDIR"] = folder
         done = subprocess.run(command, cwd=place, env=environment, check=False)

@@ -1,4 +1,4 @@
-"""A spool whose segments close by size alone, and requests put into it."""
+"""Spools, requests put into them, and what waits there."""
 
 from __future__ import annotations
 
@@ -10,8 +10,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+LIMITS = SpoolLimits(
+    max_bytes=10_000_000,
+    min_free_bytes=0,
+    segment_bytes=1_000_000,
+    segment_items=1_000_000,
+    segment_age=0.0,
+    duplicate_window=1000,
+)
+"""Segments may be taken at once."""
+
+
 def opened(folder: Path, *, most: int = 10_000_000, free: int = 0, window: int = 1000) -> Spool:
-    """Open an empty spool."""
+    """Open an empty spool whose segments close by size alone."""
     spool = Spool(folder, SpoolLimits(most, free, 1_000_000, 1_000_000, 60.0, window))
     assert spool.open() == []
     return spool
@@ -23,6 +34,17 @@ def stop(spool: Spool) -> None:
     spool.release()
 
 
-def put(spool: Spool, payload: bytes) -> None:
-    """Append a request and wait until it is durable."""
-    spool.append(payload, 1).durable.result(timeout=10)
+def put(spool: Spool, *payloads: bytes) -> None:
+    """Append requests and wait until they are durable."""
+    for ticket in [spool.append(payload, 1) for payload in payloads]:
+        ticket.durable.result(timeout=10)
+
+
+def waiting(spool: Spool) -> list[bytes]:
+    """Payloads of all segments; they stay in the spool."""
+    segments = []
+    while (segment := spool.next_segment(0.0)) is not None:
+        segments.append(segment)
+    for segment in segments:
+        spool.give_back(segment)
+    return [bytes(record.payload) for segment in segments for record in segment.read()[0]]

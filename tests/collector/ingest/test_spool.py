@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import os
-import struct
 import threading
 from concurrent.futures import wait
 from typing import TYPE_CHECKING
 
 import pytest
-import xxhash
-from google.protobuf.proto import parse_length_prefixed
-from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ingest_support import body_of
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opened_spool import LIMITS, put, waiting
 
 from mast_trace.exceptions import CollectorError
-from mast_trace_collector.spool import Refused, Segment, Spool, SpoolLimits
-from mast_trace_collector.spool.receipt import receipt_path
-from mast_trace_collector.spool.record import Record, marker_of, may_be_torn
+from mast_trace_collector.spool import Refused, Spool, SpoolLimits
+from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.segment import SegmentWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-LIMITS = SpoolLimits(
-    max_bytes=10_000_000,
-    min_free_bytes=0,
-    segment_bytes=1_000_000,
-    segment_items=1_000_000,
-    segment_age=0.0,
-    duplicate_window=1000,
-)
 
 
 def limits(**changed: float) -> SpoolLimits:
@@ -58,21 +42,6 @@ def reopened(spool: Spool, **changed: float) -> Spool:
     after = Spool(spool._directory, limits(**changed))
     after.open()
     return after
-
-
-def put(spool: Spool, *payloads: bytes) -> None:
-    for ticket in [spool.append(payload, 1) for payload in payloads]:
-        ticket.durable.result(timeout=10)
-
-
-def waiting(spool: Spool) -> list[bytes]:
-    """Payloads of all segments; they stay in the spool."""
-    segments = []
-    while (segment := spool.next_segment(0.0)) is not None:
-        segments.append(segment)
-    for segment in segments:
-        spool.give_back(segment)
-    return [bytes(record.payload) for segment in segments for record in segment.read()[0]]
 
 
 class TestSpool:
@@ -334,193 +303,3 @@ class TestRefusal:
         after = reopened(spool)
         assert sorted(waiting(after)) == [b"after", b"before", b"lost"]
         after.close()
-
-
-def written(folder: Path, payloads: list[bytes]) -> Path:
-    """A segment as a killed process leaves it."""
-    spool = Spool(folder, LIMITS)
-    spool.open()
-    put(spool, *payloads)
-    spool.close()
-    spool.release()
-    (path,) = folder.glob("*.log")
-    return path
-
-
-PAYLOADS = st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=8, unique=True)
-
-
-class TestRecovery:
-    """Whatever a crash leaves of the tail, the whole records before it come back."""
-
-    @settings(max_examples=60, deadline=None)
-    @given(payloads=PAYLOADS, cut=st.floats(0, 1), old=st.booleans())
-    def test_any_truncation_loses_only_the_records_it_cuts(
-        self, tmp_path_factory: pytest.TempPathFactory, payloads: list[bytes], cut: float, old: bool
-    ) -> None:
-        """A segment of an earlier version has no receipt: what is cut off may be unfinished."""
-        path = written(tmp_path_factory.mktemp("spool"), payloads)
-        keep = int(path.stat().st_size * cut)
-        os.truncate(path, keep)
-        if old:
-            receipt_path(path).unlink()
-        spool = Spool(path.parent, LIMITS)
-        losses = spool.open()
-        whole, end = [], 0
-        for payload in payloads:
-            end += 44 + len(payload)
-            if end <= keep:
-                whole.append(payload)
-        assert waiting(spool) == whole
-        lost = 0 if old else len(payloads) - len(whole)
-        assert [loss.lost for loss in losses] == [lost] * bool(lost)
-        spool.close()
-        spool.release()
-
-    @settings(max_examples=60, deadline=None)
-    @given(payloads=PAYLOADS, more=st.binary(min_size=1, max_size=60), cut=st.floats(0, 0.999))
-    def test_what_was_never_acknowledged_is_cut_off(
-        self,
-        tmp_path_factory: pytest.TempPathFactory,
-        payloads: list[bytes],
-        more: bytes,
-        cut: float,
-    ) -> None:
-        path = written(tmp_path_factory.mktemp("spool"), payloads)
-        size = path.stat().st_size
-        torn = b"".join(Record.of(more, 1).parts(marker_of(path.stem)))
-        with path.open("ab") as file:
-            file.write(torn[: int(len(torn) * cut)])
-        spool = Spool(path.parent, LIMITS)
-        assert spool.open() == []
-        assert waiting(spool) == payloads
-        assert path.stat().st_size == size
-        assert spool.damaged_files == 0
-        spool.close()
-        spool.release()
-
-    @settings(max_examples=60, deadline=None)
-    @given(payloads=PAYLOADS, garbage=st.binary(min_size=1, max_size=200))
-    def test_a_garbage_tail_is_no_unfinished_write(
-        self, tmp_path_factory: pytest.TempPathFactory, payloads: list[bytes], garbage: bytes
-    ) -> None:
-        path = written(tmp_path_factory.mktemp("spool"), payloads)
-        torn = may_be_torn(memoryview(garbage), 0, marker_of(path.stem))
-        with path.open("ab") as file:
-            file.write(garbage)
-        spool = Spool(path.parent, LIMITS)
-        assert [loss.lost for loss in spool.open()] == [0] * (not torn)
-        assert waiting(spool) == payloads
-        spool.close()
-        spool.release()
-
-    @settings(max_examples=60, deadline=None)
-    @given(payloads=PAYLOADS, where=st.floats(0, 0.999), bit=st.integers(0, 7))
-    def test_a_flipped_bit_damages_one_record_only(
-        self,
-        tmp_path_factory: pytest.TempPathFactory,
-        payloads: list[bytes],
-        where: float,
-        bit: int,
-    ) -> None:
-        path = written(tmp_path_factory.mktemp("spool"), payloads)
-        data = bytearray(path.read_bytes())
-        position = int(len(data) * where)
-        data[position] ^= 1 << bit
-        path.write_bytes(data)
-        hit, begin = 0, 0
-        while position >= begin + 44 + len(payloads[hit]):
-            begin += 44 + len(payloads[hit])
-            hit += 1
-        # What only makes a message of the record may be damaged: the record is whole.
-        lost = 8 <= position - begin < 40 + len(payloads[hit])
-        digests = tuple(Record.of(payload, 1).digest for payload in payloads)
-        assert not Segment(path, len(data), 0, digests, 0.0).intact()
-        spool = Spool(path.parent, LIMITS)
-        losses = spool.open()
-        assert waiting(spool) == payloads[:hit] + payloads[hit + lost :]
-        assert [loss.lost for loss in losses] == [1] * lost
-        spool.close()
-        spool.release()
-
-    def test_a_segment_is_what_was_written_or_it_is_not_intact(self, tmp_path: Path) -> None:
-        path = written(tmp_path, [b"one", b"two" * 100])
-        size = path.stat().st_size
-        digests = tuple(Record.of(payload, 1).digest for payload in (b"one", b"two" * 100))
-        segment = Segment(path, size, 2, digests, 0.0)
-        assert segment.intact()
-        path.write_bytes(path.read_bytes() + b"more")
-        assert not segment.intact()
-        os.truncate(path, size - 1)
-        assert not segment.intact()
-
-    def test_a_segment_is_a_stream_of_delimited_messages(self, tmp_path: Path) -> None:
-        """As the Protobuf library reads it: OTLP requests with two fields that OTLP lacks."""
-        path = written(tmp_path, [body_of("a", "b"), body_of("c")])
-        data = io.BytesIO(path.read_bytes())
-        names = []
-        while (message := parse_length_prefixed(ExportTraceServiceRequest, data)) is not None:
-            spans = message.resource_spans[0].scope_spans[0].spans
-            names.append([span.name for span in spans])
-            assert [field.field_number for field in UnknownFieldSet(message)] == [1001, 1000]
-        assert names == [["a", "b"], ["c"]]
-
-    def test_a_segment_of_the_first_version_is_stored(self, tmp_path: Path) -> None:
-        """Its records have no frame; some of them are damaged."""
-        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
-        marker = xxhash.xxh64_digest(path.stem.encode())
-        records = [
-            struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
-            for body in (body_of("a"), body_of("b"), body_of("c"))
-        ]
-        path.write_bytes(records[0] + records[1][:-1] + b"?" + records[2])
-        spool = Spool(tmp_path, LIMITS)
-        (loss,) = spool.open()
-        assert loss.lost == 1
-        assert [(area.offset, area.size) for area in loss.areas] == [
-            (len(records[0]), len(records[1]))
-        ]
-        assert waiting(spool) == [body_of("a"), body_of("c")]
-        spool.close()
-
-    @pytest.mark.parametrize("count", [2, 3])
-    def test_in_a_first_version_no_payload_makes_the_next_record_a_framed_one(
-        self, tmp_path: Path, count: int
-    ) -> None:
-        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
-        marker = xxhash.xxh64_digest(path.stem.encode())
-        bodies = [b"one\xca\x3e\x20", b"two\xca\x3e\x20", b"three"][:count]
-        records = [
-            struct.pack("<8sII", marker, len(body), 1) + xxhash.xxh3_128_digest(body, 1) + body
-            for body in bodies
-        ]
-        path.write_bytes(b"?" + b"".join(records)[1:])
-        spool = Spool(tmp_path, LIMITS)
-        (loss,) = spool.open()
-        assert [area.size for area in loss.areas] == [len(records[0])]
-        assert waiting(spool) == bodies[1:]
-        spool.close()
-
-    def test_a_payload_cannot_pass_for_a_record_of_a_damaged_segment(self, tmp_path: Path) -> None:
-        """What looks like a record in another segment is not one in this."""
-        other = written(tmp_path / "other", [b"forged"]).read_bytes()
-        path = written(tmp_path / "spool", [other, b"true"])
-        data = bytearray(path.read_bytes())
-        data[17] ^= 1  # the length of the first record
-        path.write_bytes(data)
-        spool = Spool(path.parent, LIMITS)
-        (loss,) = spool.open()
-        assert loss.lost == 1
-        assert loss.areas[0].size > len(other)
-        assert waiting(spool) == [b"true"]
-        spool.close()
-
-    def test_an_empty_segment_is_removed(self, tmp_path: Path) -> None:
-        """A crash between its creation and its first write leaves it, with or without a receipt."""
-        path = tmp_path / f"{7:012d}-00000000deadbeef.log"
-        SegmentWriter(path).close(0.0)
-        (tmp_path / f"{8:012d}-00000000deadbeef.log").touch()
-        spool = Spool(tmp_path, LIMITS)
-        assert spool.open() == []
-        assert [path.name for path in tmp_path.iterdir()] == ["lock"]
-        spool.close()
