@@ -7,8 +7,10 @@ verdicts go out as lines of JSON to the descriptor in ``VERDICTS_TO``.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,7 @@ class Lasting:
         self._mutants = mutants
         self._verdicts = verdicts
         self._failed = False
+        self._mutant = ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -61,6 +64,9 @@ class Lasting:
 
     def _fails(self, mutant: str, item: pytest.Item) -> bool:
         self._failed = False
+        if mutant != self._mutant:
+            self._mutant = mutant
+            _forget_results()
         set_mutant_under_test(mutant)
         try:
             # What stays set up is what the next test shares: its module here, not its class.
@@ -73,6 +79,14 @@ class Lasting:
 
     def _tell(self, mutant: str, verdict: str) -> None:
         os.write(self._verdicts, json.dumps([mutant, verdict]).encode() + b"\n")
+
+
+def _forget_results() -> None:
+    """Clear our functions' caches: what they hold may be the last mutant's."""
+    for each in gc.get_objects():
+        # Proxies of libraries raise whatever they like when they are asked what they are.
+        if type(each) is _lru_cache_wrapper and each.__module__.startswith("mast_trace"):
+            each.cache_clear()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -51,14 +51,20 @@ def main() -> int:
     targets = {name: Target(name, **values) for name, values in _read("targets.toml").items()}
     if unknown := set(given.targets) - targets.keys():
         parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(targets)}")
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     failed = False
     for name in [] if given.table else given.targets or targets:
-        results[name] = result = _run(targets[name], results.get(name, {}).get("judged", {}))
+        result = _run(targets[name], _results().get(name, {}).get("judged", {}))
+        # Another process may have finished another target meanwhile.
+        results = {**_results(), name: result}
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
         failed |= bool(result["open"]) or result["percent"] < LEAST
-    page.write(results)
+    page.write(_results())
     return int(failed)
+
+
+def _results() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    return found
 
 
 def _run(target: Target, before: Mapping[str, str]) -> dict[str, Any]:

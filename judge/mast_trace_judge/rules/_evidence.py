@@ -218,6 +218,6 @@ def _sorted(arguments: str) -> str:
 def _read_sorted(arguments: str) -> str:
     try:
         value: Any = json.loads(arguments)
-        return json.dumps(value, sort_keys=True, default=str)
+        return json.dumps(value, sort_keys=True)
     except (ValueError, RecursionError):
         return " ".join(arguments.split())

@@ -57,6 +57,17 @@ def test_a_partly_read_run(monkeypatch, kind, probability, evidence, reason):
     assert whole.reason == "6 steps, 6 calls, partial: False"
 
 
+def test_a_call_that_began_with_what_was_not_read_is_no_part_of_the_beginning(monkeypatch):
+    """Nobody knows which of the two came first."""
+    run = talk()
+    calls = [*run.invocations]
+    calls[3] = replace(calls[3], start=run.steps[3].start)
+    monkeypatch.setattr(module, "RULES", (counting,))
+    monkeypatch.setattr(module, "_LOOK_BACK", frozenset([counting]))
+    (found,) = find_modes(partly_read(replace(run, invocations=tuple(calls)), 3, 5))
+    assert found.reason == "3 steps, 3 calls, partial: False"
+
+
 # -- what agents were shown -----------------------------------------------------------------------
 
 LONG = "The quarterly report covers three regions."
@@ -162,12 +173,30 @@ def test_the_first_call_after_a_moment():
         (((0, 3, 2), (0, 1)), False),
         (((0, 1, 2), (3,), (0, 1)), True),
         (((0, 1, 2), ()), False),
+        (((0, 0, 1), (0, 1)), False),
+        (((0, 2, 3), (0, 1)), False),
     ],
 )
 def test_an_earlier_call_that_was_shown_more(calls, more):
     """All that the last one was shown, and something beside."""
     made = inbox(*calls)
     assert made.saw_more_before(made.calls[-1]) is more
+
+
+def test_a_later_call_that_was_shown_more_is_no_earlier_one():
+    """Nor is one that began in the same moment."""
+    made = inbox((0, 1), (0, 1, 2))
+    assert not made.saw_more_before(made.calls[0])
+    made.calls[1] = replace(made.calls[1], start=made.calls[0].start)
+    assert not made.saw_more_before(made.calls[0])
+
+
+def test_the_shortest_text_that_is_taken_for_a_quotation():
+    """Twenty characters."""
+    for length, quoted in ((20, True), (19, False)):
+        text = "x" * length
+        made = inbox((1,), run=RunBuilder().says("a", text).says("c", f"Said: {text}."))
+        assert made.expects([made.trajectory.steps[0]]) is quoted
 
 
 def test_inboxes_by_agent():

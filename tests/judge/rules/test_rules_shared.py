@@ -234,6 +234,25 @@ def test_what_was_shown_is_compared_with_what_it_should_have_grown_from():
     ]
 
 
+def test_what_was_shown_in_another_conversation_is_compared_with_nothing():
+    """Nor what was shown by a turn that saw just what the first one saw: a program asked anew."""
+    run = RunBuilder().says("lead", "One.").says("coder", "Two.")
+    for place, conversation in enumerate(("root", "root", "tool")):
+        turn = f"t{place}"
+        run.shown("coder", 0, 1, kind="agent", span=turn, parent=conversation)
+        run.shown("coder", 0, 1, span=f"m{place}", parent=turn)
+    groups = shown_together(run.build())
+    assert [[call.span_id for call in group] for group in groups] == [
+        ["t0", "t1"],
+        ["m0"],
+        ["m0"],
+        ["m1"],
+        ["t2"],
+        ["m2"],
+        ["m2"],
+    ]
+
+
 def test_what_was_shown_as_one_text():
     """In lower case with single spaces, a line for each message that is known."""
     run = RunBuilder().says("a", "One  and\nTWO.").says("b", "Three.").build()
