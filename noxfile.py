@@ -150,7 +150,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def mutants(session: nox.Session) -> None:
-    """Make one-line mistakes and see that tests fail; hours, resumable, not part of the checks.
+    """Make one-line mistakes and see that tests fail; hours, resumable; `nox -s long` runs it last.
 
     ``nox -s mutants -- fusion alerts`` takes these targets of benchmarks/mutants/targets.toml alone.
     """
@@ -166,6 +166,7 @@ def long(session: nox.Session) -> None:
     if not session.posargs:
         for place in ENGINES:
             session.notify(f"sweep({place})")
+        session.notify("mutants")
     with tempfile.TemporaryDirectory() as folder:
         for command in [("pytest", "-m", "long", *session.posargs)] if session.posargs else LONG:
             session.run(*(part.replace("FOLDER", folder) for part in command))
