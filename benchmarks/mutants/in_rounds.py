@@ -1,7 +1,8 @@
 """mutmut's command, with mutants first tried in processes that last, and alone only if they survive there.
 
 A mutant of what a module's fixtures set up shows only in a process of its own; all others die sooner
-beside an engine that is there already.
+beside an engine that is there already. Those that have been killed before, by the file that ``MUTANTS_KILLED``
+names, count as killed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import history
 import mutmut.__main__ as command
 from lasting import KILLED, SPOILT
 from mutmut.configuration import config
@@ -80,6 +82,10 @@ class Rounds(ForkServerRunner):
         return next(self._results)
 
     def _all_results(self) -> Iterator[MutantResult]:
+        killed = history.read(Path(os.environ["MUTANTS_KILLED"]), Path("mutants"))
+        for mutant in [mutant for mutant in self.waiting if mutant.name in killed]:
+            self.waiting.remove(mutant)
+            yield MutantResult(mutant.name, DEAD, 0.0)
         for file in self._files():
             for mutant, code in self._one_file(file):
                 self.waiting.remove(mutant)

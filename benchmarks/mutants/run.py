@@ -2,14 +2,15 @@
 
 The mutants are made by mutmut. ``targets.toml`` says which modules are mutated and which tests judge
 them, ``judged.toml`` what was found of each mutant that no test kills. A run can be broken off and
-taken up again: what is known stays in ``build/mutants``, until the mutated function changes, or the
-tests of what survived.
+taken up again: who was killed stays in ``history`` until the mutated function changes; what survived
+is tried again after its tests have changed, and in a new checkout.
 Results are written to ``results.json``, from which the table in ``README.md`` is made.
 
 ::
 
     python benchmarks/mutants/run.py                # all targets
     python benchmarks/mutants/run.py fusion alerts  # these
+    python benchmarks/mutants/run.py --anew fusion  # all of its mutants, whatever is known of them
     python benchmarks/mutants/run.py --table        # only the page, from stored results
 """
 
@@ -19,6 +20,8 @@ import argparse
 import datetime as dt
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,9 +30,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import history
 import page
 import tomllib
-from workplace import KILLED, ROOT, Target, difference, lay_out, python_of, statuses, try_again
+from history import KILLED
+from workplace import ROOT, Target, difference, lay_out, python_of, statuses, try_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,12 +52,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("targets", nargs="*", help="names in targets.toml; all if none is given")
     parser.add_argument("--table", action="store_true", help="write the page from stored results")
+    parser.add_argument("--anew", action="store_true", help="forget who was killed before")
     given = parser.parse_args()
+    # Ended from outside, too, what is known is written down.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     targets = {name: Target(name, **values) for name, values in _read("targets.toml").items()}
     if unknown := set(given.targets) - targets.keys():
         parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(targets)}")
     failed = False
     for name in [] if given.table else given.targets or targets:
+        if given.anew:
+            history.path_of(name).unlink(missing_ok=True)
+            shutil.rmtree(targets[name].workplace / "mutants", ignore_errors=True)
         result = _run(targets[name], _results().get(name, {}).get("judged", {}))
         # Another process may have finished another target meanwhile.
         results = {**_results(), name: result}
@@ -76,13 +87,17 @@ def _run(target: Target, before: Mapping[str, str]) -> dict[str, Any]:
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": str(HERE),
+        "MUTANTS_KILLED": str(history.path_of(target.name)),
         "MAST_TRACE_DATA": os.environ.get("MAST_TRACE_DATA", str(ROOT / ".." / "shared" / "data")),
     }
     children = os.environ.get("MUTANTS_AT_ONCE", "2")
     command = [python, str(HERE / "in_rounds.py"), "run", "--max-children", children]
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         environment["TMPDIR"] = folder
-        done = subprocess.run(command, cwd=place, env=environment, check=False)
+        try:
+            done = subprocess.run(command, cwd=place, env=environment, check=False)
+        finally:
+            history.write(target.name, place)
     del environment["TMPDIR"]
     # Broken off, mutmut may leave half a file behind; the next run makes it anew.
     found = {} if done.returncode else statuses(place)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomllib
+from history import KILLED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,6 @@ BUILD = ROOT / "build" / "mutants"
 BESIDE = ("examples", "tests", "docs", "benchmarks", "README.md", "constraints.txt")
 # What looks for garbage takes as long as a quick test.
 PLUGINS = ("quick_verdict", "no:cacheprovider", "no:xdist", "no:unraisableexception")
-KILLED = {"killed", "timeout", "segfault"}
 
 
 @dataclass(frozen=True)
