@@ -37,9 +37,15 @@ class Result:
 class Handle:
     """One connection; used by one thread at a time.
 
+    The engine keeps what a statement wrote before it failed, and begins the connection's next answer
+    with it. So that is fetched and dropped at once, and the connection is nobody else's from then on.
+
     Args:
         path: the engine's folder.
         settings: of this connection; those of a request come on top.
+
+    Attributes:
+        has_failed: whether a statement did.
     """
 
     def __init__(self, path: str, settings: Mapping[str, str]) -> None:
@@ -48,6 +54,7 @@ class Handle:
         self._connection = chdb.connect(path)
         self._database = ""
         self._settings = settings
+        self.has_failed = False
         for name, value in settings.items():
             self._set(name, value)
 
@@ -59,7 +66,7 @@ class Handle:
 
     def run(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> Result:
         """Run a statement to its end."""
-        with _engine_errors():
+        with self._errors():
             result = self._connection.query(sql, fmt, params=dict(params or {}))
             return Result(
                 result.bytes() or b"", result.rows_read(), result.bytes_read(), result.elapsed()
@@ -68,7 +75,7 @@ class Handle:
     def blocks(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> list[bytes]:
         """Run a SELECT and return its blocks one by one."""
         with (
-            _engine_errors(),
+            self._errors(),
             self._connection.send_query(sql, fmt, params=dict(params or {})) as s,
         ):
             return [block.bytes() for block in s]
@@ -119,6 +126,17 @@ class Handle:
         """Let go of the engine."""
         self._connection.close()
 
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn what the engine raises (plain RuntimeErrors among them) into `EngineError`."""
+        try:
+            yield
+        except Exception as error:
+            self.has_failed = True
+            with contextlib.suppress(Exception):
+                self._connection.query("SELECT 1", "Null")
+            raise EngineError(str(error)) from error
+
     def _set(self, name: str, value: str | None) -> None:
         self.run(f"SET {name} = {'DEFAULT' if value is None else literal(value)}", "TabSeparated")
 
@@ -140,15 +158,15 @@ class Handles:
 
     @contextlib.contextmanager
     def borrow(self) -> Iterator[Handle]:
-        """Lend a handle; one whose statement failed half-way is thrown away."""
+        """Lend a handle; one whose statement failed is thrown away."""
         handle = self._take()
         try:
             yield handle
-        except BaseException as error:
-            if not isinstance(error, QueryError):
-                handle.close()
-                raise
+        except QueryError:
             self._give_back(handle)
+            raise
+        except BaseException:
+            handle.close()
             raise
         self._give_back(handle)
 
@@ -168,18 +186,7 @@ class Handles:
 
     def _give_back(self, handle: Handle) -> None:
         with self._lock:
-            if not self._closed:
+            if not (self._closed or handle.has_failed):
                 self._idle.append(handle)
                 return
         handle.close()
-
-
-@contextlib.contextmanager
-def _engine_errors() -> Iterator[None]:
-    """Turn what the engine raises (plain RuntimeErrors among them) into `EngineError`."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, QueryError):
-            raise
-        raise EngineError(str(error)) from error

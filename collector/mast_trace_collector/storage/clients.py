@@ -74,10 +74,12 @@ class Clients:
         client = self._take()
         try:
             yield client
-        except ClickHouseError as error:
-            raise StorageError(self._explain(error)) from error
-        finally:
-            self._give_back(client)
+        except BaseException as error:
+            self._give_back_failed(client)
+            if isinstance(error, ClickHouseError):
+                raise StorageError(self._explain(error)) from error
+            raise
+        self._give_back(client)
 
     def prepared(self, prepare: Callable[[Client], None]) -> Clients:
         """Return clients of the same database that `prepare` is given before anybody else."""
@@ -106,6 +108,17 @@ class Clients:
             if not self._closed:
                 self._idle.append(client)
                 return
+        client.close()
+
+    def _give_back_failed(self, client: Client) -> None:
+        """Drop what the embedded engine keeps of a failed statement: the next answer would begin with it."""
+        if not self._address.path:
+            self._give_back(client)
+            return
+        with contextlib.suppress(Exception):
+            client.raw_query("SELECT 1", fmt="Null")
+            self._give_back(client)
+            return
         client.close()
 
     def _connect(self) -> Client:
