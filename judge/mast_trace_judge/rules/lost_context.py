@@ -158,17 +158,15 @@ def _losses(trajectory: Trajectory) -> Mapping[tuple[str, str], list[Invocation]
     """
     losses: dict[tuple[str, str], list[Invocation]] = defaultdict(list)
     for turns in _sequences(trajectory):
-        shown: set[str] = set()
         # Turns may hold calls of other agents: what was shown to these is nobody else's loss.
-        own: dict[str, set[str]] = defaultdict(set)
+        last: dict[str, set[str]] = defaultdict(set)
         for turn in turns:
             if not turn.input_ids:
                 continue
             now = set(turn.input_ids)
-            for identity in (shown - now) & own[turn.agent]:
+            for identity in last[turn.agent] - now:
                 losses[turn.agent, identity].append(turn)
-            own[turn.agent] |= now
-            shown = now
+            last[turn.agent] = now
     return losses
 
 

@@ -52,6 +52,15 @@ def test_what_another_agent_was_shown_within_a_turn_is_not_lost(kind):
     assert asked_again(_books(run).build()) == []
 
 
+def test_what_a_turn_within_a_turn_was_given_is_not_lost_by_a_model():
+    """The clerk's own inner turn has the price, and so has the next turn; no model is shown it."""
+    run = RunBuilder("Plan the trip.").asks()
+    run.shown("clerk", 0, kind="agent", span="t1", output=2).shown("clerk", 0, parent="t1")
+    _books(run).shown("clerk", 0, 1, kind="agent", parent="t1").says("clerk", "Noted.")
+    run.shown("clerk", 0, 1, 2, kind="agent", span="t2").shown("clerk", 0, 2, parent="t2")
+    assert asked_again(_books(run).build()) == []
+
+
 def _lost(result: str = ROOM) -> RunBuilder:
     """A price that was shown at time 4 and at time 6 no more, by calls below one span."""
     run = RunBuilder("Plan the trip.").asks().shown("clerk", 0, parent="p1")
@@ -74,8 +83,8 @@ def test_a_result_is_lost_from_the_first_call_without_it(time, lost):
 
 @pytest.mark.parametrize("time", [7, 8])
 def test_a_result_that_another_call_showed_since_is_not_lost(time):
-    """Below another span, until the very time of the second call."""
-    run = _lost().shown("clerk", 0, 1, 2, parent="p2")
+    """Below another span, until the very time of the second call; no text need be recorded."""
+    run = _lost("").shown("clerk", 0, 1, 2, parent="p2")
     assert asked_again(_books(run, start=time, end=time).build()) == []
 
 
