@@ -76,8 +76,12 @@ class RunBuilder:
         kind: str = "model",
         span: str = "",
         parent: str = "",
+        output: int | None = None,
     ) -> RunBuilder:
-        """Add a model call of the agent's, or a turn, that is shown the messages of these steps."""
+        """Add a model call of the agent's, or a turn, that is shown the messages of these steps.
+
+        What came of it is the message of step ``output``.
+        """
         ids = tuple(f"m{step}" for step in steps)
         self._clock += 1
         self._invocations.append(
@@ -91,6 +95,7 @@ class RunBuilder:
                 input_ids=ids if length is None else (),
                 input_roles=("user",) * len(ids) if length is None else (),
                 input_length=length,
+                output_id="" if output is None else f"m{output}",
             )
         )
         return self

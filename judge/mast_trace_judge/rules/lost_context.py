@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -52,7 +51,7 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
     was shown prove that the result was there and is gone; that it is back after the second call
     changes nothing, and a result that is quoted in another message is not gone.
     """
-    losses: Mapping[tuple[str, str], list[_Loss]] | None = None
+    losses: Mapping[tuple[str, str], list[Invocation]] | None = None
     calls = _Calls(trajectory)
     made: dict[tuple[str, str, str], Step] = {}
     for step in trajectory.steps:
@@ -152,35 +151,22 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
     return lost
 
 
-@dataclass
-class _Loss:
-    """A message that dropped out of what an agent was shown.
+def _losses(trajectory: Trajectory) -> Mapping[tuple[str, str], list[Invocation]]:
+    """Return the turns, or model calls, that were not shown a message which was there before.
 
-    Attributes:
-        gone: the first turn, or call of its model, without it.
-        back: when the same conversation showed it again, in nanoseconds; None if it never did.
+    By agent and message id. That it is back later is for `_last_without` to see.
     """
-
-    gone: Invocation
-    back: int | None = None
-
-
-def _losses(trajectory: Trajectory) -> Mapping[tuple[str, str], list[_Loss]]:
-    """Return each loss, by agent and message id."""
-    losses: dict[tuple[str, str], list[_Loss]] = defaultdict(list)
+    losses: dict[tuple[str, str], list[Invocation]] = defaultdict(list)
     for turns in _sequences(trajectory):
-        shown: set[str] = set()
-        lost: dict[str, _Loss] = {}
+        # Turns may hold calls of other agents: what was shown to these is nobody else's loss.
+        last: dict[str, set[str]] = defaultdict(set)
         for turn in turns:
             if not turn.input_ids:
                 continue
             now = set(turn.input_ids)
-            for identity in now & lost.keys():
-                lost.pop(identity).back = turn.start
-            for identity in shown - now:
-                lost[identity] = _Loss(turn)
-                losses[turn.agent, identity].append(lost[identity])
-            shown = now
+            for identity in last[turn.agent] - now:
+                losses[turn.agent, identity].append(turn)
+            last[turn.agent] = now
     return losses
 
 
@@ -214,7 +200,7 @@ class _Calls:
 
     def shows(self, like: Invocation, identity: str, time: int) -> bool:
         """Whether one of the same kind and agent, from one on until ``time``, showed a message."""
-        shown = self._shown.get((like.kind, like.agent, identity), [])
+        shown = self._shown[like.kind, like.agent, identity]
         place = bisect_left(shown, like.start)
         return place < len(shown) and shown[place] <= time
 
@@ -224,14 +210,11 @@ def _start(call: Invocation) -> int:
 
 
 def _last_without(
-    losses: Iterable[_Loss], calls: _Calls, identity: str, time: int
+    losses: Iterable[Invocation], calls: _Calls, identity: str, time: int
 ) -> Invocation | None:
     """Return what an agent was shown last until ``time``, if a message had gone by then."""
-    for loss in losses:
-        gone = loss.gone
-        if gone.start > time or (loss.back is not None and loss.back <= time):
-            continue
-        if not calls.shows(gone, identity, time):
+    for gone in losses:
+        if gone.start <= time and not calls.shows(gone, identity, time):
             return calls.last(gone, time)
     return None
 
@@ -264,7 +247,6 @@ def _continued(trajectory: Trajectory) -> list[list[Invocation]]:
         turn = turns[span_id]
         before = previous.get(turn.agent)
         previous[turn.agent] = turn
-        ended_with = before.output_id if before else ""
-        if before is not None and ended_with and ended_with in made[0].input_ids:
+        if before is not None and before.output_id and before.output_id in made[0].input_ids:
             found.append([*calls[before.span_id], made[0]])
     return found

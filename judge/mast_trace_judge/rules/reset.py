@@ -45,9 +45,11 @@ def lost_input(trajectory: Trajectory) -> list[ModeFinding]:
         acts[step.agent].append(step)
     for shown in shown_together(trajectory):
         made = [call for call in shown if call.input_ids or call.input_length]
-        reset = _reset(made) if made else None
-        if reset is not None and made[0].agent not in found:
-            found[made[0].agent] = _fell_back(trajectory, acts, made[0].agent, *reset)
+        if not made:
+            continue
+        agent, reset = made[0].agent, _reset(made)
+        if reset is not None and agent not in found:
+            found[agent] = _fell_back(trajectory, acts, agent, *reset)
     return list(found.values())
 
 

@@ -109,7 +109,7 @@ def idle_checker(trajectory: Trajectory) -> list[ModeFinding]:
 def skipped_check(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says that it leaves out a check (heuristic).
 
-    Definition: MAST 3.2; counted when no tool ran and no checking agent spoke after those words.
+    Definition: MAST 3.2; counted when no tool ran after those words that does more than write.
     """
     if trajectory.outcome == "success":
         return []
@@ -149,10 +149,12 @@ def unsupported_answer(trajectory: Trajectory) -> list[ModeFinding]:
     returned = values([trajectory.task, *(step.text for step in steps if is_tool(step))])
     own = [match for match in numbers(last.text) if number(match[0]) not in returned]
     own = [match for match in own if len(match[0]) >= 3]
+    if not own:
+        return []
     origins = _origins(steps, {number(match[0]) for match in own})
-    checked = next((step.index for step in reversed(steps) if _verifies(step)), -1) if own else -1
+    checked = next((step.index for step in reversed(steps) if _verifies(step)), -1)
     for match in own:
-        origin = origins.get(number(match[0]), last)
+        origin = origins[number(match[0])]
         if checked > origin.index:
             continue
         return [
@@ -172,7 +174,7 @@ def unsupported_answer(trajectory: Trajectory) -> list[ModeFinding]:
 def _origins(steps: Sequence[Step], figures: set[float]) -> dict[float, Step]:
     """Return who said each figure first."""
     origins: dict[float, Step] = {}
-    for step in steps if figures else ():
+    for step in steps:
         if is_said(step):
             for figure in figures & values([step.text]):
                 origins.setdefault(figure, step)

@@ -224,3 +224,127 @@ def test_a_changed_reply_after_a_correction_is_fine():
     praised = RunBuilder().says("coder", REPORT).says("reviewer", "Great.").says("coder", REPORT)
     assert unchanged_after_correction(changed.build()) == []
     assert unchanged_after_correction(praised.build()) == []
+
+
+@pytest.mark.parametrize(
+    ("times", "probability"), [(0, None), (1, 0.43), (2, 0.51), (3, 0.59), (4, 0.6)]
+)
+def test_assuming_often_makes_it_more_probable(times, probability):
+    """Up to a bound; the sentence that assumes first is quoted."""
+    run = RunBuilder().asks().says("agent", "I begin.")
+    for number in range(times):
+        run.says("agent", f"It is read. So we assume {number} guests. Fine.")
+    found = assumed_instead_of_asking(run.build())
+    assert [each.probability for each in found] == pytest.approx([probability] * bool(times))
+    assert [each.quotes for each in found] == [("So we assume 0 guests.",)] * bool(times)
+
+
+def test_in_a_successful_run_nothing_was_assumed_or_withheld():
+    """Whatever was missing was not needed."""
+    run = RunBuilder(outcome="success").says("agent", "I will assume next Friday.")
+    run.calls("agent", "sales", {}, REPORT).says("agent", "Done.", to="writer")
+    assert assumed_instead_of_asking(run.build()) == []
+    assert withheld_findings(run.build()) == []
+
+
+@pytest.mark.parametrize("other", ["nobody", "seen", "silent", "quoted"])
+def test_one_recipient_may_be_shown_what_another_is_not(other):
+    """Those of whom nothing is known, or who were shown it, come first."""
+    second = "The second part has an error in line 3."
+    run = RunBuilder().says("a", "The first part is ready.", to=("b", "seen", "silent", "quoted"))
+    for name in ("b", "seen", "silent", "quoted"):
+        run.shown(name, 0)
+    run.says("b", "Good.", to="a").says("a", second, to=(other, "b")).shown("b", 0, 1)
+    run.says("boss", f"a wrote: {second}", to="quoted").shown("seen", 0, 2).shown("quoted", 0, 3)
+    (found,) = never_shown(run.says("b", "Shipped.").build())
+    assert (found.steps, found.reason) == ((2,), "a wrote to b, and b was never shown it.")
+
+
+def test_a_message_that_goes_with_all_the_rest_is_another_mode():
+    """The recipient is shown less than before: it lost its history."""
+    run = RunBuilder().says("a", "The first part is ready.", to="b").shown("b", 0)
+    run.says("b", "Good.", to="a").shown("b", 0, 1)
+    run.says("a", "The second part has an error in line 3.", to="b").shown("b", 0)
+    assert never_shown(run.says("b", "Shipped.").build()) == []
+
+
+@pytest.mark.parametrize(("length", "same"), [(39, False), (40, True)])
+def test_a_short_reply_may_be_the_same_after_a_correction(length, same):
+    """From 40 characters on it is no formula; the sentence that corrects is quoted."""
+    reply = REPORT[:length]
+    run = RunBuilder().asks().says("coder", reply)
+    run.says("reviewer", "Thank you. That is wrong, it was April. Goodbye.").says("coder", reply)
+    found = unchanged_after_correction(run.build())
+    quotes = ("That is wrong, it was April.", reply)
+    assert [each.quotes for each in found] == [quotes] * same
+
+
+def test_a_correction_of_nobody_is_none():
+    """Nobody had said anything before."""
+    run = RunBuilder().says("reviewer", "That is wrong, it was April.").says("coder", REPORT)
+    assert unchanged_after_correction(run.says("coder", REPORT).build()) == []
+
+
+@pytest.mark.parametrize(
+    ("result", "withheld"),
+    [
+        ("9 vans", False),
+        ("10 vans", True),
+        (" ".join(str(100 + number) for number in range(25)), True),
+        (" ".join(str(100 + number) for number in range(26)), False),
+    ],
+    ids=["one digit", "two digits", "a few", "a listing"],
+)
+def test_figures_of_two_digits_and_few_of_them_are_withheld(result, withheld):
+    """Small ones occur everywhere, and nobody repeats a listing."""
+    run = RunBuilder().calls("researcher", "sales", {}, result)
+    run.says("researcher", "I have finished my research.", to="writer")
+    assert bool(withheld_findings(run.build())) is withheld
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        lambda run: run.says("researcher", "One moment.", to="user"),
+        lambda run: run.says("researcher", "I begin.", to="writer"),
+        lambda run: run.calls("researcher", "stock", {}, "77 vans").says(
+            "researcher", "There are 77.", to="writer"
+        ),
+        lambda run: (
+            run.calls("researcher", "stock", {}, "77 vans")
+            .says("researcher", "I see.", to="writer")
+            .shown("writer", 0)
+        ),
+        lambda run: (
+            run.calls("researcher", "stock", {}, "77 vans in the eastern region")
+            .says("researcher", "I see.", to="writer")
+            .asks("The context: 77 vans in the eastern region", to="writer")
+            .shown("writer", 2)
+        ),
+    ],
+    ids=["to the user", "nothing found", "told", "shown", "quoted"],
+)
+def test_what_was_shared_first_does_not_hide_what_is_withheld_later(before):
+    """Each message is looked at."""
+    run = before(RunBuilder()).calls("researcher", "sales", {}, REPORT)
+    run.says("researcher", "I have finished my research.", to="writer")
+    (found,) = withheld_findings(run.build())
+    assert found.reason == "researcher passes on nothing of what sales returned."
+
+
+def test_what_the_task_says_is_never_withheld():
+    """However much was found and told since."""
+    run = RunBuilder("Did the eastern region sell 340 units?")
+    run.calls("researcher", "stock", {}, "77 vans").says("researcher", "77.", to="writer")
+    run.calls("researcher", "sales", {}, "340").says("researcher", "It is so.", to="writer")
+    assert withheld_findings(run.build()) == []
+
+
+@pytest.mark.parametrize(("recorded", "withheld"), [("m0", False), ("", True)])
+def test_a_result_is_shown_by_its_id_alone(recorded, withheld):
+    """Even if no span holds its text; an empty id is that of nothing."""
+    run = RunBuilder().calls("researcher", "sales", {}, REPORT, message_id=recorded)
+    built = run.says("researcher", "I have finished.", to="writer").shown("writer", 0).build()
+    shown = replace(built.invocations[0], input_ids=(recorded,))
+    found = withheld_findings(replace(built, invocations=(shown,), texts={}))
+    assert bool(found) is withheld

@@ -3,7 +3,14 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.rules.mismatch import claimed_call, misstated_result
+from mast_trace_judge.rules.mismatch import (
+    _derived,
+    _is_new,
+    _near,
+    _slip,
+    claimed_call,
+    misstated_result,
+)
 from mast_trace_judge.verdict import Evidence
 
 
@@ -106,3 +113,192 @@ def test_of_two_results_the_sentence_must_name_the_one_that_it_misreports(senten
     run.calls("agent", "hotel_price_by_id", {"city": "Lisbon"}, "5211")
     (found,) = misstated_result(run.says("agent", f"The flight is 198 EUR. {sentence}").build())
     assert (found.evidence, found.steps) == (evidence, (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes"),
+    [
+        ("Well. I ran frobnicate() on it. Fine.", ("I ran frobnicate() on it.",)),
+        ("I have just used the frobnicate tool.", ("I have just used the frobnicate tool.",)),
+        ("I called the frobnicate function.", ("I called the frobnicate function.",)),
+        ("I ran make_report.", ("I ran make_report.",)),
+        ("I ran frobnicate.", ()),
+        ("I ran make_plan.", ()),
+        ("I called search. I ran make_report.", ("I ran make_report.",)),
+        ("I ran a test. I ran make_report.", ("I ran make_report.",)),
+    ],
+)
+def test_what_is_taken_for_the_name_of_a_tool(text, quotes):
+    """Brackets, the word for it, or an underscore, unless the task speaks of it; all claims count."""
+    run = RunBuilder("Run make_plan.").asks().calls("agent", "search", {"q": "x"}, "nothing")
+    found = claimed_call(run.says("agent", text).build())
+    assert [each.quotes for each in found] == ([quotes] if quotes else [])
+    assert all((each.probability, each.evidence) == (0.5, Evidence.HEURISTIC) for each in found)
+
+
+CLAIM = "I called `check_stock` and all is there."
+
+
+@pytest.mark.parametrize(
+    ("run", "probability"),
+    [
+        (RunBuilder().says("agent", CLAIM), None),
+        (RunBuilder().says("agent", CLAIM).calls("b", "check_stock", {}, "1"), 0.85),
+        (RunBuilder(spans=False).says("agent", CLAIM).calls("b", "check_stock", {}, "1"), 0.5),
+        (
+            RunBuilder()
+            .says("b", "So far.", tool="check_stock")
+            .says("agent", CLAIM)
+            .calls("b", "check_stock", {}, "1"),
+            None,
+        ),
+        (RunBuilder().says("agent", CLAIM, tool="check_stock"), 0.85),
+    ],
+    ids=["no tools", "later", "transcript", "used before", "used with it"],
+)
+def test_a_claim_is_held_against_when_the_tool_was_used(run, probability):
+    """For the first time; exact where spans say so."""
+    found = claimed_call(run.build())
+    assert [each.probability for each in found] == ([probability] if probability else [])
+
+
+@pytest.mark.parametrize(
+    ("result", "text", "probability"),
+    [
+        ("4711", "The tool returned 5120.", 0.9),
+        ("4711", "There are 5120.", 0.55),
+        ("4711", "There are 4171.", 0.85),
+        ("4711".ljust(120, "."), "There are 5120.", 0.55),
+        ("4711".ljust(121, "."), "There are 5120.", None),
+        ("4711".ljust(121, "."), "The tool returned 4171.", 0.85),
+        ("7 rows", "There are 5120.", None),
+        ("17 rows", "There are 5120.", 0.55),
+        ("4711", "There are 5.", None),
+        ("4711", "There are 880.", None),
+        ("4711 of 4711", "There are 4171.", 0.85),
+        ("4711 of 5300", "There are 4171.", None),
+        ("exitcode 4711", "It gave 5120.", 0.9),
+    ],
+)
+def test_how_surely_a_number_misstates_a_result(result, text, probability):
+    """Reported in so many words, a slip, or another number where the result is a value."""
+    run = RunBuilder().asks().calls("agent", "count_rows", {"limit": 880}, result)
+    found = misstated_result(run.says("agent", text).build())
+    assert [each.probability for each in found] == ([probability] if probability else [])
+
+
+def test_without_spans_no_mismatch_is_exact():
+    """A transcript may leave out calls."""
+    run = RunBuilder(spans=False).calls("agent", "count_rows", {}, "4711")
+    (found,) = misstated_result(run.says("agent", "The tool returned 5120.").build())
+    assert found.evidence is Evidence.HEURISTIC
+
+
+def test_each_agent_is_held_against_its_own_results():
+    """In its first message after them; what failed returned nothing."""
+    run = RunBuilder().asks().calls("a", "count_rows", {}, "4711").says("a", "We have 4171.")
+    run.calls("b", "count_pages", {}, "6833").says("b", "There are 6383.").says("a", "So 4117.")
+    run.calls("c", "count_words", {}, "7919", error="Timeout").says("c", "There are 7991.")
+    found = misstated_result(run.build())
+    assert [each.steps for each in found] == [(1, 2), (3, 4)]
+    assert found[0].reason == "a states 4171 where count_rows returned 4711."
+
+
+def test_of_two_results_without_a_slip_none_is_misstated():
+    """The number may be about anything."""
+    run = RunBuilder().calls("a", "count_rows", {}, "4711").calls("a", "count_pages", {}, "6833")
+    assert misstated_result(run.says("a", "There are 5120.").build()) == []
+
+
+@pytest.mark.parametrize(("known", "found"), [(399, True), (400, False)])
+def test_where_very_many_numbers_are_known_nothing_is_new(known, found):
+    """Up to 400, with the result's own."""
+    task = " ".join(str(1_000_000 + number) for number in range(known))
+    run = RunBuilder(task).calls("agent", "count_rows", {}, "4711")
+    assert bool(misstated_result(run.says("agent", "There are 4171.").build())) is found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "near"),
+    [
+        (0, 0, True),
+        (0, 5, False),
+        (5, 0, False),
+        (-118, 118, True),
+        (3.14, 3.14159, True),
+        (1.25, 1_250_000, True),
+        (1_250_000, 1.25, True),
+        (40, 0.4, True),
+        (100, 100.9, True),
+        (100, 102, False),
+        (102, 100, False),
+        (98, 100, False),
+        (5, 1, False),
+        (1, 5, False),
+        (9.99, 1, True),
+    ],
+)
+def test_numbers_that_are_the_same_but_for_rounding_and_unit(one, other, near):
+    """Within a hundredth, and any power of ten."""
+    assert _near(one, other) is near
+
+
+@pytest.mark.parametrize(
+    ("value", "known", "derived"),
+    [
+        (130, {118, 12}, True),
+        (106, {118, 12}, True),
+        (-106, {118, 12}, True),
+        (236, {118}, True),
+        (354, {118}, True),
+        (3540, {118}, True),
+        (3658, {118}, False),
+        (59, {118}, True),
+        (118 / 30, {118}, True),
+        (118 / 31, {118}, False),
+        (1534, {118, 13}, True),
+        (118 / 13, {118, 13}, True),
+        (1534, {118, 0}, True),
+        (6323, {118, 0}, False),
+        (6323, set(), False),
+        (6323, {float(10**6 + number) for number in range(400)}, False),
+        (6323, {float(10**6 + number) for number in range(401)}, True),
+    ],
+)
+def test_numbers_that_follow_from_known_ones(value, known, derived):
+    """By one sum or difference, or one product with a known or a small whole number."""
+    assert _derived(value, known) is derived
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "slip"),
+    [
+        ("118", "181", True),
+        ("118", "811", False),
+        ("118", "119", True),
+        ("118", "118", False),
+        ("18", "19", False),
+        ("118", "1118", False),
+        ("1,118", "1119", True),
+        ("1119", "1,118", True),
+        ("1,118", "1118", False),
+        ("12.5", "12.6", True),
+        ("1.5", "1.6", False),
+        ("1234", "1243", True),
+        ("1234", "1256", False),
+        ("1234", "2143", False),
+        ("1234", "3214", False),
+    ],
+)
+def test_slips_of_the_pen(one, other, slip):
+    """One other digit, or two neighbours exchanged, in figures of three digits or more."""
+    assert _slip(one, other) is slip
+
+
+@pytest.mark.parametrize(
+    ("literal", "known", "new"),
+    [("7", set(), False), ("+7", set(), False), ("-7", set(), False), ("12", set(), True)],
+)
+def test_numbers_of_two_digits_can_be_new(literal, known, new):
+    """A sign is no digit."""
+    assert _is_new(literal, known) is new

@@ -109,3 +109,103 @@ def test_read_pages_and_large_listings_are_fine():
     run.calls("a", "hits", {"page": 1}, '{"page": 1, "pages": 1000}')
     run.calls("a", "other", {}, "{not json")
     assert left_pages_unread(run.build()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [("First.\nSecond.", "First.."), ("", "unknown."), ("x" * 201, "x" * 200 + ".")],
+    ids=["lines", "nothing", "long"],
+)
+def test_the_reason_tells_the_runs_own_error(error, told):
+    """One line of it, not that of the last step."""
+    run = RunBuilder(error=error).says("a", "Look.").calls("a", "search", {}, error="Timeout")
+    (found,) = ended_with_error(run.build())
+    assert (found.steps, found.reason) == ((1,), f"The run ended with an error: {told}")
+
+
+def test_five_open_items_are_listed():
+    """All are counted, and the last step is named."""
+    run = RunBuilder(open_items=tuple("abcdef")).says("a", "One.").says("a", "Two.")
+    (found,) = left_items_open(run.build())
+    assert found.reason == "6 planned items were open at the end: a; b; c; d; e."
+    assert found.steps == (1,)
+
+
+def test_a_run_that_still_goes_on_ends_on_nothing():
+    """Its last step is not its end; in one without steps there is none."""
+    run = RunBuilder(finished=False).calls("a", "search", {}, "7").says("a", "I will check it.")
+    assert unkept_promise(run.build()) == []
+    assert ended_without_answer(run.calls("a", "search", {}, "7").build()) == []
+    assert ended_without_answer(RunBuilder().build()) == []
+
+
+def test_a_tool_without_a_name_is_a_tool():
+    """Some frameworks record none."""
+    (found,) = ended_without_answer(RunBuilder().calls("a", "", {}, "7").build())
+    assert found.reason == "The run ends on the result of a tool, and no agent concludes."
+
+
+@pytest.mark.parametrize("rule", [gave_up, unkept_promise, left_pages_unread])
+def test_words_say_nothing_against_a_success(rule):
+    """The run reached its goal without what is missing."""
+    run = RunBuilder(outcome="success").calls("a", "bills", {}, PAGE % 1)
+    run.says("a", "I was unable to find the rest. I will check it.")
+    assert rule(run.build()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes"),
+    [
+        ("Unable to find it.", ["Unable to find it."]),
+        ("It is read. I was unable to find it. Sorry.", ["I was unable to find it."]),
+        (
+            "..." + "unable to find it".ljust(1500, "."),
+            ["..." + "unable to find it".ljust(157, ".")],
+        ),
+        ("..." + "unable to find it".ljust(1501, "."), []),
+    ],
+    ids=["at once", "a sentence", "1500 characters", "1501 characters"],
+)
+def test_giving_up_counts_in_the_last_1500_characters(text, quotes):
+    """The sentence that says so is quoted."""
+    found = gave_up(RunBuilder().says("a", text).build())
+    assert [each.quotes[0] for each in found] == quotes
+
+
+@pytest.mark.parametrize(("length", "found"), [(200, True), (201, False), (0, True)])
+def test_announcing_counts_in_the_last_200_characters(length, found):
+    """Before, the work may be done in the same breath."""
+    text = ("" if not length else "...") + "let me check it".ljust(length, "-")
+    run = RunBuilder().says("a", text).calls("b", "search", {}, "7")
+    assert [each.steps for each in unkept_promise(run.build())] == ([(0, 1)] if found else [])
+
+
+MORE = '{"has_more": true}'
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome", "probability"),
+    [
+        (PAGE % 1, "", 0.4),
+        (PAGE % 1, "failure", 0.6),
+        (PAGE % 0, "", None),
+        ('{"page": 1, "pages": 20}', "", 0.4),
+        ('{"page": 1, "pages": 21}', "", None),
+        ('{"page": 1}', "", None),
+        ('{"pages": 3}', "", None),
+        (MORE, "", 0.4),
+        (" " + MORE, "", None),
+        (MORE.ljust(200_000), "", 0.4),
+        (MORE.ljust(200_001), "", None),
+        (PAGE % 3, "", None),
+    ],
+    ids=[
+        *("first", "failure", "page 0", "20 pages", "21 pages", "no number", "no page", "flag"),
+        *("no JSON", "long", "too long", "last"),
+    ],
+)
+def test_what_says_that_there_is_more_to_read(result, outcome, probability):
+    """A page below the number of pages, up to 20 of them, or a flag."""
+    run = RunBuilder(outcome=outcome).calls("a", "bills", {}, result).says("a", MORE)
+    found = [each.probability for each in left_pages_unread(run.build())]
+    assert found == ([probability] if probability else [])

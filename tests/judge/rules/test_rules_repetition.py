@@ -3,6 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.rules.repetition import repeated_calls, repeated_messages
 from mast_trace_judge.verdict import Evidence
 
@@ -158,3 +159,108 @@ def test_one_repetition_among_many_messages_is_left_out():
 def test_other_messages_are_no_repetition(run):
     """Short, foreign and framework-made texts recur without meaning."""
     assert repeated_messages(run.build()) == []
+
+
+@pytest.mark.parametrize(("times", "probability"), [(2, 0.86), (3, 0.92), (4, 0.97), (5, 0.97)])
+def test_repeating_often_makes_it_more_probable(times, probability):
+    """Up to a bound; who calls may be unknown."""
+    run = RunBuilder()
+    for _ in range(times):
+        run.calls("", "list_bills", {"page": 1}, BILLS)
+    (found,) = repeated_calls(run.build())
+    assert found.probability == pytest.approx(probability)
+    assert found.reason.startswith(f"An agent called list_bills {times} times")
+
+
+@pytest.mark.parametrize(
+    ("run", "steps"),
+    [
+        (
+            RunBuilder()
+            .says("clerk", "Now.")
+            .calls("clerk", "list_bills", {"page": 1}, BILLS)
+            .calls("clerk", "get_rate", {}, "1.07")
+            .says("clerk", "Hm.")
+            .calls("clerk", "list_bills", {"page": 1}, BILLS),
+            [(1, 4)],
+        ),
+        (
+            RunBuilder()
+            .calls("coder", "run_tests", {"path": "a"}, "3 passed")
+            .calls("coder", "run_tests", {"path": "a"}, "3 passed"),
+            [(0, 1)],
+        ),
+        (
+            RunBuilder()
+            .calls("clerk", "list_bills", {"page": 1}, BILLS)
+            .calls("clerk", "get_rate", {}, "1.07")
+            .calls("clerk", "list_bills", {"page": 1}, BILLS)
+            .calls("clerk", "get_rate", {}, "1.07"),
+            [(0, 2), (1, 3)],
+        ),
+        (
+            RunBuilder()
+            .calls("a", "search", {}, "." * 40 + "7")
+            .calls("a", "search", {}, "." * 40 + "7"),
+            [],
+        ),
+        (
+            RunBuilder()
+            .calls("a", "search", {}, "." * 39 + "7")
+            .calls("a", "search", {}, "." * 39 + "7"),
+            [(0, 1)],
+        ),
+        (
+            RunBuilder()
+            .calls("a", "search", {}, error="none")
+            .calls("a", "search", {}, error="none")
+            .calls("a", "search", {}, error="none"),
+            [(0, 1, 2)],
+        ),
+        (
+            RunBuilder()
+            ._add(kind=StepKind.TOOL, agent="a", tool="search", text=BILLS)
+            ._add(kind=StepKind.TOOL, agent="a", tool="search", text=BILLS),
+            [],
+        ),
+    ],
+    ids=[
+        *("looked up between", "any tool", "two of them", "40 characters of nothing"),
+        *("39 characters of nothing", "error", "arguments not captured"),
+    ],
+)
+def test_which_calls_are_repeated(run, steps):
+    """Looking something else up changes no answer; what is repeated need not look up anything."""
+    assert [each.steps for each in repeated_calls(run.build())] == steps
+
+
+@pytest.mark.parametrize(
+    ("length", "others", "times", "found"),
+    [
+        (59, 0, 2, False),
+        (60, 0, 2, True),
+        (60, 2, 2, True),
+        (60, 3, 2, False),
+        (60, 3, 3, True),
+        (60, 0, 6, True),
+        (60, 0, 3, True),
+    ],
+)
+def test_messages_of_60_characters_and_one_repetition_in_four(length, others, times, found):
+    """Of more messages two must be repetitions."""
+    run = RunBuilder().asks()
+    for number in range(others):
+        run.says("writer", f"Chapter {number} deals with {number * 37}. " + "xyz"[number] * 90)
+    for _ in range(times):
+        run.says("writer", LONG[:length])
+    assert bool(repeated_messages(run.build())) is found
+
+
+@pytest.mark.parametrize(("others", "found"), [(11, True), (12, False)])
+def test_near_copies_are_sought_in_the_last_twelve_messages(others, found):
+    """The third copy is near the second one, however far the first one is."""
+    run = RunBuilder().says("writer", LONG * 2)
+    for number in range(others):
+        run.says("writer", f"{number * 37} " + "abcdefghijklmn"[number] * 90)
+    run.says("writer", LONG * 2 + "So.").says("writer", LONG * 2 + "Yes.")
+    assert bool(repeated_messages(run.build())) is found

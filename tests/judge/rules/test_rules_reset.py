@@ -1,5 +1,7 @@
 """Mode 2.1: a conversation that starts over."""
 
+from dataclasses import replace
+
 import pytest
 from judge.builders import RunBuilder
 
@@ -184,3 +186,74 @@ def test_what_the_agent_did_next_is_named():
     run = _grown().shown("clerk", 0).says("boss", "Well?").says("boss", "Hello?")
     (found,) = lost_input(run.build())
     assert (found.steps, found.quotes) == ((5,), ("Hello?",))
+
+
+def test_lengths_count_where_the_ids_are_gone():
+    """The first calls tell ids and lengths, the last one its length alone."""
+    built = _grown().shown("clerk", length=10).says("clerk", "One?").build()
+    lengths = (10, 20, 40, 10)
+    calls = [
+        replace(call, input_length=length)
+        for call, length in zip(built.invocations, lengths, strict=True)
+    ]
+    (found,) = lost_input(replace(built, invocations=tuple(calls)))
+    assert (found.evidence, found.steps) == (Evidence.HEURISTIC, (4,))
+
+
+def test_who_was_shown_nothing_does_not_hide_another_ones_reset():
+    """Neither ids nor a length are recorded of the boss's call, and the clerk does nothing."""
+    run = RunBuilder().asks().shown("boss").says("boss", "One.").shown("clerk", 0)
+    run.says("boss", "Two.").shown("clerk", 0, 1, 2).says("boss", "Three.").shown("clerk", 0)
+    (found,) = lost_input(run.build())
+    assert (found.reason[:5], found.steps) == ("clerk", (3,))
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "length", "returns"),
+    [
+        (0, 4, 120, True),
+        (0, 4, 119, False),
+        (0, 3, 120, False),
+        (3, 3, 120, False),
+        (3, 4, 120, True),
+    ],
+)
+def test_a_return_to_the_first_message_takes_five_steps(before, between, length, returns):
+    """And a text that is no formula; who spoke before the agent does not matter."""
+    text = PLAN[:length]
+    run = RunBuilder().asks()
+    for number in range(before):
+        run.says("boss", f"Contract {number} is due.")
+    run.says("clerk", text)
+    for number in range(between):
+        run.says("boss", f"Invoice {number} is read.")
+    assert bool(restarted(run.says("clerk", text).build())) is returns
+
+
+@pytest.mark.parametrize(("index", "found"), [(1, False), (2, True)])
+def test_progress_begins_with_the_second_quarter(index, found):
+    """Of eight steps, the third one is the first that may start over."""
+    run = RunBuilder()
+    for number in range(8):
+        run.says("clerk", "Let me start over." if number == index else f"Invoice {number}.")
+    assert bool(restarted(run.build())) is found
+
+
+@pytest.mark.parametrize(("end", "found"), [(2000, True), (2001, False)])
+def test_words_of_starting_over_count_in_the_first_2000_characters(end, found):
+    """A word that goes on behind them is cut."""
+    run = RunBuilder().says("clerk", "Invoice 1.").says("clerk", "Invoice 2.")
+    run.says("clerk", " we restart the process".rjust(end, ".") + " now.")
+    assert bool(restarted(run.build())) is found
+
+
+@pytest.mark.parametrize(("times", "probability"), [(1, 0.6), (2, 0.7), (3, 0.8), (4, 0.85)])
+def test_starting_over_often_makes_it_more_probable(times, probability):
+    """Up to a bound; the sentences that say so are quoted, three of them."""
+    run = RunBuilder().asks().says("clerk", "Invoice 1.")
+    for number in range(times):
+        run.says("clerk", f"All is read. Let's start over with {number}. Fine.")
+    (found,) = restarted(run.build())
+    assert found.probability == pytest.approx(probability)
+    said = [f"Let's start over with {number}." for number in range(times)]
+    assert found.quotes == tuple(said[:3])

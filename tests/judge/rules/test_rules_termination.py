@@ -104,3 +104,62 @@ def test_only_those_in_the_exchange_that_was_to_end_answer_the_signal(to, answer
     (found,) = went_on_after_signal(run.build())
     assert found.evidence is (Evidence.EXACT if exact else Evidence.HEURISTIC)
     assert found.steps == ((0, 2) if exact else (0, 1, 2))
+
+
+def test_the_last_step_is_where_a_limit_ended_the_run():
+    """It alone is named."""
+    run = RunBuilder(termination_reason="budget").says("a", "One.").says("a", "Two.")
+    (found,) = ended_by_limit(run.build())
+    assert (found.steps, found.quotes) == ((1,), ("Two.",))
+
+
+@pytest.mark.parametrize(("length", "found"), [(60, True), (61, False)])
+def test_the_signal_is_in_the_last_60_characters(length, found):
+    """Dots may follow it."""
+    run = RunBuilder().says("a", "Hello.", to="b").says("b", "x" + "TERMINATE".ljust(length, "."))
+    assert bool(went_on_after_signal(run.says("a", "Hm?", to="b").build())) is found
+
+
+def test_five_answers_to_the_signal_are_named_and_its_sentence_quoted():
+    """All are counted."""
+    sentence = "We are done with all of it now, so let us stop here TERMINATE".rjust(60, "-")[-60:]
+    run = RunBuilder().says("critic", f"One. Two. {sentence}", to="writer")
+    for number in range(6):
+        run.says("writer", f"Version {number}.", to="critic")
+    (found,) = went_on_after_signal(run.build())
+    assert (found.steps, found.quotes) == ((0, 1, 2, 3, 4, 5), (sentence,))
+    assert found.reason == "critic signalled the end, and 6 more steps followed."
+
+
+DONE = ("task is complete", "request is done", "problem is solved")
+
+
+@pytest.mark.parametrize(
+    ("steps", "declared", "named"),
+    [
+        (8, (0, 5), (0, 5)),
+        (8, (0, 6), ()),
+        (12, (6, 8), (6, 8)),
+        (12, (7, 8), ()),
+        (12, (0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4)),
+    ],
+)
+def test_the_task_is_declared_done_twice_in_three_quarters_of_the_run(steps, declared, named):
+    """With six steps to come from the first time on; five are named, and two quoted."""
+    run = RunBuilder()
+    for number in range(steps):
+        run.says("a", f"The {DONE[number % 3]}." if number in declared else f"Remark {number}.")
+    found = went_on_after_done(run.build())
+    assert [each.steps for each in found] == ([named] if named else [])
+    quotes = tuple(dict.fromkeys(DONE[number % 3] for number in declared[:2]))
+    assert all(each.quotes == quotes for each in found)
+
+
+@pytest.mark.parametrize(("length", "found"), [(600, True), (601, False)])
+def test_the_task_is_declared_done_in_the_last_600_characters(length, found):
+    """A word that begins before them is cut."""
+    run = RunBuilder()
+    for number in range(8):
+        text = "The " + "task is done".ljust(length, ".")
+        run.says("a", text if number < 2 else f"Remark {number}.")
+    assert bool(went_on_after_done(run.build())) is found

@@ -98,3 +98,144 @@ def test_passing_after_a_run_that_worked_is_fine():
     run = RunBuilder().calls("reviewer", "run_tests", {}, error="2 tests failed")
     run.calls("reviewer", "run_tests", {}, "5 passed").says("reviewer", "All tests passed.")
     assert passed_a_failure(run.build()) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "run"),
+    [
+        (unchecked_artefact, lambda run: run.says("tester", "Go.").says("coder", CODE)),
+        (idle_checker, lambda run: run.says("boss", "We are done.", to=("a", "auditor"))),
+    ],
+)
+@pytest.mark.parametrize("outcome", ["success", "failure", ""])
+@pytest.mark.parametrize("spans", [True, False])
+def test_a_missing_check_is_worth_more_in_a_failed_run(rule, run, outcome, spans):
+    """Nothing in a successful one; exact where spans are recorded."""
+    found = rule(run(RunBuilder(outcome=outcome, spans=spans)).build())
+    worth = {"failure": (0.75, 0.7), "": (0.6, 0.5)}.get(outcome)
+    wanted = [worth[rule is idle_checker]] if worth else []
+    assert [each.probability for each in found] == wanted
+    assert all(each.evidence is (Evidence.EXACT if spans else Evidence.HEURISTIC) for each in found)
+
+
+def test_a_check_before_the_last_artefact_is_none():
+    """What was run was something else."""
+    run = RunBuilder().calls("coder", "run_tests", {}, "3 passed").says("coder", CODE)
+    assert unchecked_artefact(run.build())[0].steps == (1,)
+
+
+SKIPPED = "It is written. I skipped the tests to save time. Bye."
+
+
+@pytest.mark.parametrize(
+    ("run", "steps"),
+    [
+        (RunBuilder(), ()),
+        (RunBuilder(outcome="success").says("coder", SKIPPED), ()),
+        (RunBuilder().says("coder", SKIPPED).says("boss", "Fine."), (0,)),
+        (RunBuilder().says("coder", SKIPPED).calls("coder", "save_file", {}, "saved"), (0,)),
+        (RunBuilder().says("coder", SKIPPED).says("reviewer", "Fine."), (0,)),
+        (RunBuilder().calls("coder", "save_file", {}, "saved without tests"), ()),
+    ],
+    ids=["empty", "success", "a remark", "a tool that writes", "a reviewer", "a tool says so"],
+)
+def test_a_check_is_left_out_until_a_tool_runs(run, steps):
+    """A tool that only writes checks nothing; the sentence is quoted."""
+    found = skipped_check(run.build())
+    assert [each.steps for each in found] == ([steps] if steps else [])
+    assert all(each.quotes == ("I skipped the tests to save time.",) for each in found)
+
+
+@pytest.mark.parametrize("outcome", ["success", "failure", ""])
+@pytest.mark.parametrize(("figure", "own"), [("340", True), ("34", False)])
+def test_a_figure_of_three_digits_is_worth_more_in_a_failed_run(outcome, figure, own):
+    """Nothing in a successful one; the sentence is quoted, and who said it first is named."""
+    run = RunBuilder(outcome=outcome).calls("clerk", "bills", {"p": 1}, "12 bills")
+    run.says("boss", "Go on.").says("clerk", f"I get {figure}.")
+    found = unsupported_answer(run.says("boss", f"Hello. It is {figure}. Bye.").build())
+    worth = {"failure": 0.6, "": 0.4}.get(outcome) if own else None
+    assert [each.probability for each in found] == ([worth] if worth else [])
+    assert all((each.steps, each.quotes) == ((2, 3), ("It is 340.",)) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("run", "steps"),
+    [
+        (RunBuilder().says("a", "It is 340.").calls("a", "save", {}, "saved"), (0,)),
+        (
+            RunBuilder()
+            .calls("a", "save", {}, "saved")
+            .says("reviewer", "It is 340.")
+            .says("a", "340."),
+            (1, 2),
+        ),
+        (
+            RunBuilder()
+            .calls("a", "save", {}, "saved")
+            .says("a", "It is 340.")
+            .says("reviewer", "Fine.")
+            .says("a", "It is 340 and 512."),
+            (3,),
+        ),
+        (
+            RunBuilder()
+            .calls("a", "save", {}, "saved")
+            .says("a", "It is 340.")
+            .says("reviewer", "Fine.")
+            .says("a", "It is 340."),
+            (),
+        ),
+    ],
+    ids=["nobody checks", "the reviewer's own", "another one", "checked"],
+)
+def test_a_figure_is_checked_after_it_came_up(run, steps):
+    """By somebody else's word or a tool that does more than write; each figure is looked at."""
+    found = unsupported_answer(run.build())
+    assert [each.steps for each in found] == ([steps] if steps else [])
+
+
+@pytest.mark.parametrize(
+    ("agent", "spans", "error", "worth"),
+    [
+        ("coder", True, "Timeout", 0.6),
+        ("boss", True, "Timeout", None),
+        ("reviewer", True, "Timeout", 0.85),
+        ("reviewer", False, "Timeout", 0.6),
+        ("reviewer", True, None, 0.6),
+    ],
+)
+def test_who_may_pass_what_failed(agent, spans, error, worth):
+    """Who ran it, or a checker; exact where spans say that it failed and a checker passes it."""
+    run = RunBuilder(spans=spans).says("boss", "Go on.")
+    run.calls("coder", "", {}, "exitcode: 1 (execution failed)", error=error)
+    found = passed_a_failure(run.says(agent, "Approved.").build())
+    assert [each.probability for each in found] == ([worth] if worth else [])
+    reason = f"{agent} passes the work although the last run failed."
+    evidence = Evidence.EXACT if worth == 0.85 else Evidence.HEURISTIC
+    assert all((each.reason, each.evidence) == (reason, evidence) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("But wait, there was an issue. All tests passed.", True),
+        ("Approved".ljust(297) + "but", False),
+        ("Approved".ljust(298) + "but", True),
+    ],
+    ids=["in another sentence", "within 300 characters", "behind them"],
+)
+def test_a_reservation_counts_in_the_same_sentence(text, passes):
+    """Up to 300 characters of it."""
+    run = RunBuilder().calls("coder", "run_tests", {}, error="2 tests failed")
+    found = passed_a_failure(run.says("reviewer", text).build())
+    assert [each.steps for each in found] == ([(0, 1)] if passes else [])
+
+
+@pytest.mark.parametrize(
+    ("agent", "text"), [("reviewer", "Approved, but fix line 2."), ("boss", "Approved.")]
+)
+def test_an_approval_that_counts_may_come_later(agent, text):
+    """After one with a reservation, or of somebody who does not check."""
+    run = RunBuilder().calls("coder", "run_tests", {}, error="2 tests failed").says(agent, text)
+    (found,) = passed_a_failure(run.says("reviewer", "Approved.").build())
+    assert found.steps == (0, 2)
