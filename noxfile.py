@@ -178,7 +178,8 @@ def sweep(session: nox.Session, engine: tuple[str, ...]) -> None:
     """Try all that an embedded engine knows, as a reader of the endpoint; `nox -s long` runs it."""
     pinned = _without_engine(session)
     _install(session, ".[judge,embedded]", *engine, groups=["test"], constraints=pinned)
-    session.run("pytest", "-m", "long or not long", "--timeout", "3600", SWEEP, *session.posargs)
+    options = ("-m", "long or not long", "--timeout", "3600", f"-n{WORKERS}", "--dist=worksteal")
+    session.run("pytest", *options, SWEEP, *session.posargs)
 
 
 @nox.session(python=PYTHON)
