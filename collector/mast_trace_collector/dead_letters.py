@@ -105,7 +105,11 @@ class DeadLetters:
         Raises:
             CollectorError: there is no such letter, or it is damaged.
         """
-        _, payload = _read(self._find(identity))
+        try:
+            _, payload = _read(self._find(identity))
+        except FileNotFoundError:
+            # The collector has just tried it again, and given its file the other name.
+            _, payload = _read(self._find(identity))
         if payload is None:
             raise CollectorError(f"the file of dead letter {identity} is damaged")
         return payload

@@ -49,6 +49,23 @@ def test_only_letters_that_somebody_asked_for_are_due(letters: DeadLetters) -> N
     assert len(letters) == 2
 
 
+def test_a_letter_is_read_while_a_collector_gives_its_file_the_other_name(
+    letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters.add("a", b"x", 1, "why")
+    letters.retry(["a"])
+    find = DeadLetters._find
+
+    def found(self: DeadLetters, identity: str) -> Path:
+        path = find(self, identity)
+        if (due := list(self.due())) and path.suffix == ".retry":
+            self.failed_again(*due[0], "again")
+        return path
+
+    monkeypatch.setattr(DeadLetters, "_find", found)
+    assert letters.payload("a") == b"x"
+
+
 def test_a_dropped_letter_is_gone(letters: DeadLetters) -> None:
     letters.add("a", b"x", 1, "why")
     letters.drop(["a"])
