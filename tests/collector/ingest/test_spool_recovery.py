@@ -192,7 +192,7 @@ class TestRecovery:
         spool.close()
 
     def test_a_payload_cannot_pass_for_a_record_of_a_damaged_segment(self, tmp_path: Path) -> None:
-        """What looks like a record in another segment is not one in this."""
+        """A record of another segment is none in this."""
         other = written(tmp_path / "other", [b"forged"]).read_bytes()
         path = written(tmp_path / "spool", [other, b"true"])
         data = bytearray(path.read_bytes())

@@ -33,7 +33,7 @@ TOLD = {f"SELECT {name}()" for name in ("currentUser", "displayName", "revision"
 MOST = 4 * 1024 * 1024
 """Bytes of an answer: enough for all of ours, and soon reached by what counts without an end."""
 SHARES = 4
-"""Of what takes long, for processes beside each other."""
+"""Parts of the long tests, for processes beside each other."""
 
 
 @pytest.fixture(scope="module")

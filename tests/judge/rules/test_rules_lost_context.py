@@ -69,7 +69,7 @@ def _lost(result: str = ROOM) -> RunBuilder:
 
 
 def test_the_times_of_the_invented_runs():
-    """What the following tests count on."""
+    """The following tests count on it."""
     run = _lost().build()
     assert [call.start for call in run.invocations] == [2, 4, 6]
 
@@ -97,7 +97,7 @@ def test_a_result_without_text_is_not_lost_before_it_is_gone():
 
 
 def test_of_several_losses_the_one_before_the_second_call_counts():
-    """What is lost below the first span later on does not hide it."""
+    """A later loss below the first span does not hide it."""
     run = RunBuilder("Plan the trip.").asks().shown("clerk", 0, parent="p1")
     _books(run).shown("clerk", 0, 1, parent="p1").says("clerk", "Noted.")
     run.shown("clerk", 0, 1, parent="p2").shown("clerk", 0, 2, parent="p2")
@@ -106,7 +106,7 @@ def test_of_several_losses_the_one_before_the_second_call_counts():
 
 
 def test_a_call_of_which_only_the_length_is_known_loses_nothing():
-    """What was shown after it is held against what was shown before."""
+    """Messages shown after it are held against those shown before."""
     run = RunBuilder("Plan the trip.").asks().shown("clerk", 0)
     _books(run).shown("clerk", 0, 1).shown("clerk", length=90).says("clerk", "Noted.")
     (found,) = asked_again(_books(run.shown("clerk", 0, 2)).build())
@@ -114,7 +114,7 @@ def test_a_call_of_which_only_the_length_is_known_loses_nothing():
 
 
 def test_handing_over_again_asks_for_nothing():
-    """What a hand-off returns is no result."""
+    """A hand-off returns no result."""
     run = RunBuilder().asks().shown("clerk", 0).hands_over("clerk", "boss").shown("clerk", 0, 1)
     run.says("clerk", "Noted.").shown("clerk", 0, 2).hands_over("clerk", "boss")
     assert asked_again(run.build()) == []

@@ -247,7 +247,7 @@ def test_which_calls_are_repeated(run, steps):
     ],
 )
 def test_messages_of_60_characters_and_one_repetition_in_four(length, others, times, found):
-    """Of more messages two must be repetitions."""
+    """Two of more messages must be repetitions."""
     run = RunBuilder().asks()
     for number in range(others):
         run.says("writer", f"Chapter {number} deals with {number * 37}. " + "xyz"[number] * 90)

@@ -232,7 +232,7 @@ def test_a_return_to_the_first_message_takes_five_steps(before, between, length,
 
 @pytest.mark.parametrize(("index", "found"), [(1, False), (2, True)])
 def test_progress_begins_with_the_second_quarter(index, found):
-    """Of eight steps, the third one is the first that may start over."""
+    """The third of eight steps is the first that may start over."""
     run = RunBuilder()
     for number in range(8):
         run.says("clerk", "Let me start over." if number == index else f"Invoice {number}.")
