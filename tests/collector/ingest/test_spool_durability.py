@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import opened_spool
 import pytest
 from forgetful_disk import ForgetfulDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mast_trace_collector.spool import Refused, Spool, SpoolLimits
+from mast_trace_collector.spool import Refused, Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LIMITS = SpoolLimits(
-    max_bytes=10_000_000,
-    min_free_bytes=0,
-    segment_bytes=2000,
-    segment_items=1_000_000,
-    segment_age=0.0,
-    duplicate_window=1000,
-)
+LIMITS = replace(opened_spool.LIMITS, segment_bytes=2000)
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def test_a_missing_check_is_worth_more_in_a_failed_run(rule, run, outcome, spans
 
 
 def test_a_check_before_the_last_artefact_is_none():
-    """What was run was something else."""
+    """Something else was run."""
     run = RunBuilder().calls("coder", "run_tests", {}, "3 passed").says("coder", CODE)
     assert unchecked_artefact(run.build())[0].steps == (1,)
 
@@ -205,7 +205,7 @@ def test_a_figure_is_checked_after_it_came_up(run, steps):
     ],
 )
 def test_who_may_pass_what_failed(agent, spans, error, worth):
-    """Who ran it, or a checker; exact where spans say that it failed and a checker passes it."""
+    """The agent that ran it, or a checker; exact where spans say that it failed and a checker passes it."""
     run = RunBuilder(spans=spans).says("boss", "Go on.")
     run.calls("coder", "", {}, "exitcode: 1 (execution failed)", error=error)
     found = passed_a_failure(run.says(agent, "Approved.").build())
