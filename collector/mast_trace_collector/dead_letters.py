@@ -12,7 +12,8 @@ import contextlib
 import os
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 import xxhash
@@ -23,9 +24,9 @@ from mast_trace_collector.spool.reading import beyond_reading
 from mast_trace_collector.spool.segment import sync_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
 
+T = TypeVar("T")
 _SET_ASIDE = ".dead"
 _TO_RETRY = ".retry"
 _SUFFIXES = frozenset({_SET_ASIDE, _TO_RETRY})
@@ -84,12 +85,14 @@ class DeadLetters:
 
     def letters(self) -> list[DeadLetter]:
         """All that is set aside or waits to be retried, oldest first."""
-        letters = []
+        letters = {}
         for path in self._files():
-            # The collector may settle a letter while a command looks at them.
-            with contextlib.suppress(FileNotFoundError):
-                letters.append(_read_head(path))
-        return sorted(letters, key=lambda letter: letter.set_aside)
+            # A collector may settle a letter meanwhile, or give its file the other name.
+            for suffix in (path.suffix, *_SUFFIXES - {path.suffix}):
+                with contextlib.suppress(FileNotFoundError):
+                    letters[path.stem] = _read_head(path.with_suffix(suffix))
+                    break
+        return sorted(letters.values(), key=lambda letter: letter.set_aside)
 
     def __len__(self) -> int:
         return len(self._files())
@@ -105,11 +108,7 @@ class DeadLetters:
         Raises:
             CollectorError: there is no such letter, or it is damaged.
         """
-        try:
-            _, payload = _read(self._find(identity))
-        except FileNotFoundError:
-            # The collector has just tried it again, and given its file the other name.
-            _, payload = _read(self._find(identity))
+        _, payload = self._on_file(identity, _read)
         if payload is None:
             raise CollectorError(f"the file of dead letter {identity} is damaged")
         return payload
@@ -120,8 +119,8 @@ class DeadLetters:
         Raises:
             CollectorError: one of them does not exist.
         """
-        for path in [self._find(identity) for identity in identities]:
-            path.rename(path.with_suffix(_TO_RETRY))
+        for identity in self._known(identities):
+            self._on_file(identity, lambda path: path.rename(path.with_suffix(_TO_RETRY)))
 
     def drop(self, identities: Iterable[str]) -> None:
         """Delete letters for good.
@@ -129,8 +128,13 @@ class DeadLetters:
         Raises:
             CollectorError: one of them does not exist.
         """
-        for path in [self._find(identity) for identity in identities]:
-            path.unlink(missing_ok=True)
+        for identity in self._known(identities):
+            self._on_file(identity, Path.unlink)
+
+    def settle(self, letter: DeadLetter) -> None:
+        """Delete a letter that is stored now; one that somebody has dropped meanwhile is gone already."""
+        for suffix in _SUFFIXES:
+            self._path(letter.id, suffix).unlink(missing_ok=True)
 
     def due(self) -> Iterator[tuple[DeadLetter, bytes]]:
         """The letters that somebody asked to retry; a damaged one is moved out of the way."""
@@ -138,6 +142,8 @@ class DeadLetters:
             if path.suffix == _TO_RETRY:
                 try:
                     letter, payload = _read(path)
+                except FileNotFoundError:
+                    continue  # somebody has dropped it meanwhile
                 except OSError as error:
                     if not beyond_reading(error):
                         raise
@@ -178,6 +184,20 @@ class DeadLetters:
 
     def _path(self, identity: str, suffix: str) -> Path:
         return self._directory / f"{identity}{suffix}"
+
+    def _known(self, identities: Iterable[str]) -> list[str]:
+        """Return the names of letters, all of which exist: a command does all that it is asked, or nothing."""
+        identities = list(identities)
+        for identity in identities:
+            self._find(identity)
+        return identities
+
+    def _on_file(self, identity: str, act: Callable[[Path], T]) -> T:
+        """Do something to a letter's file, also where a collector gives it the other name meanwhile."""
+        try:
+            return act(self._find(identity))
+        except FileNotFoundError:
+            return act(self._find(identity))
 
     def _find(self, identity: str) -> Path:
         for path in self._files():

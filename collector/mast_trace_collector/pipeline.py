@@ -335,7 +335,7 @@ class Pipeline:
                 else:
                     self._metrics.retried_spans.inc(stored)
                     self._metrics.stored_spans.inc(stored)
-                    self._dead_letters.drop([letter.id])
+                    self._dead_letters.settle(letter)
         except (StorageError, OSError) as error:
             logger.warning("dead letters cannot be retried yet: %s", error)
 

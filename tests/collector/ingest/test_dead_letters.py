@@ -49,21 +49,72 @@ def test_only_letters_that_somebody_asked_for_are_due(letters: DeadLetters) -> N
     assert len(letters) == 2
 
 
-def test_a_letter_is_read_while_a_collector_gives_its_file_the_other_name(
-    letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("command", ["payload", "retry", "drop"])
+def test_a_command_reaches_a_letter_while_a_collector_gives_its_file_the_other_name(
+    letters: DeadLetters, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     letters.add("a", b"x", 1, "why")
     letters.retry(["a"])
     find = DeadLetters._find
+    found: list[Path] = []
 
-    def found(self: DeadLetters, identity: str) -> Path:
-        path = find(self, identity)
-        if (due := list(self.due())) and path.suffix == ".retry":
-            self.failed_again(*due[0], "again")
-        return path
+    def meanwhile(self: DeadLetters, identity: str) -> Path:
+        found.append(find(self, identity))
+        # A command that takes several looks for all of them first.
+        if len(found) == (1 if command == "payload" else 2):
+            self.failed_again(*next(self.due()), "again")
+        return found[-1]
 
-    monkeypatch.setattr(DeadLetters, "_find", found)
-    assert letters.payload("a") == b"x"
+    monkeypatch.setattr(DeadLetters, "_find", meanwhile)
+    if command == "payload":
+        assert letters.payload("a") == b"x"
+    else:
+        getattr(letters, command)(["a"])
+        left = [(letter.attempts, letter.retrying) for letter in letters.letters()]
+        assert left == ([(2, True)] if command == "retry" else [])
+
+
+def test_a_letter_that_is_dropped_while_it_is_stored_is_gone(letters: DeadLetters) -> None:
+    letters.add("a", b"x", 1, "why")
+    letters.retry(["a"])
+    (letter, _), *_ = letters.due()
+    letters.drop(["a"])
+    letters.settle(letter)
+    assert not letters
+
+
+def test_a_letter_that_is_dropped_before_it_is_read_is_not_due(
+    letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters.add("a", b"x", 1, "why")
+    letters.retry(["a"])
+    files = DeadLetters._files
+
+    def found(self: DeadLetters) -> list[Path]:
+        paths = files(self)
+        monkeypatch.undo()
+        self.drop(["a"])
+        return paths
+
+    monkeypatch.setattr(DeadLetters, "_files", found)
+    assert list(letters.due()) == []
+
+
+def test_a_letter_is_listed_while_a_collector_gives_its_file_the_other_name(
+    letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters.add("a", b"x", 1, "why")
+    letters.retry(["a"])
+    files = DeadLetters._files
+
+    def found(self: DeadLetters) -> list[Path]:
+        paths = files(self)
+        monkeypatch.undo()
+        self.failed_again(*next(self.due()), "again")
+        return paths
+
+    monkeypatch.setattr(DeadLetters, "_files", found)
+    assert [(letter.id, letter.attempts) for letter in letters.letters()] == [("a", 2)]
 
 
 def test_a_dropped_letter_is_gone(letters: DeadLetters) -> None:
