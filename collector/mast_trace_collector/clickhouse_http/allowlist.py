@@ -79,7 +79,7 @@ class Functions:
         listed = known.functions | known.aggregates
         # Listed ones that are no functions to the engine are what its parser makes of keywords.
         allowed, aggregates, refused = {name.lower() for name in listed}, set(), set()
-        rows = handle.run(_FUNCTIONS, "TabSeparatedRaw").body.decode().splitlines()
+        rows = handle.text(_FUNCTIONS).splitlines()
         for name, alias_to, is_aggregate in (row.split("\t") for row in rows):
             if (alias_to or name) not in listed:
                 refused.add(name.lower())
@@ -87,7 +87,7 @@ class Functions:
             allowed.add(name.lower())
             if is_aggregate == "1":
                 aggregates.add(name.lower())
-        tables = handle.run(_TABLE_FUNCTIONS, "TabSeparatedRaw").body.decode().split()
+        tables = handle.text(_TABLE_FUNCTIONS).split()
         self._allowed = frozenset(allowed - refused)
         self._aggregates = frozenset(aggregates - refused)
         self._refused = frozenset(refused | (set(tables) - known.table_functions - self._allowed))

@@ -31,26 +31,25 @@ def make_catalogue(handle: Handle, database: str) -> None:
         handle: a connection that may do anything.
         database: where our tables are.
     """
-    handle.run(f"DROP DATABASE IF EXISTS {CATALOGUE} SYNC", "Null")
-    handle.run(f"CREATE DATABASE {CATALOGUE} ENGINE = Memory", "Null")
+    handle.do(f"DROP DATABASE IF EXISTS {CATALOGUE} SYNC")
+    handle.do(f"CREATE DATABASE {CATALOGUE} ENGINE = Memory")
     known = _columns(handle)
     for schema, tables in lists().catalogue.items():
         for table, shown in tables.items():
             # None in an engine that has no such table.
             if columns := known.get((schema, table)):
                 select = _select(f"{schema}.{table}", columns, shown, database)
-                handle.run(
+                handle.do(
                     f"CREATE VIEW {CATALOGUE}.{catalogue_name(schema, table)} "
-                    f"DEFINER = default SQL SECURITY DEFINER AS {select}",
-                    "Null",
+                    f"DEFINER = default SQL SECURITY DEFINER AS {select}"
                 )
 
 
 def _columns(handle: Handle) -> dict[tuple[str, str], dict[str, str]]:
     """Return the types of the system tables' columns by name."""
     known: dict[tuple[str, str], dict[str, str]] = {}
-    for row in handle.run(_COLUMNS, "TabSeparatedRaw").body.decode().splitlines():
-        schema, table, name, kind = row.split("\t", 3)
+    for row in handle.text(_COLUMNS).splitlines():
+        schema, table, name, kind = row.split("\t")
         known.setdefault((schema, table), {})[name] = kind
     return known
 

@@ -34,6 +34,9 @@ _VIEW = (
     "CREATE VIEW {database}.{name} DEFINER = {user} SQL SECURITY DEFINER AS "
     "SELECT * FROM ({select}) WHERE {{on:UInt8}}"
 )
+_PARSED = "EXPLAIN AST " + _VIEW.format(
+    database="x", name="x", user="x", select="{select}"
+).replace("{on:UInt8}", "{{on:UInt8}}")
 _PROOF = (
     f"CREATE TABLE {DATABASE}.{PROOF} (Project String) ENGINE = Memory",
     f"INSERT INTO {DATABASE}.{PROOF} VALUES ('one'), ('other')",
@@ -80,10 +83,10 @@ class Confinement:
         self._handles = Handles(path, {**settings, "max_query_size": str(MAX_STATEMENT)})
         try:
             with self._handles.borrow() as handle:
-                handle.run(f"DROP DATABASE IF EXISTS {DATABASE} SYNC", "Null")
-                handle.run(f"CREATE DATABASE {DATABASE} ENGINE = Memory", "Null")
+                handle.do(f"DROP DATABASE IF EXISTS {DATABASE} SYNC")
+                handle.do(f"CREATE DATABASE {DATABASE} ENGINE = Memory")
                 for sql in _PROOF:
-                    handle.run(sql, "Null")
+                    handle.do(sql)
                 make_catalogue(handle, database)
             self._seats = Seats(self._handles)
             self._prove()
@@ -114,8 +117,7 @@ class Confinement:
         Raises:
             QueryError: it does not parse, or is more than a SELECT.
         """
-        sql = _VIEW.format(database=DATABASE, name="x", user=reader(), select=select)
-        root = read_tree(handle.run(f"EXPLAIN AST {sql}", "TabSeparatedRaw").body.decode())
+        root = read_tree(handle.text(_PARSED.format(select=select)))
         inner = root.first(
             *("SelectWithUnionQuery", "ExpressionList", "SelectQuery", "TablesInSelectQuery"),
             *("TablesInSelectQueryElement", "TableExpression", "Subquery"),
@@ -146,15 +148,15 @@ class Confinement:
             )
             with self._handles.borrow() as handle:
                 handle.use(current or self._database)
-                handle.run(sql, "Null")
-                stack.callback(handle.run, f"DROP VIEW {name}", "Null")
+                handle.do(sql)
+                stack.callback(handle.do, f"DROP VIEW {name}")
                 yield f"{name}(on = 1)"
 
     def close(self) -> None:
         """Remove what was made."""
         with contextlib.suppress(QueryError), self._handles.borrow() as handle:
             for database in (DATABASE, CATALOGUE):
-                handle.run(f"DROP DATABASE IF EXISTS {database} SYNC", "Null")
+                handle.do(f"DROP DATABASE IF EXISTS {database} SYNC")
         self._handles.close()
 
     def _prove(self) -> None:
@@ -184,7 +186,6 @@ class Confinement:
                 self.view(select, project, DATABASE) as view,
                 self._handles.borrow() as handle,
             ):
-                answer = handle.run(f"SELECT * FROM {view}", "TabSeparatedRaw")
-                return answer.body.decode().strip()
+                return handle.text(f"SELECT * FROM {view}").strip()
         except QueryError as error:
             return str(error.code)

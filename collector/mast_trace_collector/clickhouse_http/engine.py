@@ -61,7 +61,7 @@ class Handle:
     def use(self, database: str) -> None:
         """Make ``database`` the one that unqualified names mean."""
         if database != self._database:
-            self.run(f"USE `{database.replace('`', '``')}`", "TabSeparated")
+            self.do(f"USE `{database.replace('`', '``')}`")
             self._database = database
 
     def run(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> Result:
@@ -71,6 +71,14 @@ class Handle:
             return Result(
                 result.bytes() or b"", result.rows_read(), result.bytes_read(), result.elapsed()
             )
+
+    def text(self, sql: str, params: Mapping[str, str] | None = None) -> str:
+        """Return the rows of a SELECT as lines of values between tabs, as they are."""
+        return self.run(sql, "TabSeparatedRaw", params).body.decode()
+
+    def do(self, sql: str) -> None:
+        """Run a statement that answers with no rows."""
+        self.run(sql, "Null")
 
     def blocks(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> list[bytes]:
         """Run a SELECT and return its blocks one by one."""
@@ -138,7 +146,7 @@ class Handle:
             raise EngineError(str(error)) from error
 
     def _set(self, name: str, value: str | None) -> None:
-        self.run(f"SET {name} = {'DEFAULT' if value is None else literal(value)}", "TabSeparated")
+        self.do(f"SET {name} = {'DEFAULT' if value is None else literal(value)}")
 
 
 class Handles:

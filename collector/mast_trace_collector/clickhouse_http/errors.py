@@ -81,12 +81,13 @@ class EngineError(QueryError):
     def told(self) -> EngineError:
         """Return the error as a reader is told it: nothing of parts, sizes, paths and other names."""
         name = _NAME.search(self.text)
-        text = _VIEW.sub("the statement", _AROUND.split(self.text)[0].rstrip(" .:"))
+        text = _NAME.sub("", _AROUND.split(self.text)[0]).rstrip(" .:")
+        text = _VIEW.sub("the statement", text)
         if self.code in _TELLING or _PATH.search(text):
             text = (
                 f"Code: {self.code}. DB::Exception: the statement failed{_WHY.get(self.code, '')}"
             )
-        if name and not text.endswith(name[1]):
+        if name:
             text += f". {name[1]}"
         if self.code == _SAME_NAME:
             text += ": name the columns apart with AS"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _KNOWN_FOR: Final = 5.0
 """Seconds that the names of databases and tables are remembered."""
 _TABLES = "SELECT name FROM system.tables WHERE database = {}"
+_DATABASES = "SELECT name FROM system.databases"
 
 
 class Gate:
@@ -151,10 +152,10 @@ class Gate:
         now = time.monotonic()
         if now - self._asked < _KNOWN_FOR:
             return
-        tables = handle.run(_TABLES.format(literal(self._database)), "TabSeparatedRaw")
-        databases = handle.run("SELECT name FROM system.databases", "TabSeparatedRaw")
-        self._existing = frozenset(tables.body.decode().split("\n")) - {""}
-        self._databases = frozenset(databases.body.decode().split("\n")) - {""}
+        # Names may hold what Python takes for the end of a line besides "\n".
+        tables = handle.text(_TABLES.format(literal(self._database)))
+        self._existing = frozenset(tables.split("\n")) - {""}
+        self._databases = frozenset(handle.text(_DATABASES).split("\n")) - {""}
         self._asked = now
 
 

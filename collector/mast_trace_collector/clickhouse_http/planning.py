@@ -14,11 +14,10 @@ from mast_trace_collector.clickhouse_http.tree import read_tree
 from mast_trace_collector.storage.readers import CATALOGUE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from mast_trace_collector.clickhouse_http.confinement import Confinement
     from mast_trace_collector.clickhouse_http.engine import Handle
-    from mast_trace_collector.clickhouse_http.rendering import Token
     from mast_trace_collector.clickhouse_http.statement import Statement
 
 _MAX_TEXT = 256 * 1024
@@ -87,36 +86,28 @@ class Planner:
         wanted = taken.format or statement.default_format
         self._gate.check_format(wanted)
         plan = Plan(taken.select, wanted, settings, current, is_hello=rendered == native.HELLO)
-        return self._checked(handle, plan, taken.found, statement)
+        return self._checked(handle, plan, statement)
 
-    def _checked(
-        self, handle: Handle, plan: Plan, found: Sequence[Token], statement: Statement
-    ) -> Plan:
+    def _checked(self, handle: Handle, plan: Plan, statement: Statement) -> Plan:
         text = plan.select
         if showing.shows(text):
             current = plan.database if plan.database != CATALOGUE else "system"
-            return self._select(handle, replace(plan, select=showing.as_select(text, current)), {})
+            return self._select(handle, plan, showing.as_select(text, current))
         if text.startswith(_DESCRIBE):
-            return self._describe(handle, plan, statement.params)
+            return self._describe(handle, plan, self._filled(handle, text, statement))
         if text.startswith(_TREE):
-            inner = replace(plan, select=text.removeprefix(_TREE))
-            return replace(
-                self._select(handle, inner, statement.params), before=_TREE, confined=False
-            )
-        first = found[0]
+            inner = self._filled(handle, text.removeprefix(_TREE), statement)
+            return replace(self._select(handle, plan, inner), before=_TREE, confined=False)
+        first = tokens(text)[0]
         if first.word not in {"SELECT", "WITH"} and first.text != "(":
             raise denied(f"{' '.join(text.split()[:2])} is not allowed; {_KINDS}")
-        return self._select(handle, plan, statement.params, found)
+        return self._select(handle, plan, self._filled(handle, text, statement))
 
-    def _select(
-        self,
-        handle: Handle,
-        plan: Plan,
-        params: Mapping[str, str],
-        found: Sequence[Token] | None = None,
-    ) -> Plan:
+    def _filled(self, handle: Handle, text: str, statement: Statement) -> str:
+        return reading.filled(handle, tokens(text), text, statement.params)
+
+    def _select(self, handle: Handle, plan: Plan, text: str) -> Plan:
         """Check a SELECT in the very form in which it will be run."""
-        text = reading.filled(handle, found or tokens(plan.select), plan.select, params)
         tree = self._confinement.tree(handle, text)
         named = reading.with_names(text, tree)
         if named != text:
@@ -124,17 +115,16 @@ class Planner:
         self._gate.check(handle, tree)
         return replace(plan, select=named)
 
-    def _describe(self, handle: Handle, plan: Plan, params: Mapping[str, str]) -> Plan:
-        text = reading.filled(handle, tokens(plan.select), plan.select, params)
-        tree = read_tree(handle.run(f"EXPLAIN AST {text}", "TabSeparatedRaw").body.decode())
+    def _describe(self, handle: Handle, plan: Plan, text: str) -> Plan:
+        tree = read_tree(handle.text(_TREE + text))
         what = text.removeprefix(_DESCRIBE)
         source = tree.first("TableExpression").children[0]
         if source.kind == "TableIdentifier":
-            database, table = self._gate.check_table(source.name)
+            of = f"{CATALOGUE}." if plan.database == CATALOGUE and "." not in source.name else ""
+            database, table = self._gate.check_table(of + source.name)
             return replace(plan, select=f"{database}.{table}", before=_DESCRIBE, confined=False)
         select = f"SELECT * FROM {what}" if source.kind == "Function" else what
-        plan = self._select(handle, replace(plan, select=select), {})
-        return replace(plan, before=f"{_DESCRIBE}(", after=")")
+        return replace(self._select(handle, plan, select), before=f"{_DESCRIBE}(", after=")")
 
     def _current(self, database: str) -> str:
         if database in {"", "default", self._database}:

@@ -201,7 +201,7 @@ def _without_settings(reading: Reading) -> Reading:
                 re.sub(r"\\(.)", r"\1", text) if text is not None else match[3].replace(" ", "")
             )
             at = match.end()
-        if at < len(clause) or clause.endswith(","):
+        if at < len(clause):
             raise denied(
                 "SETTINGS may stand at the end of the statement only, with plain values: "
                 "SELECT ... SETTINGS max_threads = 2"

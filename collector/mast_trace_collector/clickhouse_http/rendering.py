@@ -63,7 +63,7 @@ def tokens(text: str) -> list[Token]:
     """Return the tokens of a rendered statement."""
     found, depth = [], 0
     for match in _TOKEN.finditer(text):
-        kind = match.lastgroup or ""
+        kind = str(match.lastgroup)
         depth -= kind == "close"
         found.append(Token(kind, match[0], match.start(), depth))
         depth += kind == "open"

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import orjson
+
 from mast_trace_collector.clickhouse_http import native
 from mast_trace_collector.clickhouse_http.confinement import MAX_STATEMENT, Confinement
 from mast_trace_collector.clickhouse_http.engine import Handle, Handles, Result
@@ -17,6 +19,9 @@ from mast_trace_collector.storage.statement_settings import known_settings
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.statement import Statement
     from mast_trace_collector.storage.store import Store
+
+_NATIVE = "Native"
+_VERSION = "SELECT version()"
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Runner:
                 self._open_for_readers(store, settings, timeout, max_result)
                 opening.pop_all()
         with self._writers.borrow() as handle:
-            self._version = handle.run("SELECT version()", "TabSeparated").body.decode().strip()
+            self._version = handle.text(_VERSION).strip()
 
     def _open_for_readers(
         self, store: Store, settings: dict[str, str], timeout: float, max_result: int
@@ -106,9 +111,8 @@ class Runner:
             return Result(native.hello(self._version))
         with self._readers.borrow() as handle, ExitStack() as stack:
             stack.enter_context(handle.settings(plan.settings))
-            if plan.database != CATALOGUE:
-                # For currentDatabase(); what names mean was settled before.
-                handle.use(plan.database)
+            # For currentDatabase(); what names mean was settled before.
+            handle.use("system" if plan.database == CATALOGUE else plan.database)
             sql = plan.before + plan.select
             if plan.confined:
                 view = self._confinement.view(plan.select, project, plan.database)
@@ -122,9 +126,9 @@ class Runner:
 
     def _write(self, statement: Statement) -> Result:
         with self._writers.borrow() as handle:
-            # The statement that makes the database must not need it.
-            if statement.database and statement.database != "default":
-                handle.use(statement.database)
+            # Whatever an earlier statement on this connection has used. The one that makes the store's
+            # database must not need it.
+            handle.use(statement.database or "default")
             with handle.settings(statement.settings):
                 if statement.data is not None:
                     text = statement.without_format
@@ -132,11 +136,11 @@ class Runner:
                 return self._rows(handle, statement)
 
     def _rows(self, handle: Handle, statement: Statement) -> Result:
-        if statement.format != "Native" or not statement.has_result:
+        if statement.format != _NATIVE or not statement.has_result:
             return handle.run(statement.sql, statement.default_format, statement.params)
         if statement.protocol >= native.PROTOCOL_WITH_BLOCK_INFO:
             return self._blocks(handle, statement)
-        result = handle.run(statement.sql, "Native", statement.params)
+        result = handle.run(statement.sql, _NATIVE, statement.params)
         if result.body:
             return result
         return replace(result, body=self._header(handle, statement))
@@ -145,18 +149,19 @@ class Runner:
         """Answer a client that reads each block with what precedes it (clickhouse-go)."""
         if statement.sql == native.HELLO:
             return Result(native.hello(self._version))
-        if statement.sql.lstrip("( ").upper().startswith(("SELECT", "WITH")):
-            blocks = handle.blocks(statement.sql, "Native", statement.params)
+        if statement.is_select:
+            blocks = handle.blocks(statement.sql, _NATIVE, statement.params)
         else:
-            blocks = [handle.run(statement.sql, "Native", statement.params).body]
-        blocks = [block for block in blocks if block] or [self._header(handle, statement)]
-        return Result(b"".join(native.BLOCK_INFO + block for block in blocks))
+            blocks = [handle.run(statement.sql, _NATIVE, statement.params).body]
+        blocks = blocks if any(blocks) else [self._header(handle, statement)]
+        return Result(b"".join(native.BLOCK_INFO + block for block in blocks if block))
 
     def _header(self, handle: Handle, statement: Statement) -> bytes:
         """The block that tells an empty result's columns, which the engine leaves out."""
-        sql = f"DESCRIBE TABLE ({statement.without_format})"
-        if not statement.sql.lstrip("( ").upper().startswith(("SELECT", "WITH")):
+        if not statement.is_select:
             return b""
-        rows = handle.run(sql, "TabSeparatedRaw", statement.params).body.decode()
-        columns = [line.split("\t") for line in rows.splitlines()]
+        sql = f"DESCRIBE TABLE ({statement.without_format}\n)"
+        # As JSON: the names are the client's own, with whatever ends a line or a field.
+        rows = handle.run(sql, "JSONCompactEachRow", statement.params).body
+        columns = [orjson.loads(row) for row in rows.splitlines()]
         return native.header([(name, kind) for name, kind, *_ in columns])

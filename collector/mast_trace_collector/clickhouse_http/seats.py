@@ -56,9 +56,7 @@ class Seats:
         self._places[name] = None
         with self._handles.borrow() as handle:
             table = f"{DATABASE}.{name}"
-            handle.run(
-                f"CREATE TABLE IF NOT EXISTS {table} (Project String) ENGINE = Memory", "Null"
-            )
-            handle.run(f"TRUNCATE TABLE {table}", "Null")
-            handle.run(f"INSERT INTO {table} VALUES ({literal(project)})", "Null")
+            handle.do(f"CREATE TABLE IF NOT EXISTS {table} (Project String) ENGINE = Memory")
+            handle.do(f"TRUNCATE TABLE {table}")
+            handle.do(f"INSERT INTO {table} VALUES ({literal(project)})")
         self._places[name] = project

@@ -88,5 +88,5 @@ def _filtered(rest: Sequence[Token]) -> tuple[str, str]:
     if match := _LIMIT.match(re.sub(r"(?<=\d) (?=\d)", "", text)):
         limit, text = f" LIMIT {match[1]}", ""
     if text:
-        raise denied(f"{text.split()[0]} is not allowed here; {_SHOWN}")
+        raise denied(f"{text.split(None, 1)[0]} is not allowed here; {_SHOWN}")
     return condition, limit

@@ -49,6 +49,9 @@ _RESULTLESS = re.compile(
     r"\s*(INSERT|CREATE|ALTER|DROP|TRUNCATE|OPTIMIZE|RENAME|SET|USE|SYSTEM|DELETE|ATTACH|DETACH|KILL)\b",
     re.IGNORECASE,
 )
+_SELECT = re.compile(
+    r"(?:[\s(]|--[^\n]*\n|/\*(?:(?!\*/).)*\*/)*(?:SELECT|WITH)\b", re.IGNORECASE | re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,11 @@ class Statement:
     def has_result(self) -> bool:
         """Whether the statement answers with rows."""
         return not _RESULTLESS.match(self.sql)
+
+    @property
+    def is_select(self) -> bool:
+        """Return whether the statement is a SELECT, also in parentheses or behind comments."""
+        return bool(_SELECT.match(self.sql))
 
 
 def read_statement(fields: dict[str, str], content_type: str, body: bytes) -> Statement:

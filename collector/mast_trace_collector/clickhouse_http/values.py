@@ -59,10 +59,10 @@ def _read(
     """Let the engine read values with escapes in them."""
     # In hexadecimal, for they may hold any bytes.
     values = ", ".join(f"ifNull(hex(toString({place.text})), 'NULL')" for place, _ in places)
-    row = handle.run(f"SELECT {values}", "TabSeparated", params).body.decode().rstrip("\n")
+    read = handle.text(f"SELECT {values}", params).rstrip("\n").split("\t")
     return [
         (place, _cast("NULL" if value == "NULL" else literal_of_bytes(bytes.fromhex(value)), kind))
-        for (place, kind), value in zip(places, row.split("\t"), strict=True)
+        for (place, kind), value in zip(places, read, strict=True)
     ]
 
 

@@ -84,7 +84,7 @@ class ProjectStore(Store):
         Raises:
             ValueError: a row names another project, or none.
         """
-        named = columns[list(names).index("Project")] if "Project" in names else ["?"]
+        named = columns[list(names).index("Project")] if "Project" in names else [None]
         if any(project != self.project for project in named):
             raise ValueError(f"a row for {table} belongs to another project than {self.project!r}")
         return super().insert_columns(table, names, columns, token=token, settings=settings)

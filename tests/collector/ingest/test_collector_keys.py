@@ -12,7 +12,14 @@ import pytest
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector import security
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.rights import MissingRight, Right
+from mast_trace_collector.rights import (
+    FORMER_RIGHTS,
+    Grant,
+    MissingRight,
+    Right,
+    read_line,
+    read_rights,
+)
 from mast_trace_collector.security import ProjectKeys, check_bind, is_loopback, new_key
 
 if TYPE_CHECKING:
@@ -149,8 +156,11 @@ class TestProjectKeys:
             ProjectKeys(file)
 
     def test_a_project_name_must_fit_into_the_file(self) -> None:
-        with pytest.raises(ConfigurationError):
+        with pytest.raises(ConfigurationError) as error:
             new_key("two words")
+        assert str(error.value) == (
+            "'two words' is no project name: up to 64 letters, digits, '.', '_' and '-'"
+        )
 
 
 class TestRights:
@@ -221,6 +231,18 @@ class TestRights:
         file.write_text(f"{former}\n")
         first.grant_of_key(key)
         assert "name no rights (line 1; 1 in all)" in caplog.messages[1]
+
+    def test_a_line_without_rights_still_names_its_project(self) -> None:
+        line = f"team sha256:{'0' * 64}"
+        former = Grant("team", FORMER_RIGHTS, "0" * 64, explicit=False)
+        assert read_line(line) == former
+        assert read_line(f"{line} read") == Grant("team", frozenset({Right.READ}), "0" * 64)
+
+    def test_a_key_is_made_with_a_right_at_least(self) -> None:
+        for none in ([], [" , "]):
+            with pytest.raises(ConfigurationError) as error:
+                read_rights(none)
+            assert str(error.value) == "a key needs a right: there are write, read, label, metrics"
 
     def test_the_order_of_the_file_decides_nothing(self, file: Path) -> None:
         """Of ten thousand keys the first is found like the last, and none is found for a wrong one."""

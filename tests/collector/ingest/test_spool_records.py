@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import struct
 from pathlib import Path
@@ -24,6 +25,7 @@ from mast_trace_collector.spool.receipt import (
 )
 from mast_trace_collector.spool.record import (
     Record,
+    _varint,
     claimed_items,
     marker_of,
     may_be_torn,
@@ -106,6 +108,47 @@ class TestRecord:
         assert owner(content(path), names) == OTHER
         path.write_bytes(written(b"payload", name="unknown"))
         assert owner(content(path), names) is None
+
+    def test_an_empty_one_at_the_end_is_read(self, written):
+        data = memoryview(written(b"payload") + written(b""))
+        assert read_record(data, len(written(b"payload")), MARKER).payload == b""
+
+    def test_it_is_found_behind_a_single_strange_byte(self, written):
+        found = list(scan(NAME, memoryview(mapped(b"?" + written(b"one")))))
+        assert [each.size for each in found] == [1, len(written(b"one"))]
+        assert found[1].payload == b"one"
+
+
+def mapped(data: bytes) -> mmap.mmap:
+    """Memory that can be searched, as a mapped file can."""
+    memory = mmap.mmap(-1, len(data))
+    memory[:] = data
+    return memory
+
+
+@pytest.mark.parametrize("number", [0, 127, 128, 300, 70_000, 2**31 + 5])
+def test_the_length_before_a_record_is_a_varint_of_five_bytes(number):
+    """As Protobuf reads it: seven bits a byte, the lowest first."""
+    data = _varint(number)
+    assert len(data) == 5
+    assert [byte >> 7 for byte in data] == [1, 1, 1, 1, 0]
+    assert sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data)) == number
+
+
+def test_a_record_whose_frame_is_damaged_is_no_message():
+    """The engine, which reads the file as messages, must not be given it."""
+    data = framed(b"payload" * 30)
+    for at in (0, 1, 4, 5, 7):
+        broken = memoryview(flipped(data, at))
+        record = read_record(broken, 0, MARKER)
+        assert record.payload == b"payload" * 30
+        assert not record.is_message(broken, MARKER)
+    whole = memoryview(data)
+    assert read_record(whole, 0, MARKER).is_message(whole, MARKER)
+    cut = memoryview(flipped(data, len(data) - 1))
+    assert not read_record(cut, 0, MARKER).is_message(cut, MARKER)
+    first = memoryview(bare(b"payload"))
+    assert not read_record(first, 0, MARKER).is_message(first, MARKER)
 
 
 def test_no_bytes_of_a_sender_hide_whose_records_these_are(tmp_path):

@@ -214,3 +214,66 @@ class TestRecovery:
         assert spool.open() == []
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
         spool.close()
+
+    def test_a_segment_without_a_receipt_is_as_long_and_as_old_as_its_file(
+        self, tmp_path: Path
+    ) -> None:
+        """Its requests are known again in the order in which they came."""
+        payloads = [b"one", b"two", b"three"]
+        path = written(tmp_path, payloads)
+        receipt_path(path).unlink()
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+        spool = Spool(tmp_path, LIMITS)
+        assert spool.open() == []
+        segment = spool.next_segment(0.0)
+        assert segment is not None
+        assert (segment.size, segment.created) == (path.stat().st_size, 1_700_000_000)
+        assert segment.digests == tuple(Record.of(payload, 1).digest for payload in payloads)
+        spool.close()
+        spool.release()
+
+    def test_without_a_receipt_every_damage_of_a_segment_counts(self, tmp_path: Path) -> None:
+        path = written(tmp_path, [b"one", b"two", b"three", b"four"])
+        receipt_path(path).unlink()
+        data = bytearray(path.read_bytes())
+        for payload in (b"one", b"three"):
+            data[data.index(payload)] ^= 1
+        path.write_bytes(data)
+        spool = Spool(tmp_path, LIMITS)
+        (loss,) = spool.open()
+        assert (loss.lost, loss.kept, len(loss.areas)) == (2, 2, 2)
+        spool.close()
+        spool.release()
+
+    @pytest.mark.parametrize("old", [False, True])
+    def test_a_file_that_cannot_be_read_is_set_aside_with_words(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture, old: bool
+    ) -> None:
+        """Its receipt alone tells the number of its spans."""
+        path = written(tmp_path, [b"one", b"two"])
+        if old:
+            receipt_path(path).unlink()
+        path.unlink()
+        path.mkdir()
+        spool = Spool(tmp_path, LIMITS)
+        (loss,) = spool.open()
+        assert loss.reason == "it cannot be read (it is no regular file)"
+        assert loss.lost == (0 if old else 2)
+        assert "make it readable, move it and its .acked file back" in caplog.text
+        spool.close()
+        spool.release()
+
+    def test_of_two_files_with_other_names_that_hold_one_segment_one_is_a_copy(
+        self, tmp_path: Path
+    ) -> None:
+        path = written(tmp_path, [b"one", b"two"])
+        for number in (8, 9):
+            other = tmp_path / f"{number:012d}-00000000deadbeef.log"
+            other.write_bytes(path.read_bytes())
+        path.unlink()
+        spool = Spool(tmp_path, LIMITS)
+        spool.open()
+        assert waiting(spool) == [b"one", b"two"]
+        assert spool.damaged_files == 1
+        spool.close()
+        spool.release()

@@ -113,6 +113,7 @@ def test_what_may_not_be_shown_is_refused_in_words(text, words):
             "",
             {"a": "x'y", "b": "it\\s", "c": "-2", "d": "1.5", "e": "", "f": "k = 1 , l = 2"},
         ),
+        ("SELECT 1 FORMAT CSV SETTINGS a = -1", "SELECT 1", "CSV", {"a": "-1"}),
         ("SELECT (1 SETTINGS a = 1)", "SELECT (1 SETTINGS a = 1)", "", {}),
         ("SETTINGS", "SETTINGS", "", {}),
     ],
@@ -131,6 +132,8 @@ def test_format_and_settings_come_off_the_end(text, select, fmt, settings):
         ("SELECT 1 SETTINGS a = map('b', 1)", AT_THE_END),
         ("SELECT 1 SETTINGS a = {'b': 1}", AT_THE_END),
         ("SELECT 1 SETTINGS a = 1,", AT_THE_END),
+        ("SELECT 1 SETTINGS a = 1, b = 2,", AT_THE_END),
+        ("SELECT 1 SETTINGS a = 1, b = 'x,',", AT_THE_END),
         ("SELECT 1 SETTINGS a", AT_THE_END),
         ("SELECT 1 SETTINGS a = 'x\\n'", AT_THE_END),
         ("SELECT 1 INTO OUTFILE 'x'", "INTO OUTFILE is not allowed: the rows are the answer"),
@@ -168,6 +171,12 @@ def test_words_apart_write_no_file(text):
         ("SELECT user() AS u, displayName()", "SELECT 'default' AS u, 'mast-trace' AS `displayName()`"),
         ("SELECT upper(user())", "SELECT upper('default')"),
         ("SELECT revision()", "SELECT toUInt32(54453) AS `revision()`"),
+        ("SELECT 1, user() FROM t", "SELECT 1, 'default' AS `user()` FROM t"),
+        ("SELECT user() u", "SELECT 'default' u"),
+        (
+            "SELECT 1 FROM system.one, system.numbers",
+            "SELECT 1 FROM mast_catalogue.one, mast_catalogue.numbers",
+        ),
         ("SELECT user(1)", "SELECT user(1)"),
         ("SELECT `user`()", "SELECT `user`()"),
         ("SELECT user", "SELECT user"),
@@ -188,6 +197,11 @@ def test_plain_values_stand_in_the_place_of_parameters():
     assert rendering.replaced(text, found) == (
         "SELECT _CAST('7', 'UInt8'), 'x y', _CAST('[1]', 'Array(String)'), _CAST('7', 'UInt8')"
     )
+
+
+def test_a_type_may_hold_a_colon():
+    found = values.literals(None, places("SELECT {a:Enum8('x:y' = 1)}"), {"a": "x:y"})
+    assert [text for _, text in found] == [r"_CAST('x:y', 'Enum8(\'x:y\' = 1)')"]
 
 
 def test_a_parameter_that_is_missing_or_stands_for_a_name_is_refused():
@@ -289,7 +303,9 @@ class TestTree:
             ("Literal", "", "e"),
         ]
         assert root.first("ExpressionList", "Literal").label == "Literal UInt64_1 (alias e)"
+        assert root.first("ExpressionList", "Function").label == "Function f (alias g h)"
         assert root.first() is root
+        assert read_tree(TREE.replace("\n  Literal", "\n\n  Literal")) == root
 
     @pytest.mark.parametrize(
         "text",
@@ -338,6 +354,15 @@ def test_columns_that_a_subquery_gives_are_named(select, columns, expected):
     lines = ["SelectWithUnionQuery (children 1)", " ExpressionList (children 1)"]
     lines += ["  SelectQuery (children 1)", f"   ExpressionList (children {len(columns)})"]
     lines += ["    Subquery" if of_query else "    Identifier a" for of_query in columns]
+    assert reading.with_names(select, read_tree("\n".join(lines))) == expected
+
+
+def test_columns_are_those_of_the_first_list():
+    lines = ["SelectWithUnionQuery (children 1)", " ExpressionList (children 1)"]
+    lines += ["  SelectQuery (children 2)", "   ExpressionList (children 1)", "    Subquery"]
+    lines += ["   ExpressionList (children 1)", "    Identifier a"]
+    select = "SELECT (SELECT 3) FROM t GROUP BY a"
+    expected = "SELECT (SELECT 3) AS `(SELECT 3)` FROM t GROUP BY a"
     assert reading.with_names(select, read_tree("\n".join(lines))) == expected
 
 

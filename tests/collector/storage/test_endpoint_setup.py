@@ -7,6 +7,7 @@ import pytest
 from endpoint_sweep import OURS, THEIRS, World
 from otlp_requests import two_runs
 
+from mast_trace_collector.clickhouse_http.confinement import Confinement
 from mast_trace_collector.clickhouse_http.runner import Runner
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.readers import READABLE
@@ -84,3 +85,15 @@ def test_an_endpoint_that_opens_answers_and_refuses(folder):
         finally:
             runner.close()
         assert databases(store) == before
+
+
+def test_it_needs_no_tables_and_lets_go_of_the_engine_whatever_stands_in_the_way(
+    folder, monkeypatch
+):
+    with Store.open(f"chdb://{folder}") as store:
+        confinement = Confinement(store.embedded_path, store.database, {})
+        monkeypatch.setattr(
+            "mast_trace_collector.clickhouse_http.confinement.CATALOGUE", "no name of a database"
+        )
+        confinement.close()
+        assert confinement._handles._closed

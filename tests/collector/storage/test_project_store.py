@@ -88,16 +88,25 @@ def test_no_way_of_asking_leads_around_it(both, ours, sql):
 
 
 def test_nothing_else_is_done_with_it(ours, tmp_path):
-    for act in (
-        lambda: ours.command("SELECT 1"),
-        lambda: ours.raw_insert("mast_human_labels", b"", "TabSeparated"),
-        lambda: ours.file_insert("mast_human_labels", tmp_path, "TabSeparated", settings={}),
-        ours.client,
+    labels = "mast_human_labels"
+    for act, words in (
+        (lambda: ours.command("SELECT 1"), "run commands"),
+        (lambda: ours.raw_insert(labels, b"", "TabSeparated"), "insert unread rows"),
+        (lambda: ours.file_insert(labels, tmp_path, "TabSeparated", settings={}), "insert files"),
+        (ours.client, "lend a client"),
     ):
-        with pytest.raises(StorageError, match="one project"):
+        with pytest.raises(StorageError) as error:
             act()
+        assert str(error.value) == f"the store of one project does not {words}"
     with pytest.raises(ValueError, match="alone"):
         ours.for_project(THEIRS)
+    with ours.for_project(OURS) as again:
+        assert again.query("SELECT Project FROM mast_runs") == [{"Project": OURS}]
+
+
+def test_values_of_parameters_arrive(ours):
+    sql = "SELECT {word:String} AS word"
+    assert ours.query(sql, {"word": "a b"}) == [{"word": "a b"}]
 
 
 def test_where_no_condition_can_be_set_nothing_is_shown(both, ours):
@@ -118,8 +127,12 @@ def test_where_no_condition_can_be_set_nothing_is_shown(both, ours):
 
 def test_where_the_condition_is_not_applied_nothing_is_shown(both, ours, monkeypatch):
     monkeypatch.setattr(project_store, "_SETTING", "log_comment")
-    with pytest.raises(StorageError, match="does not apply"):
+    with pytest.raises(StorageError) as error:
         ours.query("SELECT * FROM mast_runs")
+    assert str(error.value).endswith(
+        " does not apply the setting log_comment, without which a project's rows cannot be told from "
+        "others': let this user change it"
+    )
 
 
 def test_it_is_closed_with_the_whole_store(both):

@@ -56,6 +56,29 @@ def test_only_rows_of_the_project_are_written(both, ours):
     assert [row["Project"] for row in stored] == [OURS]
 
 
+def test_rows_that_name_no_project_are_nobodys(both):
+    """Not even those of a project with a strange name."""
+    for name in ("?", "", "None"):
+        with both.for_project(name) as store, pytest.raises(ValueError, match="another project"):
+            store.insert("mast_human_labels", [{"TraceId": TRACE, "Annotator": "ann"}])
+
+
+def test_what_is_sent_again_is_stored_once(both, ours):
+    """An insert is known by its token, given as such or as a setting, whatever is in it."""
+    for trace, token, settings in (
+        ("first", "t", None),
+        ("again", "t", None),
+        ("other", "o", None),
+        ("wanted", None, {"insert_deduplication_token": "s"}),
+        ("again", None, {"insert_deduplication_token": "s"}),
+    ):
+        columns = [[OURS], [trace], ["bob"]]
+        names = ("Project", "TraceId", "Annotator")
+        ours.insert_columns("mast_human_labels", names, columns, token=token, settings=settings)
+    stored = both.query("SELECT TraceId AS id FROM mast_human_labels WHERE Annotator = 'bob'")
+    assert {row["id"] for row in stored} == {"first", "other", "wanted"}
+
+
 def test_what_a_migration_replaces_stays_confined(both, ours, monkeypatch):
     """A view that reads a new table by tomorrow is confined by its own name, a new table soon."""
     assert len(ours.query("SELECT * FROM mast_runs")) == 1
@@ -71,11 +94,15 @@ def test_what_a_migration_replaces_stays_confined(both, ours, monkeypatch):
 
 def test_a_database_without_tables_shows_nothing(embedded):
     embedded.command("DROP DATABASE mast_trace SYNC", use_database=False)
-    with (
-        embedded.for_project(OURS) as confined,
-        pytest.raises(StorageError, match="mast-trace migrate"),
-    ):
-        confined.query("SELECT 1")
+    with embedded.for_project(OURS) as confined:
+        with pytest.raises(StorageError, match="mast-trace migrate"):
+            confined.query("SELECT 1")
+        embedded.command("CREATE DATABASE mast_trace", use_database=False)
+        with pytest.raises(StorageError) as error:
+            confined.query("SELECT 1")
+        assert str(error.value) == (
+            f"{embedded.url}: the tables are missing: run `mast-trace migrate`"
+        )
 
 
 def test_distributed_tables_are_confined_on_their_shards(cluster):  # noqa: F811

@@ -115,6 +115,17 @@ class TestWithoutASay:
         write(ago=15.0, parent=9)
         assert due(embedded, idle=10.0) == [TRACE]
 
+    def test_what_came_within_a_week(self, embedded, write):
+        write(ago=60.0)
+        for trace, days in (("week", 7), ("more", 8)):
+            embedded.command(
+                "INSERT INTO mast_run_states SELECT * REPLACE ({trace:String} AS TraceId, "
+                "Day - {days:UInt8} AS Day) FROM mast_run_states AS s WHERE s.TraceId = {of:String}",
+                {"trace": trace, "days": days, "of": TRACE},
+            )
+        assert sorted(due(embedded)) == [TRACE, "week"]
+        assert sorted(due(embedded, lookback_days=8)) == [TRACE, "more", "week"]
+
     def test_a_hundred_at_most(self, embedded, write):
         spans = [agent_span(1, "invoke_workflow", trace=f"{n:032x}") for n in range(1, 131)]
         SpanWriter(embedded).write([request(*spans)], token="many")
