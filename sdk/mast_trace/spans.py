@@ -100,12 +100,12 @@ class Telemetry:
         span, context = self._start(
             semconv.INVOKE_WORKFLOW, name, context, more, links=links, start_time=start_time
         )
-        opened = RunSpan(self, span, context)
-        opened.run = Run(root=span)
+        run = Run(root=span)
+        opened = RunSpan(self, span, with_run(run, context))
+        opened.run = run
         opened.nested = current_run(context) is not None
         if not opened.nested:
             run_began()
-        opened.context = with_run(opened.run, context)
         if input:
             opened.set(self.inputs(input, opened.context))
         return opened
@@ -267,7 +267,7 @@ class Telemetry:
         }
         if isinstance(root, trace.Span):
             if root.is_recording():
-                OpenSpan(self, root, otel_context.get_current()).set(said)
+                root.set_attributes(present(said))
                 return
             root = root.get_span_context()
         # The root is gone by now: a span of its own brings the word to the same trace.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from importlib.resources import files
 
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from mast_trace import semconv
 
-SCHEMA = Path(__file__).parents[2] / "collector/mast_trace_collector/storage/schema"
+SCHEMA = files("mast_trace_collector") / "storage" / "schema"
 # A new name is added here; one that was released is never changed, since traces are stored with it.
 NAMES = {
     "INVOKE_WORKFLOW": "invoke_workflow",
@@ -111,7 +111,7 @@ def test_names_of_the_conventions_are_those_of_their_package() -> None:
 
 def test_the_tables_read_names_that_are_written() -> None:
     """Of ours; the tables know other tools' spellings, too."""
-    texts = "".join(path.read_text("utf-8") for path in sorted(SCHEMA.iterdir()))
+    texts = "".join(path.read_text("utf-8") for path in SCHEMA.iterdir())
     read = set(re.findall(r"'(mast\.[a-z_.]+)'", texts))
     assert len(read) > 5
     assert read <= set(NAMES.values())

@@ -10,26 +10,33 @@ from mast_trace.messages import Message, ToolCall
 
 def name_of(role: Any) -> str:
     """Return a role's profile ("Product Manager"), or its name where it has none."""
-    return str(getattr(role, "profile", "") or getattr(role, "name", "") or type(role).__name__)
+    return str(field(role, "profile") or own_name(role) or type(role).__name__)
+
+
+def own_name(role: Any) -> str:
+    """Return the name that a role was given; empty where it was given none."""
+    # MetaGPT declares a field and a property of this name: the default is the property itself.
+    name = field(role, "name")
+    return name if isinstance(name, str) else ""
 
 
 def message(source: Any) -> Message:
     """Read a message of the environment."""
-    structured = getattr(source, "instruct_content", None)
-    content = str(getattr(source, "content", "") or "")
+    structured = field(source, "instruct_content")
+    content = str(field(source, "content") or "")
     if not content and structured is not None:
         content = as_text(structured.model_dump())
     return Message(content, role=_role(source), id=str(source.id) or None)
 
 
 def _role(source: Any) -> str:
-    return "user" if str(getattr(source, "role", "")).lower() in {"user", "human"} else "assistant"
+    return "user" if str(field(source, "role")).lower() in {"user", "human"} else "assistant"
 
 
 def sender(source: Any) -> str:
     """Return who a message says it is from, for one that is published outside of a turn."""
-    stated = str(getattr(source, "sent_from", "") or "")
-    return stated.rsplit(".", 1)[-1] or str(getattr(source, "role", "") or "Human")
+    stated = str(field(source, "sent_from") or "")
+    return stated.rpartition(".")[2] or str(field(source, "role") or "Human")
 
 
 def takes_up(role: Any, message: Any) -> bool:
@@ -37,7 +44,7 @@ def takes_up(role: Any, message: Any) -> bool:
     return (
         message.cause_by in role.rc.watch
         or role.name in message.send_to
-        or bool(getattr(role, "observe_all_msg_from_buffer", False))
+        or bool(field(role, "observe_all_msg_from_buffer"))
     )
 
 
@@ -56,15 +63,13 @@ def answer(result: Any) -> Message:
     """Read a provider's result: text, or a completion object of OpenAI's shape."""
     if isinstance(result, str):
         return Message(result)
-    choices = (
-        result.get("choices") if isinstance(result, dict) else getattr(result, "choices", None)
-    )
+    choices = field(result, "choices")
     if not choices:
         return Message(as_text(result))
     said = field(choices[0], "message")
     calls = tuple(
         ToolCall(
-            str(field(field(call, "function"), "name")),
+            str(field(field(call, "function"), "name") or ""),
             field(field(call, "function"), "arguments"),
             field(call, "id"),
         )
@@ -93,9 +98,9 @@ def cause(error: BaseException) -> BaseException:
 
 def open_items(role: Any) -> list[str]:
     """Return the instructions of the tasks of a role's plan that are not finished."""
-    plan = getattr(getattr(role, "planner", None), "plan", None)
+    plan = field(field(role, "planner"), "plan")
     return [
         str(task.instruction)
-        for task in getattr(plan, "tasks", None) or ()
-        if not getattr(task, "is_finished", False)
+        for task in field(plan, "tasks") or ()
+        if not field(task, "is_finished")
     ]

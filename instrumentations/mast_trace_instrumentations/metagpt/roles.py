@@ -80,7 +80,7 @@ class RoleWrappers:
         turn.span = self.telemetry.agent(
             name,
             parent=context,
-            agent_id=str(role.name or "") or None,
+            agent_id=reading.own_name(role) or None,
             description=str(role.goal or "") or None,
             input=seen,
         )

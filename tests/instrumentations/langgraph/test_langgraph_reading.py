@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -82,6 +83,9 @@ class TestRead:
             id="m1",
             tool_calls=(ToolCall("look_up", {"key": "x"}, "1"), ToolCall("", "{", "2")),
         )
+        assert read(AIMessage("", tool_calls=calls)).tool_calls == (
+            ToolCall("look_up", {"key": "x"}, "1"),
+        )
         result = ToolMessage("found", tool_call_id="1", name="look_up")
         assert read(result) == Message("found", "tool", name="look_up", tool_call_id="1")
         assert read(HUMAN).tool_calls == ()
@@ -122,6 +126,7 @@ class TestIsMessage:
         for _ in range(2):
             assert is_message(AI)
             assert not is_message(BaseMessage())
+            assert not is_message(Document("text"))
             assert not is_message("text")
             assert not is_message({"role": "user", "content": "x"})
 
