@@ -12,6 +12,7 @@ import pytest
 from stores import new_store
 
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries_alerts import _SPECIFICATION, _spike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -200,3 +201,33 @@ def test_of_each_failure_mode(store: Store, mode: str) -> None:
     rows = found(store, "mode_spike")
     ours = {row["service"]: row["Evidence"] for row in rows if row["mode"] == mode}
     assert ours == pytest.approx(values, abs=0.001)
+
+
+HITS = {
+    "specification_spike": (f"bitAnd(ModeBits, {_SPECIFICATION}) != 0", {}),
+    "mode_spike": ("", {}),
+    "failure_spike": ("Outcome = 'failure'", {"where": "Outcome IN ('failure', 'success')"}),
+}
+
+
+@pytest.mark.parametrize("name", HITS)
+def test_a_query_says_what_its_rows_are(store: Store, name: str) -> None:
+    """Strings, and one number behind them; made anew, it finds what the shipped one finds."""
+    hit, more = HITS[name]
+    labels = ["service", "framework", *(["mode"] if name == "mode_spike" else [])]
+    made = _spike(name, "Meant.", hit, **more)
+    assert (made.name, made.meaning) == (name, "Meant.")
+    for query in (made, QUERIES[name]):
+        assert [(column, declared.type) for column, declared in query.columns.items()] == [
+            *((label, "String") for label in labels),
+            ("Evidence", "Float64"),
+        ]
+        assert query.columns["Evidence"].meaning.startswith("minus the logarithm of")
+        assert [query.columns[each].meaning for each in labels[2:]] in (
+            [],
+            ["code of the failure mode"],
+        )
+        assert set(query.params) == {"until", "windows", "min_runs", "min_hits", "min_ratio"}
+    described = store.describe(made.sql, made.values())
+    assert [column for column, _ in described] == list(made.columns)
+    assert made.run(store, until=NOW) == found(store, name)

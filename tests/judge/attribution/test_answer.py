@@ -40,6 +40,8 @@ from mast_trace_judge.attribution.answer import final_answer, introduced
         (["We have 12" + " -" * 500], ""),
         (["FINAL ANSWER: " + "x" * 300], "x" * 200),
         ([], ""),
+        (["FINAL ANSWER: 12\n" + "-" * 2983], "12"),
+        (["FINAL ANSWER: 12\n" + "-" * 2984], ""),
     ],
 )
 def test_the_value_on_which_a_run_ends(texts, answer):
@@ -76,6 +78,9 @@ def test_a_call_that_ends_the_run_is_read_with_its_arguments(tool, answer):
         ("", ["84"], "84", 1),
         ("How many?", ["84"], "", None),
         ("How many?", ["None."], "84", None),
+        # Up to here a text is short.
+        ("How many?", ["84"], "84 boxes " + "x" * 21, 1),
+        ("How many?", ["84"], "84 boxes " + "x" * 22, None),
     ],
 )
 def test_who_brings_a_value_up(task, texts, value, step):

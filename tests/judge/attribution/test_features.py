@@ -80,6 +80,7 @@ def test_lengths_are_compared_within_the_run():
     assert column("relative_length") == pytest.approx([(each - mean) / spread for each in lengths])
     same = RunBuilder().says("a", "Yes.").says("b", "Nay!").build()
     assert column("relative_length", same) == [0, 0]
+    assert column("relative_length", RunBuilder().says("a", "Yes.").build()) == [0]
 
 
 def test_all_features_are_known_here():
@@ -107,6 +108,14 @@ def test_so_much_of_a_long_text_is_read(name, word, first, last):
         long = text[:place] + inside + text[place + len(inside) :]
         reaches[place < edge] = column(name, RunBuilder().says("a", long).build())[0] > 0
     assert reaches == {True: first == 0, False: first != 0}
+
+
+def test_tools_at_both_ends_of_a_run():
+    """The first step has none before it, the last one none behind it."""
+    begins = RunBuilder().calls("terminal", "terminal", {}, "7").says("a", "So 7.").build()
+    assert column("after_tool", begins) == [1]
+    ends = RunBuilder().says("a", "Run it.").calls("terminal", "terminal", {}, "7").build()
+    assert (column("after_tool", ends), column("before_tool", ends)) == ([0], [1])
 
 
 def test_who_is_a_worker_depends_on_who_gives_most_instructions():

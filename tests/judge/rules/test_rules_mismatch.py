@@ -100,6 +100,9 @@ def test_true_claims_and_plain_words_are_no_mismatch(text):
     ("sentence", "evidence"),
     [
         ("The hotel search returned 5121.", Evidence.EXACT),
+        ("The tax search returned 5121.", Evidence.EXACT),
+        (f"The hotel{' of the town' * 20} is this: the search returned 5121.", Evidence.EXACT),
+        ("The hotel is nice.\nThe search returned 5121.", Evidence.HEURISTIC),
         ("The price search returned 5121.", Evidence.HEURISTIC),  # both tools are about prices
         ("The search returned 5121.", Evidence.HEURISTIC),
         ("The flight search returned 5121.", Evidence.HEURISTIC),
@@ -110,7 +113,7 @@ def test_of_two_results_the_sentence_must_name_the_one_that_it_misreports(senten
     """By a word of its tool's name that the other tool does not have."""
     run = RunBuilder("Three nights in Lisbon, please.")
     run.calls("agent", "flight_price", {"to": "Lisbon"}, "198")
-    run.calls("agent", "hotel_price_by_id", {"city": "Lisbon"}, "5211")
+    run.calls("agent", "hotel_price_tax_by_id", {"city": "Lisbon"}, "5211")
     (found,) = misstated_result(run.says("agent", f"The flight is 198 EUR. {sentence}").build())
     assert (found.evidence, found.steps) == (evidence, (1, 2))
 
@@ -134,6 +137,13 @@ def test_what_is_taken_for_the_name_of_a_tool(text, quotes):
     found = claimed_call(run.says("agent", text).build())
     assert [each.quotes for each in found] == ([quotes] if quotes else [])
     assert all((each.probability, each.evidence) == (0.5, Evidence.HEURISTIC) for each in found)
+
+
+def test_a_program_run_through_a_tool_was_run():
+    """Arguments of any earlier call tell of it."""
+    run = RunBuilder().calls("agent", "shell", {"command": "python verify_total.py"}, "fine")
+    run.calls("agent", "shell", {"command": "ls"}, "a b").says("agent", "I ran verify_total on it.")
+    assert claimed_call(run.build()) == []
 
 
 CLAIM = "I called `check_stock` and all is there."
@@ -210,6 +220,30 @@ def test_of_two_results_without_a_slip_none_is_misstated():
     assert misstated_result(run.says("a", "There are 5120.").build()) == []
 
 
+def test_each_result_of_a_turn_is_looked_at():
+    """The second may be misstated where the first is not."""
+    run = RunBuilder().calls("a", "count_rows", {}, "4711").calls("a", "count_pages", {}, "6833")
+    (found,) = misstated_result(run.says("a", "There are 6383.").build())
+    assert found.steps == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["In 2019 there were fewer. The tool returned 5120.", "We have 4171. The tool returned 5120."],
+)
+def test_a_number_given_as_the_tools_answer_goes_before_others(text):
+    """Before slips, and before whatever else the message has."""
+    run = RunBuilder().calls("agent", "count_rows", {}, "4711").says("agent", text)
+    (found,) = misstated_result(run.build())
+    assert found.reason == "agent states 5120 where count_rows returned 4711."
+
+
+def test_the_quote_holds_the_number_however_long_the_result_is():
+    run = RunBuilder().calls("agent", "count_rows", {}, "of the table " * 30 + "4711")
+    (found,) = misstated_result(run.says("agent", "We have 4171.").build())
+    assert "4711" in found.quotes[0]
+
+
 @pytest.mark.parametrize(("known", "found"), [(399, True), (400, False)])
 def test_where_very_many_numbers_are_known_nothing_is_new(known, found):
     """Up to 400, with the result's own."""
@@ -249,6 +283,13 @@ def test_numbers_that_are_the_same_but_for_rounding_and_unit(one, other, near):
         (130, {118, 12}, True),
         (106, {118, 12}, True),
         (-106, {118, 12}, True),
+        (118.5, {118}, True),
+        (0.42, {0.13, 0.29}, True),
+        (0.16, {0.13, 0.29}, True),
+        (0.39, {0.13}, True),
+        (5.8888888, {0.1234567, 5.7654321}, True),
+        (5.6419754, {0.1234567, 5.7654321}, True),
+        (0.3703701, {0.1234567}, True),
         (236, {118}, True),
         (354, {118}, True),
         (3540, {118}, True),

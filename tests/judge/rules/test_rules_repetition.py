@@ -59,6 +59,13 @@ def test_the_order_of_arguments_does_not_matter():
         ),
         pytest.param(
             RunBuilder()
+            .calls("coder", "run_tests", {"path": "tests"}, "3 tests passed")
+            .calls("coder", "edit_file", {"path": "sum.py"}, "edited sum.py, 2 lines changed")
+            .calls("coder", "run_tests", {"path": "tests"}, "3 tests passed"),
+            id="good tests again after an edit",
+        ),
+        pytest.param(
+            RunBuilder()
             .calls("clerk", "list_bills", {"page": 1}, BILLS)
             .asks("And now?")
             .calls("clerk", "list_bills", {"page": 1}, BILLS),
@@ -111,9 +118,10 @@ def test_a_third_identical_failure_is_repetition():
 def test_almost_the_same_message_is_heuristic_repetition():
     """A changed word or two in a long message make no new message."""
     run = RunBuilder().says("writer", LONG * 3).says("boss", "Go on.")
-    run.says("writer", LONG * 3 + "Thanks.")
+    run.says("writer", "Now: " + LONG * 3)
     (found,) = repeated_messages(run.build())
     assert (found.code, found.evidence, found.steps) == ("1.3", Evidence.HEURISTIC, (0, 2))
+    assert [quote[:7] for quote in found.quotes] == ["The qua", "Now: Th"]
 
 
 def test_an_identical_message_is_found_however_far_back():
