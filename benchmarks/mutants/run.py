@@ -37,7 +37,7 @@ from history import KILLED
 from workplace import ROOT, Target, difference, lay_out, python_of, statuses, try_again
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
@@ -98,14 +98,8 @@ def _run(target: Target, before: Mapping[str, str]) -> dict[str, Any]:
             done = subprocess.run(command, cwd=place, env=environment, check=False)
         finally:
             history.write(target.name, place)
-    del environment["TMPDIR"]
     # Broken off, mutmut may leave half a file behind; the next run makes it anew.
     found = {} if done.returncode else statuses(place)
-    for function, tests in target.at_import.items():
-        if _alone(place, "", tests, environment) != "survived":
-            raise SystemExit(f"the tests of {function} fail without a mutant")
-        for name in (name for name in found if name.startswith(f"{function}__mutmut_")):
-            found[name] = _alone(place, name, tests, environment)
     if not found or "not checked" in found.values():
         raise SystemExit(f"mutmut did not finish {target.name}: run it again to go on")
     judged = _read("judged.toml").get(target.name, {})
@@ -132,19 +126,6 @@ def _run(target: Target, before: Mapping[str, str]) -> dict[str, Any]:
         "date": dt.datetime.now(dt.timezone.utc).date().isoformat(),
         "commit": _commit(),
     }
-
-
-def _alone(place: Path, mutant: str, tests: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Try a mutant in a process of its own, in which everything is imported after it was chosen."""
-    command = [sys.executable, "-m", "pytest", "--rootdir=.", "-x", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "-p", "quick_verdict", *tests],
-        cwd=place / "mutants",
-        env={**environment, "MUTANT_UNDER_TEST": mutant},
-        stdout=subprocess.DEVNULL,
-        check=False,
-    )
-    return "survived" if done.returncode == 0 else "killed"
 
 
 def _commit() -> str:

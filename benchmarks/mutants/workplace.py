@@ -6,15 +6,12 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tomllib
 from history import KILLED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "mutants"
@@ -36,8 +33,6 @@ class Target:
         left_out: patterns of lines that stay as they are.
         environment: that of a framework which cannot live beside the others, a file of
             ``tests/environments`` without its suffix.
-        at_import: functions that run only while a module is imported, and what judges each; their
-            mutants are tried in processes of their own, because mutmut imports everything once.
     """
 
     name: str
@@ -46,7 +41,6 @@ class Target:
     tests: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     environment: str = ""
-    at_import: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def workplace(self) -> Path:
