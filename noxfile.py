@@ -207,6 +207,11 @@ def _install(
     named = [part for group in groups for part in ("--group", group)]
     pinned = ["-c", str(constraints)] if constraints else []
     session.install("-e", project, *more, *named, *pinned)
+    # Tests start hundreds of processes: compiled once, outside the sources, they take half the time.
+    session.env["PYTHONDONTWRITEBYTECODE"] = ""
+    session.env["PYTHONPYCACHEPREFIX"] = str(
+        Path(session.virtualenv.location, "compiled").absolute()
+    )
 
 
 def _without_engine(session: nox.Session) -> Path:
@@ -229,5 +234,5 @@ def _debian_packages(session: nox.Session, needed: dict[str, str] = DEBIAN) -> N
 
 def _pytest(session: nox.Session, name: str, *arguments: str, **variables: str) -> None:
     """Run tests; the name says which tests may be skipped (tests/expected_skips.toml)."""
-    common = {"PYTHONDONTWRITEBYTECODE": "1", "MAST_TRACE_TEST_SESSION": name}
+    common = {"MAST_TRACE_TEST_SESSION": name}
     session.run("pytest", *arguments, env={**common, **variables})
