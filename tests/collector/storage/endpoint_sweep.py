@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import uuid
 from dataclasses import dataclass, field
@@ -67,9 +68,16 @@ class World:
         return Answer(result.body.decode("utf-8", "replace"))
 
     def leaks(self, answer: Answer, project: str | None = OURS) -> list[str]:
-        """What the answer holds that it must not."""
+        """List the forbidden texts that the answer holds; a number counts alone, not within another."""
         forbidden = self.secrets if project is None else [*self.secrets, *self.theirs]
-        return [text for text in forbidden if text in answer.body]
+        return [text for text in forbidden if _stands(text, answer.body)]
+
+
+def _stands(text: str, body: str) -> bool:
+    """Tell whether a body holds a text; five digits within the twenty of rand64() are no number of rows."""
+    if not text.isdigit():
+        return text in body
+    return bool(re.search(rf"(?<![\d.]){text}(?!\d)", body))
 
 
 def make_world(store: Store, runner: Runner) -> World:
