@@ -63,6 +63,16 @@ def native(world):
         ("SELECT 1", {"database": "mast_trace"}, {}),
         ("SELECT 1", {"database": "system"}, {"database": "mast_catalogue"}),
         ("SELECT  {n:String}", {"params": {"n": "x"}}, {"select": "SELECT 'x'"}),
+        (
+            "SELECT {n:String}",
+            {"params": {"n": r"x\ty"}},
+            {"select": r"SELECT 'x\x09y'"},
+        ),
+        (
+            "EXPLAIN AST SELECT {n:String}",
+            {"params": {"n": r"x\ty"}},
+            {"select": r"SELECT 'x\x09y'", "before": "EXPLAIN AST ", "confined": False},
+        ),
         ("SELECT (SELECT 1)", {}, {"select": "SELECT (SELECT 1) AS `(SELECT 1)`"}),
         ("(SELECT 1 UNION ALL SELECT 2) EXCEPT SELECT 3", {}, {"select": "(SELECT 1 UNION ALL SELECT 2) EXCEPT (SELECT 3)"}),
         (
