@@ -9,7 +9,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.clickhouse_http.allowlist import Functions, lists
 from mast_trace_collector.clickhouse_http.catalogue import make_catalogue
 from mast_trace_collector.clickhouse_http.confinement import Confinement
-from mast_trace_collector.clickhouse_http.engine import Handles
+from mast_trace_collector.clickhouse_http.engine import Handle, Handles
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.gate import Gate, catalogue_tables
 from mast_trace_collector.clickhouse_http.seats import Seats
@@ -342,3 +342,26 @@ class TestConfinement:
                     name = view.partition("(")[0].partition(".")[2]
                     (text,) = rows(f"SELECT as_select FROM system.tables WHERE name = '{name}'")
                     assert f"FROM {found}.{table}" in text
+
+    @pytest.mark.parametrize("error", [ZeroDivisionError(), QueryError(1, "a", "B")])
+    def test_a_view_is_gone_whatever_went_wrong_with_it(self, store, rows, monkeypatch, error):
+        """Dropped on the connection that made it, before another thread may have that."""
+        drops, do = [], Handle.do
+
+        def watched(handle, sql):
+            if sql.startswith("DROP VIEW"):
+                drops.append(handle in confinement._handles._idle)
+            do(handle, sql)
+
+        def fail(view):
+            names.append(view.partition("(")[0])
+            assert rows(f"EXISTS {names[0]}") == ["1"]
+            raise error
+
+        names = []
+        with Confinement.of(store.embedded_path, store.database, {}) as confinement:
+            monkeypatch.setattr(Handle, "do", watched)
+            with pytest.raises(type(error)), confinement.view("SELECT 1", None) as view:
+                fail(view)
+            assert rows(f"EXISTS {names[0]}") == ["0"]
+        assert drops == [False]
