@@ -320,6 +320,30 @@ def test_the_columns_of_an_empty_answer_may_have_any_name(native):
 
 
 @BOTH
+def test_bytes_that_are_no_text_stay_what_they_are(world, native, rights):
+    """In values, in names of columns, with rows and without, and in what the engine complains of."""
+    sql = r"SELECT '\xff\xc3\\', hex('\xff'), '\xc3\xbc' AS `\xfe` FORMAT TSV"
+    assert native(sql, 0, rights) == b"\xff\xc3\\\\\tFF\t\xc3\xbc\n"
+    sql = r"SELECT '\xff' AS `a\xfe`"
+    assert native(sql, BEFORE, rights) == b"\x01\x01\x02a\xfe\x06String\x01\xff"
+    assert native(f"{sql} WHERE 0", BEFORE, rights) == b"\x01\x00\x02a\xfe\x06String"
+    with pytest.raises(QueryError, match=r"^Code: 47\..* `?a\\xfe`?") as error:
+        native(r"SELECT `a\xfe`", BEFORE, rights)
+    assert error.value.code == 47
+
+
+def test_a_database_with_a_name_that_is_no_text_stands_in_nobodys_way(world, monkeypatch):
+    monkeypatch.setattr("mast_trace_collector.clickhouse_http.gate._KNOWN_FOR", 0.0)
+    world.store.command(r"CREATE DATABASE `\xff` ENGINE = Memory")
+    try:
+        assert world.ask("SELECT 7").body == "7\n"
+        words = r"the table \xff.t is not allowed"
+        assert words in world.ask(r"SELECT * FROM `\xff`.t").body
+    finally:
+        world.store.command(r"DROP DATABASE `\xff`")
+
+
+@BOTH
 def test_the_greeting_of_clickhouse_go_is_ours(world, native, rights):
     version = world.store.query("SELECT version() AS v")[0]["v"]
     answer = native(HELLO, WITH_INFO, rights)
