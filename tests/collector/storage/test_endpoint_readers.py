@@ -1,6 +1,7 @@
 """Databases that the engine has for readers: the catalogue and the seats, as they are made."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from endpoint_sweep import ENDLESS
@@ -205,14 +206,23 @@ class TestGate:
             handle.do("DROP TABLE mast_trace.later")
             handle.do("DROP DATABASE further")
 
-    def test_a_table_with_a_strange_name_is_known(self, handle, refuses):
+    def test_names_with_spaces_are_known(self, handle, refuses):
         handle.do("CREATE TABLE mast_trace.`two words` (a UInt8) ENGINE = Memory")
+        handle.do("CREATE DATABASE `three more words` ENGINE = Memory")
         try:
             gate = Gate(handle, "mast_trace")
             assert refuses(gate, "two words")
+            assert refuses(gate, "three more words.x")
             assert not refuses(gate, "two")
+            assert not refuses(gate, "three.x")
         finally:
             handle.do("DROP TABLE mast_trace.`two words`")
+            handle.do("DROP DATABASE `three more words`")
+
+    def test_names_are_known_on_a_machine_that_has_just_started(self, handle, refuses, monkeypatch):
+        clock = SimpleNamespace(monotonic=lambda: 0.0)
+        monkeypatch.setattr("mast_trace_collector.clickhouse_http.gate.time", clock)
+        assert refuses(Gate(handle, "mast_trace"), "mast_otlp_inlet")
 
     def test_a_part_of_a_statement_that_is_not_known_is_refused_by_its_kind(self, handle):
         tree = read_tree("SelectWithUnionQuery (children 1)\n Strange")
