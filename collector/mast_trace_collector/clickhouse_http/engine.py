@@ -15,6 +15,7 @@ from mast_trace_collector.clickhouse_http.errors import (
     QueryError,
     denied,
 )
+from mast_trace_collector.clickhouse_http.rendering import quoted
 from mast_trace_collector.storage.expressions import literal
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Handle:
     def use(self, database: str) -> None:
         """Make ``database`` the one that unqualified names mean."""
         if database != self._database:
-            self.do(f"USE `{database.replace('`', '``')}`")
+            self.do(f"USE {quoted(database)}")
             self._database = database
 
     def run(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> Result:

@@ -9,6 +9,7 @@ from otlp_requests import two_runs
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.native import BLOCK_INFO, HELLO
 from mast_trace_collector.clickhouse_http.planning import Plan
+from mast_trace_collector.clickhouse_http.rendering import quoted
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import Statement
 from mast_trace_collector.storage import Store
@@ -175,6 +176,7 @@ def test_what_is_run_for_a_statement(plan, sql, options, changed):
             ("the setting readonly is not allowed; those that say how rows are written, how NULL and JOIN "
             "behave, and max_execution_time, max_threads, max_block_size are"),
         ),
+        ("SELECT 1; SELECT 2", {}, "one statement at a time"),
         (
             "SELECT 1 FORMAT Template",
             {},
@@ -412,6 +414,22 @@ class TestWriting:
         assert do("SELECT currentDatabase()", database="made") == "made\n"
         for none in ("", "default"):
             assert do("SELECT currentDatabase()", database=none) == "default\n"
+
+    @pytest.mark.parametrize("name", ["it`s", r"a\nb", "a\\", "a\\`; SELECT 1 --"])
+    def test_a_database_may_have_any_name(self, do, name):
+        do(f"CREATE DATABASE {quoted(name)} ENGINE = Memory")
+        try:
+            sql = "SELECT currentDatabase()"
+            assert do(sql, database=name, default_format="RawBLOB") == name
+        finally:
+            do(f"DROP DATABASE {quoted(name)}")
+
+    def test_a_setting_has_a_name_of_plain_letters(self, do):
+        with pytest.raises(QueryError) as error:
+            do("SELECT 1", settings={"max_threads = 1, readonly": "0"})
+        assert error.value.text == (
+            "Code: 36. DB::Exception: 'max_threads = 1, readonly' is no name of a setting (BAD_ARGUMENTS)"
+        )
 
     def test_settings_are_of_one_statement(self, do):
         sql = "SELECT getSetting('max_block_size')"
