@@ -149,8 +149,11 @@ class Confinement:
             with self._handles.borrow() as handle:
                 handle.use(current or self._database)
                 handle.do(sql)
-                stack.callback(handle.do, f"DROP VIEW {name}")
-                yield f"{name}(on = 1)"
+                try:
+                    yield f"{name}(on = 1)"
+                finally:
+                    # While the connection is ours: given back, it may be another thread's.
+                    handle.do(f"DROP VIEW {name}")
 
     def close(self) -> None:
         """Remove what was made."""

@@ -15,6 +15,7 @@ from mast_trace_collector.clickhouse_http.errors import (
     QueryError,
     denied,
 )
+from mast_trace_collector.clickhouse_http.rendering import quoted
 from mast_trace_collector.storage.expressions import literal
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Handle:
     def use(self, database: str) -> None:
         """Make ``database`` the one that unqualified names mean."""
         if database != self._database:
-            self.do(f"USE `{database.replace('`', '``')}`")
+            self.do(f"USE {quoted(database)}")
             self._database = database
 
     def run(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> Result:
@@ -74,7 +75,7 @@ class Handle:
 
     def text(self, sql: str, params: Mapping[str, str] | None = None) -> str:
         """Return the rows of a SELECT as lines of values between tabs, as they are."""
-        return self.run(sql, "TabSeparatedRaw", params).body.decode()
+        return _decoded(self.run(sql, "TabSeparatedRaw", params).body)
 
     def do(self, sql: str) -> None:
         """Run a statement that answers with no rows."""
@@ -109,7 +110,7 @@ class Handle:
             if _SEVERAL in error.text:
                 raise denied("one statement at a time") from error
             raise
-        return result.body.decode("utf-8", "replace")
+        return _decoded(result.body)
 
     @contextlib.contextmanager
     def settings(self, values: Mapping[str, str]) -> Iterator[None]:
@@ -143,7 +144,9 @@ class Handle:
             self.has_failed = True
             with contextlib.suppress(Exception):
                 self._connection.query("SELECT 1", "Null")
-            raise EngineError(str(error)) from error
+            # What it complains of may be a name that is no text.
+            named = _decoded(error.object) if isinstance(error, UnicodeDecodeError) else ""
+            raise EngineError(named or str(error)) from error
 
     def _set(self, name: str, value: str | None) -> None:
         self.do(f"SET {name} = {'DEFAULT' if value is None else literal(value)}")
@@ -198,3 +201,8 @@ class Handles:
                 self._idle.append(handle)
                 return
         handle.close()
+
+
+def _decoded(data: bytes) -> str:
+    """Return text that the engine wrote, with SQL's own escapes for bytes that are no text."""
+    return data.decode("utf-8", "backslashreplace")

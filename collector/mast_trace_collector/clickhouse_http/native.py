@@ -36,7 +36,8 @@ def hello(version: str) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    data = text.encode("utf-8")
+    # Names of columns may hold any bytes.
+    data = text.encode("utf-8", "surrogateescape")
     return _varint(len(data)) + data
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-import orjson
 
 from mast_trace_collector.clickhouse_http import native
 from mast_trace_collector.clickhouse_http.confinement import MAX_STATEMENT, Confinement
@@ -163,5 +162,6 @@ class Runner:
         sql = f"DESCRIBE TABLE ({statement.without_format}\n)"
         # As JSON: the names are the client's own, with whatever ends a line or a field.
         rows = handle.run(sql, "JSONCompactEachRow", statement.params).body
-        columns = [orjson.loads(row) for row in rows.splitlines()]
+        # They need not be text either.
+        columns = [json.loads(row.decode("utf-8", "surrogateescape")) for row in rows.splitlines()]
         return native.header([(name, kind) for name, kind, *_ in columns])

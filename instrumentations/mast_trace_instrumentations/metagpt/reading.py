@@ -80,7 +80,7 @@ def answer(result: Any) -> Message:
 
 def finish_reason(result: Any) -> str | None:
     """Return why the model stopped, where the result says so."""
-    choices = None if isinstance(result, str) else field(result, "choices")
+    choices = field(result, "choices")
     return field(choices[0], "finish_reason") if choices else None
 
 

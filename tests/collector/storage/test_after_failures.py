@@ -73,6 +73,19 @@ def test_a_connection_whose_statement_failed_is_lent_to_nobody(world, name):
         handles.close()
 
 
+def test_connections_are_closed_with_the_endpoint_once_nobody_has_them(world):
+    handles = Handles(world.store.embedded_path, {})
+    with handles.borrow() as lent:
+        with handles.borrow() as idle:
+            pass
+        handles.close()
+        with pytest.raises(EngineError):
+            idle.run("SELECT 7", "TabSeparated")
+        assert lent.run("SELECT 7", "TabSeparated").body == b"7\n"
+    with pytest.raises(EngineError):
+        lent.run("SELECT 7", "TabSeparated")
+
+
 @pytest.mark.skipif(bool(SERVER), reason="about the embedded engine, while a server is tested")
 @pytest.mark.parametrize("way", ["query", "command"])
 def test_a_query_that_fails_changes_no_other_answer(embedded, way):

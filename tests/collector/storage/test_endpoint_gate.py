@@ -220,6 +220,15 @@ def test_values_of_parameters_are_values_whatever_is_in_them(world):
     assert world.ask(sql, params=given).body.split() == expected
 
 
+def test_a_value_that_the_engine_reads_as_empty_is_empty(world):
+    """Also as the last one, and beside others."""
+    for sql, body in (
+        ("SELECT {n:String} = ''", "1\n"),
+        ("SELECT {n:String} = '', hex({t:String}), {n:String} != 'x'", "1\t09\t1\n"),
+    ):
+        assert world.ask(sql, params={"n": r"\N", "t": r"\t"}).body == body
+
+
 def test_an_engine_that_hides_a_part_of_the_statement_serves_no_readers(world, monkeypatch):
     """Engines before 26.7 leave out what a window is ordered by; the endpoint relies on the tree."""
     whole = Confinement.tree

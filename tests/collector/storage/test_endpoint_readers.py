@@ -1,6 +1,7 @@
 """Databases that the engine has for readers: the catalogue and the seats, as they are made."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from endpoint_sweep import ENDLESS
@@ -9,7 +10,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.clickhouse_http.allowlist import Functions, lists
 from mast_trace_collector.clickhouse_http.catalogue import make_catalogue
 from mast_trace_collector.clickhouse_http.confinement import Confinement
-from mast_trace_collector.clickhouse_http.engine import Handles
+from mast_trace_collector.clickhouse_http.engine import Handle, Handles
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.gate import Gate, catalogue_tables
 from mast_trace_collector.clickhouse_http.seats import Seats
@@ -205,14 +206,23 @@ class TestGate:
             handle.do("DROP TABLE mast_trace.later")
             handle.do("DROP DATABASE further")
 
-    def test_a_table_with_a_strange_name_is_known(self, handle, refuses):
+    def test_names_with_spaces_are_known(self, handle, refuses):
         handle.do("CREATE TABLE mast_trace.`two words` (a UInt8) ENGINE = Memory")
+        handle.do("CREATE DATABASE `three more words` ENGINE = Memory")
         try:
             gate = Gate(handle, "mast_trace")
             assert refuses(gate, "two words")
+            assert refuses(gate, "three more words.x")
             assert not refuses(gate, "two")
+            assert not refuses(gate, "three.x")
         finally:
             handle.do("DROP TABLE mast_trace.`two words`")
+            handle.do("DROP DATABASE `three more words`")
+
+    def test_names_are_known_on_a_machine_that_has_just_started(self, handle, refuses, monkeypatch):
+        clock = SimpleNamespace(monotonic=lambda: 0.0)
+        monkeypatch.setattr("mast_trace_collector.clickhouse_http.gate.time", clock)
+        assert refuses(Gate(handle, "mast_trace"), "mast_otlp_inlet")
 
     def test_a_part_of_a_statement_that_is_not_known_is_refused_by_its_kind(self, handle):
         tree = read_tree("SelectWithUnionQuery (children 1)\n Strange")
@@ -342,3 +352,26 @@ class TestConfinement:
                     name = view.partition("(")[0].partition(".")[2]
                     (text,) = rows(f"SELECT as_select FROM system.tables WHERE name = '{name}'")
                     assert f"FROM {found}.{table}" in text
+
+    @pytest.mark.parametrize("error", [ZeroDivisionError(), QueryError(1, "a", "B")])
+    def test_a_view_is_gone_whatever_went_wrong_with_it(self, store, rows, monkeypatch, error):
+        """Dropped on the connection that made it, before another thread may have that."""
+        drops, do = [], Handle.do
+
+        def watched(handle, sql):
+            if sql.startswith("DROP VIEW"):
+                drops.append(handle in confinement._handles._idle)
+            do(handle, sql)
+
+        def fail(view):
+            names.append(view.partition("(")[0])
+            assert rows(f"EXISTS {names[0]}") == ["1"]
+            raise error
+
+        names = []
+        with Confinement.of(store.embedded_path, store.database, {}) as confinement:
+            monkeypatch.setattr(Handle, "do", watched)
+            with pytest.raises(type(error)), confinement.view("SELECT 1", None) as view:
+                fail(view)
+            assert rows(f"EXISTS {names[0]}") == ["0"]
+        assert drops == [False]

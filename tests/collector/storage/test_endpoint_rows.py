@@ -9,6 +9,7 @@ from otlp_requests import two_runs
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.native import BLOCK_INFO, HELLO
 from mast_trace_collector.clickhouse_http.planning import Plan
+from mast_trace_collector.clickhouse_http.rendering import quoted
 from mast_trace_collector.clickhouse_http.runner import Rights, Runner
 from mast_trace_collector.clickhouse_http.statement import Statement
 from mast_trace_collector.storage import Store
@@ -63,6 +64,16 @@ def native(world):
         ("SELECT 1", {"database": "mast_trace"}, {}),
         ("SELECT 1", {"database": "system"}, {"database": "mast_catalogue"}),
         ("SELECT  {n:String}", {"params": {"n": "x"}}, {"select": "SELECT 'x'"}),
+        (
+            "SELECT {n:String}",
+            {"params": {"n": r"x\ty"}},
+            {"select": r"SELECT 'x\x09y'"},
+        ),
+        (
+            "EXPLAIN AST SELECT {n:String}",
+            {"params": {"n": r"x\ty"}},
+            {"select": r"SELECT 'x\x09y'", "before": "EXPLAIN AST ", "confined": False},
+        ),
         ("SELECT (SELECT 1)", {}, {"select": "SELECT (SELECT 1) AS `(SELECT 1)`"}),
         ("(SELECT 1 UNION ALL SELECT 2) EXCEPT SELECT 3", {}, {"select": "(SELECT 1 UNION ALL SELECT 2) EXCEPT (SELECT 3)"}),
         (
@@ -165,6 +176,7 @@ def test_what_is_run_for_a_statement(plan, sql, options, changed):
             ("the setting readonly is not allowed; those that say how rows are written, how NULL and JOIN "
             "behave, and max_execution_time, max_threads, max_block_size are"),
         ),
+        ("SELECT 1; SELECT 2", {}, "one statement at a time"),
         (
             "SELECT 1 FORMAT Template",
             {},
@@ -310,6 +322,30 @@ def test_the_columns_of_an_empty_answer_may_have_any_name(native):
 
 
 @BOTH
+def test_bytes_that_are_no_text_stay_what_they_are(world, native, rights):
+    """In values, in names of columns, with rows and without, and in what the engine complains of."""
+    sql = r"SELECT '\xff\xc3\\', hex('\xff'), '\xc3\xbc' AS `\xfe` FORMAT TSV"
+    assert native(sql, 0, rights) == b"\xff\xc3\\\\\tFF\t\xc3\xbc\n"
+    sql = r"SELECT '\xff' AS `a\xfe`"
+    assert native(sql, BEFORE, rights) == b"\x01\x01\x02a\xfe\x06String\x01\xff"
+    assert native(f"{sql} WHERE 0", BEFORE, rights) == b"\x01\x00\x02a\xfe\x06String"
+    with pytest.raises(QueryError, match=r"^Code: 47\..* `?a\\xfe`?") as error:
+        native(r"SELECT `a\xfe`", BEFORE, rights)
+    assert error.value.code == 47
+
+
+def test_a_database_with_a_name_that_is_no_text_stands_in_nobodys_way(world, monkeypatch):
+    monkeypatch.setattr("mast_trace_collector.clickhouse_http.gate._KNOWN_FOR", 0.0)
+    world.store.command(r"CREATE DATABASE `\xff` ENGINE = Memory")
+    try:
+        assert world.ask("SELECT 7").body == "7\n"
+        words = r"the table \xff.t is not allowed"
+        assert words in world.ask(r"SELECT * FROM `\xff`.t").body
+    finally:
+        world.store.command(r"DROP DATABASE `\xff`")
+
+
+@BOTH
 def test_the_greeting_of_clickhouse_go_is_ours(world, native, rights):
     version = world.store.query("SELECT version() AS v")[0]["v"]
     answer = native(HELLO, WITH_INFO, rights)
@@ -378,6 +414,22 @@ class TestWriting:
         assert do("SELECT currentDatabase()", database="made") == "made\n"
         for none in ("", "default"):
             assert do("SELECT currentDatabase()", database=none) == "default\n"
+
+    @pytest.mark.parametrize("name", ["it`s", r"a\nb", "a\\", "a\\`; SELECT 1 --"])
+    def test_a_database_may_have_any_name(self, do, name):
+        do(f"CREATE DATABASE {quoted(name)} ENGINE = Memory")
+        try:
+            sql = "SELECT currentDatabase()"
+            assert do(sql, database=name, default_format="RawBLOB") == name
+        finally:
+            do(f"DROP DATABASE {quoted(name)}")
+
+    def test_a_setting_has_a_name_of_plain_letters(self, do):
+        with pytest.raises(QueryError) as error:
+            do("SELECT 1", settings={"max_threads = 1, readonly": "0"})
+        assert error.value.text == (
+            "Code: 36. DB::Exception: 'max_threads = 1, readonly' is no name of a setting (BAD_ARGUMENTS)"
+        )
 
     def test_settings_are_of_one_statement(self, do):
         sql = "SELECT getSetting('max_block_size')"

@@ -79,6 +79,9 @@ def test_an_endpoint_that_opens_answers_and_refuses(folder):
             shown = world.ask("SHOW TABLES").body.split()
             assert shown == sorted(READABLE)
             assert world.ask("SELECT number FROM numbers(9999)").code == 396
+            # Where nobody says which database is meant, it is the store's.
+            with runner._confinement.view("SELECT count() AS n FROM mast_runs", None) as view:
+                assert store.query(f"SELECT * FROM {view}") == [{"n": 2}]
             # A name that is new counts after a while, which tests do not wait for: it is no table of ours.
             assert world.ask("SELECT * FROM nothing").code == 60
             assert {"mast_readers", "mast_catalogue"} <= databases(store)
