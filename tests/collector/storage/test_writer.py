@@ -3,6 +3,7 @@
 from itertools import accumulate
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otlp_requests import START, TRACE, agent_span, request, span
 
@@ -10,7 +11,8 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage import writer as module
 from mast_trace_collector.storage.migrations import migrate
-from mast_trace_collector.storage.transform import columns_of
+from mast_trace_collector.storage.store import WRITE_SETTINGS
+from mast_trace_collector.storage.transform import SPAN_COLUMNS, columns_of
 from mast_trace_collector.storage.writer import PoisonError, SpanWriter
 
 COUNTS = """
@@ -65,6 +67,25 @@ def test_a_request_that_is_no_protobuf_is_named_and_nothing_is_stored(store):
     assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 0}]
     assert writer.write([request(span(1)), request(span(2))], token="t") == 2
     assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 2}]
+
+
+def test_poison_says_which_request_it_is_and_why(store):
+    """Also where the number of spans is known, so that nobody has parsed them before."""
+    for spans in (None, 2):
+        with pytest.raises(PoisonError) as caught:
+            SpanWriter(store).write([request(span(1)), b"\xff\xff"], token="t", spans=spans)
+        assert caught.value.index == 1
+        assert caught.value.reason.startswith("it is no OTLP trace request: ")
+        assert str(caught.value) == f"request 1 cannot be stored: {caught.value.reason}"
+
+
+def test_a_batch_is_known_by_its_bare_token(store):
+    """As other versions write it: what one of them has stored, the next does not store again."""
+    sent = request(span(1))
+    columns = columns_of([ExportTraceServiceRequest.FromString(sent)], [None]).columns
+    store.insert_columns("otel_traces", SPAN_COLUMNS, columns, token="t", settings=WRITE_SETTINGS)
+    SpanWriter(store).write([sent], token="t")
+    assert store.query("SELECT count() AS n FROM otel_traces") == [{"n": 1}]
 
 
 def test_a_request_that_the_database_refuses_is_named(store):
