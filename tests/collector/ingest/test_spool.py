@@ -146,8 +146,10 @@ class TestSpool:
         assert len(syncs) < len(payloads)
 
     @given(
-        sizes=st.lists(st.sampled_from([0, 1, 700, 2**20 - 1, 2**20, 3 * 2**20 + 5]), max_size=6),
-        many=st.sampled_from([0, 1023, 1024, 2500]),
+        sizes=st.lists(
+            st.sampled_from([0, 1, 600_000, 2**20 - 1, 2**20, 3 * 2**20 + 5]), max_size=6
+        ),
+        many=st.sampled_from([0, 341, 342, 700]),  # of three pieces each
         accepts=st.sampled_from([1, 4096, 2**30]),
     )
     @settings(max_examples=30, deadline=None)
@@ -171,6 +173,22 @@ class TestSpool:
         segment = writer.close(0.0)
         assert [bytes(record.payload) for record in segment.read()[0]] == payloads
         assert not payloads or segment.intact()
+
+    def test_what_gathers_is_handed_to_the_disk_at_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        handed = []
+        really = os.writev
+
+        def writev(file: int, views: list[memoryview]) -> int:
+            handed.append(len(views))
+            return really(file, views)
+
+        writer = SegmentWriter(tmp_path / "000000000001-ab.log")
+        monkeypatch.setattr(os, "writev", writev)
+        writer.append([Record.of(b"%d" % number, 1) for number in range(400)])
+        writer.close(0.0)
+        assert handed == [1024, 3 * 400 - 1024]
 
     def test_one_process_at_a_time_uses_the_folder(self, spool: Spool, tmp_path: Path) -> None:
         with pytest.raises(CollectorError, match="another collector"):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import logging
+import time
 from pathlib import Path
 
 import orjson
 import pytest
 
-from mast_trace_collector.spool import Segment, Spool, SpoolLimits
+from mast_trace_collector.spool import Record, Segment, Spool, SpoolLimits
 from mast_trace_collector.spool import recent as module
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
 from mast_trace_collector.spool.folder import SegmentFolder
@@ -117,14 +119,16 @@ class TestMarks:
             marks.write(str(number), [digest(number)])
         assert self.names(tmp_path) == ["2", "3", "4"]
 
-    def test_a_full_disk_keeps_no_stored_segment(self, tmp_path, monkeypatch):
+    @pytest.mark.parametrize("begun", [True, False])
+    def test_a_full_disk_keeps_no_stored_segment(self, tmp_path, monkeypatch, begun):
         """The rest of its mark is removed: half of it would hide a request of the same bytes."""
         spool = opened(tmp_path)
         segment = segment_of(spool, b"one")
 
         def full(path: Path, data: bytes) -> int:
-            with path.open("wb") as file:
-                file.write(data[:8])
+            if begun:
+                with path.open("wb") as file:
+                    file.write(data[:8])
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
@@ -134,19 +138,40 @@ class TestMarks:
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
         stop(spool)
 
+    def test_one_that_somebody_has_deleted_is_not_missed(self, tmp_path):
+        marks, _ = self.loaded(tmp_path, 5)
+        marks.write("1", [digest(1)] * 5)
+        (tmp_path / "1.stored").unlink()
+        marks.write("2", [digest(2)] * 5)
+        assert self.names(tmp_path) == ["2"]
+
+    def test_all_that_waits_or_is_stored_is_known_after_a_restart(self, tmp_path):
+        spool = opened(tmp_path)
+        payloads = [b"stored", b"first", b"second"]
+        for payload in payloads:
+            segment = segment_of(spool, payload)
+            if payload == b"stored":
+                spool.commit(segment)
+        stop(spool)
+        spool = opened(tmp_path)
+        assert [spool.append(payload, ITEMS).duplicate for payload in payloads] == [True] * 3
+        stop(spool)
+
 
 class TestReading:
     """Readings of a segment, as often as it is tried."""
 
-    def test_what_is_gone_counts_once(self, tmp_path):
+    def test_what_is_gone_counts_once(self, tmp_path, caplog):
         spool = opened(tmp_path)
-        segment = segment_of(spool, b"first", b"second", b"third")
+        payloads = b"first", b"second", b"third"
+        segment = segment_of(spool, *payloads)
         assert (spool.read(segment).lost, spool.damaged_files) == (0, 0)
         lost = []
         for payload in (b"first", b"third"):
             damage(segment, payload)
             lost += [spool.read(segment).lost, spool.read(segment).lost]
         assert lost == [ITEMS, 0, ITEMS, 0]
+        assert [record.lost for record in caplog.records] == [ITEMS, 2 * ITEMS]
         reading = spool.read(segment)
         assert [bytes(record.payload) for record in reading.records] == [b"second"]
         assert reading.gone == {segment.digests[0], segment.digests[2]}
@@ -154,7 +179,24 @@ class TestReading:
         note = orjson.loads((tmp_path / "damaged" / f"{segment.name}.json").read_bytes())
         assert (note["lost"], note["kept"]) == (2 * ITEMS, ITEMS)
         assert note["reason"] == "2 of its 3 requests cannot be read"
+        assert note["counted"] == "spans"
+        first, second, third = (Record.OVERHEAD + len(each) for each in payloads)
+        assert note["unreadable"] == [
+            {"offset": 0, "bytes": first},
+            {"offset": first + second, "bytes": third},
+        ]
         assert spool.damaged_files == 1
+        stop(spool)
+
+    def test_of_what_comes_back_nothing_more_is_lost(self, tmp_path):
+        spool = opened(tmp_path)
+        segment = segment_of(spool, b"first", b"second")
+        whole = segment.path.read_bytes()
+        damage(segment, b"first")
+        assert spool.read(segment).lost == ITEMS
+        segment.path.write_bytes(whole)
+        reading = spool.read(segment)
+        assert (len(reading.records), reading.gone, reading.lost) == (2, frozenset(), 0)
         stop(spool)
 
     def test_what_was_lost_before_the_start_is_in_the_note_and_counted_there_alone(self, tmp_path):
@@ -251,6 +293,20 @@ class TestDamagedFiles:
         }
         assert len(damaged) == 1
         assert folder.stat().st_mode & 0o777 == 0o700
+
+    def test_the_note_has_the_time_of_the_finding_whatever_the_zone(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        try:
+            begun = int(time.time())
+            DamagedFiles(tmp_path, "spans").set_aside(self.LOSS, [])
+            ended = time.time()
+        finally:
+            monkeypatch.undo()
+            time.tzset()
+        note = orjson.loads((tmp_path / "damaged" / "segment.json").read_bytes())
+        found = dt.datetime.strptime(note["found"], "%Y-%m-%dT%H:%M:%S%z")
+        assert begun <= found.timestamp() <= ended
 
     def test_nothing_there_is_overwritten(self, tmp_path):
         damaged = DamagedFiles(tmp_path, "spans")

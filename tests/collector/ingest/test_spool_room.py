@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
@@ -13,12 +14,12 @@ from opened_spool import opened, put, stop
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
-from mast_trace_collector.spool.receipt import receipt_path
+from mast_trace_collector.spool.receipt import Receipt, chain, read_receipt, receipt_path
 from mast_trace_collector.spool.room import FolderLock, Room
 from mast_trace_collector.spool.segment import SegmentWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Usage(NamedTuple):
@@ -163,6 +164,12 @@ class TestRoom:
         room.check(1)
         assert caplog.messages[1:] == ["requests are taken again"]
 
+    def test_where_nothing_was_refused_nothing_is_taken_again(
+        self, tmp_path: Path, disk: dict[str, float], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        Room(tmp_path, 500, 0).check(1)
+        assert caplog.messages == []
+
 
 class TestFolder:
     """One process has the folder; nobody else reads it."""
@@ -184,6 +191,9 @@ class TestFolder:
         first.release()
         second.acquire()
         second.release()
+
+    def test_a_spool_that_was_never_opened_has_none_to_release(self, tmp_path: Path) -> None:
+        Spool(tmp_path, SpoolLimits(1000, 0, 1000, 1000, 0.0, 1000)).release()
 
     def test_what_is_no_folder_is_named(self, tmp_path: Path) -> None:
         file = tmp_path / "file"
@@ -276,6 +286,76 @@ class TestFailedWrites:
         receipt_path(path).unlink()
         assert list(tmp_path.iterdir()) == []
         assert open_files() == before
+
+    def test_a_segment_is_never_begun_in_a_file_that_is_there(self, tmp_path: Path) -> None:
+        path = tmp_path / "000000000001-ab.log"
+        path.write_bytes(b"acknowledged")
+        with pytest.raises(FileExistsError):
+            SegmentWriter(path)
+        assert path.read_bytes() == b"acknowledged"
+
+    def test_a_disk_that_takes_nothing_back_either_is_blamed_for_the_first_failure(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What was acknowledged before is all that the segment holds."""
+        writer = SegmentWriter(tmp_path / "000000000001-ab.log")
+        writer.append([Record.of(b"one", 1)])
+
+        def failing(words: str) -> Callable[..., None]:
+            def call(*_: object) -> None:
+                raise OSError(5, words)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fdatasync", failing("it was not synced"))
+            patch.setattr(os, "ftruncate", failing("nor cut off"))
+            with pytest.raises(OSError, match="it was not synced"):
+                writer.append([Record.of(b"two", 2)])
+        assert (writer.size, writer.items) == (Record.OVERHEAD + 3, 1)
+        segment = writer.close(0.0)
+        assert [bytes(record.payload) for record in segment.read()[0]] == [b"one"]
+
+    def test_where_there_is_no_fdatasync_the_drive_is_told_to_empty_its_cache(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As macOS wants it; Linux does not know the request, so it is only looked at here."""
+        asked: list[tuple[Path, int]] = []
+
+        def control(file: int, request: int) -> None:
+            asked.append((Path(f"/proc/self/fd/{file}").readlink(), request))
+
+        monkeypatch.delattr(os, "fdatasync")
+        monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+        monkeypatch.setattr(fcntl, "fcntl", control)
+        writer = SegmentWriter(tmp_path / "000000000001-ab.log")
+        writer.append([Record.of(b"one", 1)])
+        writer.close(0.0)
+        assert asked == [(writer.path, 51)]
+
+    def test_the_receipt_says_what_was_acknowledged_and_the_log_nothing(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        writer = SegmentWriter(tmp_path / "000000000001-ab.log")
+        records = [Record.of(b"one", 2), Record.of(b"more", 3)]
+        written = []
+        for number in range(3):
+            written.append(read_receipt(receipt_path(writer.path)))
+            writer.append(records[number : number + 1])
+        one, two = (record.size for record in records)
+        assert written == [
+            Receipt(0, 0, 0, chain().digest()),
+            Receipt(one, 1, 2, chain([records[0].digest]).digest()),
+            Receipt(one + two, 2, 5, chain([record.digest for record in records]).digest()),
+        ]
+        writer.close(0.0)
+        assert caplog.messages == []
+
+    def test_an_empty_one_that_was_deleted_is_not_brought_back(self, tmp_path: Path) -> None:
+        writer = SegmentWriter(tmp_path / "000000000001-ab.log")
+        writer.path.unlink()
+        writer.close(0.0)
+        assert not writer.path.exists()
 
     def test_a_large_one_that_was_deleted_is_written_anew_as_a_whole(self, tmp_path: Path) -> None:
         writer = SegmentWriter(tmp_path / "000000000001-ab.log")

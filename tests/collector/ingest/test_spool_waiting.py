@@ -147,7 +147,7 @@ class TestWaitingItems:
         package = Path(sys.modules[Spool.__module__].__file__ or "").parents[2]
         environment = {**os.environ, "PYTHONPATH": str(package)}
         command = [sys.executable, "-c", program, str(tmp_path)]
-        subprocess.run(command, env=environment, check=True, timeout=100)
+        subprocess.run(command, env=environment, check=True, timeout=25)
         after = opened(tmp_path)
         assert after.waiting_items == 1
         stop(after)

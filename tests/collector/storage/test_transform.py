@@ -120,11 +120,17 @@ class TestOddSpans:
         (row,) = rows(request(Span(parent_span_id=bytes(8), span_id=b"\1" * 8)))
         assert row["ParentSpanId"] == ""
 
-    def test_an_unknown_kind_or_status_is_no_error(self):
+    @pytest.mark.parametrize(("kind", "status"), [(b"\x63", b"\x63"), (b"\x06", b"\x03")])
+    def test_an_unknown_kind_or_status_is_no_error(self, kind, status):
+        """The first that nobody has named yet, too."""
         odd = Span()
-        odd.ParseFromString(b"\x30\x63\x7a\x02\x18\x63")
+        odd.ParseFromString(b"\x30" + kind + b"\x7a\x02\x18" + status)
         (row,) = rows(request(odd))
         assert (row["SpanKind"], row["StatusCode"]) == ("", "")
+
+    def test_a_sender_without_a_name_has_none(self):
+        (row,) = rows(request(span(), resource={}))
+        assert (row["ServiceName"], row["ResourceAttributes"]) == ("", {})
 
     def test_a_request_without_spans_gives_no_rows(self):
         assert rows(request(), b"") == []
