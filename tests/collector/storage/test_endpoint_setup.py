@@ -8,6 +8,7 @@ from endpoint_sweep import OURS, THEIRS, World
 from otlp_requests import two_runs
 
 from mast_trace_collector.clickhouse_http.confinement import Confinement
+from mast_trace_collector.clickhouse_http.native import HELLO, PROTOCOL_WITH_BLOCK_INFO
 from mast_trace_collector.clickhouse_http.runner import Runner
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.readers import READABLE
@@ -79,6 +80,9 @@ def test_an_endpoint_that_opens_answers_and_refuses(folder):
             shown = world.ask("SHOW TABLES").body.split()
             assert shown == sorted(READABLE)
             assert world.ask("SELECT number FROM numbers(9999)").code == 396
+            version = store.query("SELECT version() AS v")[0]["v"]
+            greeting = world.ask(HELLO, default_format="Native", protocol=PROTOCOL_WITH_BLOCK_INFO)
+            assert version in greeting.body
             # Where nobody says which database is meant, it is the store's.
             with runner._confinement.view("SELECT count() AS n FROM mast_runs", None) as view:
                 assert store.query(f"SELECT * FROM {view}") == [{"n": 2}]
