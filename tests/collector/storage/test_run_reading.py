@@ -76,8 +76,8 @@ def write(embedded):
     """Store a span of a trace, in the project `shop` or another; so long ago it came."""
     tokens = iter(range(1000))
 
-    def write(trace=TRACE, *, project="shop", ago=0.0, parent=0):
-        span = agent_span(1, "invoke_workflow", trace=trace, parent=parent)
+    def write(trace=TRACE, *, project="shop", ago=0.0, parent=0, operation="invoke_workflow"):
+        span = agent_span(1, operation, trace=trace, parent=parent)
         writer = SpanWriter(embedded)
         writer.write([request(span)], token=f"t{next(tokens)}", project_of=lambda _: project)
         embedded.command(
@@ -107,6 +107,12 @@ class TestWithoutASay:
         write(ago=15.0, parent=9)
         assert due(embedded) == []
         write(ago=31.0, parent=9)
+        assert due(embedded) == [TRACE]
+
+    def test_one_without_a_root_for_ten_minutes(self, embedded, write):
+        write(ago=500.0, parent=9, operation="chat")
+        assert due(embedded) == []
+        write(ago=600.1, parent=9, operation="chat")
         assert due(embedded) == [TRACE]
 
     def test_it_waits_no_less_than_is_asked_for_and_no_longer_than_idle(self, embedded, write):

@@ -307,6 +307,23 @@ class TestFinished:
             judge(store, replace(run, fingerprint="before"), seen=seen)
             assert len(finished(store)) == left
 
+    @pytest.mark.parametrize(
+        ("ago", "recent", "due"), [(800, None, 1), (1000, None, 0), (20, 3600, 1), (100, 3600, 0)]
+    )
+    def test_clocks_may_differ_by_a_quarter_of_an_hour_and_of_late_by_a_minute(
+        self, store, write, ago, recent, due
+    ):
+        """By so much a verdict may seem to have seen what came after it."""
+        write(RUN)
+        (run,) = finished(store)
+        store.command(
+            "ALTER TABLE mast_run_states UPDATE LastSeen = now64(3) - {ago:UInt32} WHERE 1",
+            {"ago": ago},
+            settings={"mutations_sync": 2},
+        )
+        judge(store, replace(run, fingerprint="before"), seen=run.last_seen)
+        assert len(finished(store, recent=recent)) == due
+
     def test_a_shard_beyond_the_last_is_refused(self, store):
         with pytest.raises(ValueError, match="counts from 0"):
             finished(store, shard=(3, 3))
