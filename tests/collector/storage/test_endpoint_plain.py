@@ -86,6 +86,10 @@ def test_a_column_that_comes_later_is_read(world):
     assert world.ask("SELECT Later FROM otel_traces").code == 47
 
 
+def test_rows_may_be_counted_without_being_sent(world):
+    assert world.ask("SELECT SpanName FROM otel_traces FORMAT Null") == Answer("")
+
+
 def test_errors_name_the_table_as_it_was_asked_for(world):
     answer = world.ask("SELECT missing FROM otel_traces", project=OURS)
     assert answer.code == 47
