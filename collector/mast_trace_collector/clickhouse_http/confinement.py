@@ -18,9 +18,10 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.clickhouse_http.catalogue import make_catalogue
 from mast_trace_collector.clickhouse_http.engine import Handles
 from mast_trace_collector.clickhouse_http.errors import ACCESS_DENIED, QueryError, denied
+from mast_trace_collector.clickhouse_http.plain_tables import PlainTables
 from mast_trace_collector.clickhouse_http.seats import Seats
 from mast_trace_collector.clickhouse_http.tree import read_tree
-from mast_trace_collector.storage.readers import CATALOGUE, DATABASE, PROOF, reader, seat
+from mast_trace_collector.storage.readers import CATALOGUE, DATABASE, PLAIN, PROOF, reader, seat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,11 +81,13 @@ class Confinement:
 
     def __init__(self, path: str, database: str, settings: dict[str, str]) -> None:
         self._database = database
+        self._plain = PlainTables(database)
         self._handles = Handles(path, {**settings, "max_query_size": str(MAX_STATEMENT)})
         try:
             with self._handles.borrow() as handle:
-                handle.do(f"DROP DATABASE IF EXISTS {DATABASE} SYNC")
-                handle.do(f"CREATE DATABASE {DATABASE} ENGINE = Memory")
+                for made in (DATABASE, PLAIN):
+                    handle.do(f"DROP DATABASE IF EXISTS {made} SYNC")
+                    handle.do(f"CREATE DATABASE {made} ENGINE = Memory")
                 for sql in _PROOF:
                     handle.do(sql)
                 make_catalogue(handle, database)
@@ -143,11 +146,16 @@ class Confinement:
         with contextlib.ExitStack() as stack:
             user = reader() if project is None else stack.enter_context(self._seats.take(project))
             name = f"{DATABASE}.q_{secrets.token_hex(16)}"
-            sql = _VIEW.format(
-                database=DATABASE, name=name.partition(".")[2], user=user, select=select
-            )
+            current = current or self._database
             with self._handles.borrow() as handle:
-                handle.use(current or self._database)
+                if project is not None:
+                    self._plain.renew(handle)
+                    select = self._plain.renamed(select)
+                    current = PLAIN if current == self._database else current
+                sql = _VIEW.format(
+                    database=DATABASE, name=name.partition(".")[2], user=user, select=select
+                )
+                handle.use(current)
                 handle.do(sql)
                 try:
                     yield f"{name}(on = 1)"
@@ -158,7 +166,7 @@ class Confinement:
     def close(self) -> None:
         """Remove what was made."""
         with contextlib.suppress(QueryError), self._handles.borrow() as handle:
-            for database in (DATABASE, CATALOGUE):
+            for database in (DATABASE, CATALOGUE, PLAIN):
                 handle.do(f"DROP DATABASE IF EXISTS {database} SYNC")
         self._handles.close()
 

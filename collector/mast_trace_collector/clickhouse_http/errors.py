@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from mast_trace_collector.storage.readers import PLAIN
+
 _CODE = re.compile(r"Code:\s*(\d+)")
 _NAME = re.compile(r"(\([A-Z][A-Z0-9_]+\))(?: \(version [^)]*\))?\s*$")
 _AROUND = re.compile(
@@ -82,7 +84,7 @@ class EngineError(QueryError):
         """Return the error as a reader is told it: nothing of parts, sizes, paths and other names."""
         name = _NAME.search(self.text)
         text = _NAME.sub("", _AROUND.split(self.text)[0]).rstrip(" .:")
-        text = _VIEW.sub("the statement", text)
+        text = _VIEW.sub("the statement", text).replace(f"{PLAIN}.", "")
         if self.code in _TELLING or _PATH.search(text):
             text = (
                 f"Code: {self.code}. DB::Exception: the statement failed{_WHY.get(self.code, '')}"

@@ -179,9 +179,10 @@ def _without_format(reading: Reading) -> Reading:
     for index in range(len(found) - 1, 1, -1):
         before, name = found[index - 1], found[index]
         ends = index + 1 == len(found) or found[index + 1].word == "SETTINGS"
-        if before.word == "FORMAT" and name.word and before.depth == 0 and ends:
+        # The engine writes FORMAT `Null`: in quotes, what is a keyword, too.
+        if before.word == "FORMAT" and name.name and before.depth == 0 and ends:
             return replace(
-                reading, found=[*found[: index - 1], *found[index + 1 :]], format=name.word
+                reading, found=[*found[: index - 1], *found[index + 1 :]], format=name.name
             )
     return reading
 

@@ -19,6 +19,9 @@ DATABASE: Final = "mast_readers"
 CATALOGUE: Final = "mast_catalogue"
 """Holds what stands for the system tables."""
 
+PLAIN: Final = "mast_plain"
+"""Holds views of our tables without dictionaries, for who reads one project (`clickhouse_http.plain_tables`)."""
+
 OF_ALL: Final = ("parts",)
 """Of the catalogue, what tells of all projects' rows: empty for who reads one project."""
 PROOF: Final = "mast_proof"
@@ -102,7 +105,7 @@ def users_file(database: str) -> str:
 def _user(name: str, database: str, *, project: str) -> str:
     tables = [f"{database}.{table}" for table in READABLE]
     own = [f"{DATABASE}.{name}"] if project else []
-    granted = (*tables, *own, f"{DATABASE}.{PROOF}", f"{CATALOGUE}.*")
+    granted = (*tables, *own, f"{DATABASE}.{PROOF}", f"{CATALOGUE}.*", f"{PLAIN}.*")
     filters = ""
     if project:
         ours = "".join(

@@ -80,7 +80,7 @@ def _stands(text: str, body: str) -> bool:
     return bool(re.search(rf"(?<![\d.]){text}(?!\d)", body))
 
 
-def make_world(store: Store, runner: Runner) -> World:
+def make_world(store: Store, runner: Runner, their_rows: int = THEIR_ROWS) -> World:
     """Store a few rows of ours and many of theirs in every table; put secrets around them."""
     canary = f"canary-{uuid.uuid4().hex}"
     folder = Path(store.embedded_path)
@@ -89,7 +89,7 @@ def make_world(store: Store, runner: Runner) -> World:
     os.environ["MAST_TRACE_SECRET_CANARY"] = "canary-in-the-environment"
     for table in base_tables(store):
         _fill(store, table, OURS, 3, "mine")
-        _fill(store, table, THEIRS, THEIR_ROWS if table == "otel_traces" else 7, canary)
+        _fill(store, table, THEIRS, their_rows if table == "otel_traces" else 7, canary)
     secrets = [
         "canary-in-a-file",
         "canary-in-the-environment",
@@ -99,7 +99,7 @@ def make_world(store: Store, runner: Runner) -> World:
     secrets += [str(folder)]
     if len(socket.gethostname()) > 4:
         secrets.append(socket.gethostname())
-    theirs = [canary, THEIRS, str(THEIR_ROWS), str(THEIR_ROWS + 3)]
+    theirs = [canary, THEIRS, str(their_rows), str(their_rows + 3)]
     return World(store, runner, folder, file, secrets, theirs)
 
 

@@ -101,7 +101,7 @@ def test_the_engine_itself_refuses_what_stands_behind_views(world, project):
     """Without the gate: the user who reads has no right to it."""
     confinement = world.runner._confinement
     for sql in (
-        *(f"SELECT * FROM {table}" for table in HIDDEN),
+        *(f"SELECT * FROM {world.store.database}.{table}" for table in HIDDEN),
         "SELECT * FROM system.users",
         f"SELECT * FROM file('{world.secret_file}', 'LineAsString')",
         "SELECT * FROM url('http://127.0.0.1:1/', 'CSV', 'a String')",

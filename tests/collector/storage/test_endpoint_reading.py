@@ -98,6 +98,8 @@ def test_what_may_not_be_shown_is_refused_in_words(text, words):
     [
         ("SELECT 1", "SELECT 1", "", {}),
         ("SELECT 1 FORMAT CSV", "SELECT 1", "CSV", {}),
+        ("SELECT 1 FORMAT `Null`", "SELECT 1", "Null", {}),
+        ("SELECT 1 FORMAT `Null` SETTINGS a = 1", "SELECT 1", "Null", {"a": "1"}),
         ("SELECT 1 AS FORMAT", "SELECT 1 AS FORMAT", "", {}),
         ("SELECT FORMAT AS CSV", "SELECT FORMAT AS CSV", "", {}),
         ("SELECT (1 FORMAT CSV)", "SELECT (1 FORMAT CSV)", "", {}),

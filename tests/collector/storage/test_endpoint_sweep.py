@@ -201,7 +201,8 @@ def test_no_condition_on_a_column_tells_of_others(world):
         sql = ways[number % len(ways)]
         whole, answer = world.ask(sql, project=None), world.ask(sql)
         told += whole.code == 0 and whole.body != "0\n"
-        assert answer.code == whole.code, (sql, answer)
+        # A view takes no PREWHERE; for a project it becomes a WHERE.
+        assert answer.code in (0, whole.code), (sql, answer)
         assert answer.code or answer.body == "0\n", (sql, answer)
     assert told > 25
 

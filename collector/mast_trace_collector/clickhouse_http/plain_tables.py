@@ -1,0 +1,152 @@
+"""Our tables for who reads one project: with plain types in the place of dictionaries.
+
+A column of type LowCardinality has one dictionary for a whole part, others' values included, and the engine
+runs functions on all of it, whatever row filter holds. A function that fails for one of those values, or
+takes long, tells of it. So a project reads views of the tables whose columns were cast to plain types
+before anything else is done with them; the views belong to whoever asks, and so do the row filters.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_collector.clickhouse_http.rendering import quoted, replaced, tokens
+from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.readers import PLAIN, READABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_collector.clickhouse_http.engine import Handle
+    from mast_trace_collector.clickhouse_http.rendering import Token
+
+_COLUMNS = (
+    "SELECT table, hex(name), type FROM system.columns "
+    "WHERE database = {} AND table IN ({}) ORDER BY table, position"
+)
+_MERGED = (
+    "SELECT name FROM system.tables "
+    "WHERE database = {} AND name IN ({}) AND match(engine, '(Replacing|Aggregating)MergeTree$')"
+)
+_FINAL: Final = "_final"
+"""Ending of the view that merges rows as FINAL does, which a view does not take."""
+_OWN: Final = {
+    "otel_traces_trace_id_ts": "SELECT TraceId, toDateTime(min(Timestamp)) AS Start, "
+    "toDateTime(max(Timestamp)) AS End FROM {}.otel_traces WHERE TraceId != '' GROUP BY TraceId",
+}
+"""What has no column Project, computed from what has: a row may be of several projects' spans."""
+_DICTIONARY = "LowCardinality("
+_AFTER_CONDITION = frozenset(
+    {
+        *("EXCEPT", "GROUP", "HAVING", "INTERSECT", "LIMIT", "OFFSET", "ORDER", "QUALIFY"),
+        *("UNION", "WINDOW"),
+    }
+)
+
+
+class PlainTables:
+    """The views, made when they are first needed and anew when a table has changed.
+
+    Args:
+        database: where our tables are.
+    """
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+        self._made: dict[str, list[tuple[str, str]]] = {}
+        self._merged: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+
+    def renew(self, handle: Handle) -> None:
+        """Make what is missing or has other columns than its table."""
+        with self._lock:
+            names = literal(self._database), ", ".join(map(literal, READABLE))
+            found = self._columns(handle.text(_COLUMNS.format(*names)))
+            if found == self._made:
+                return
+            self._merged = frozenset(handle.text(_MERGED.format(*names)).split())
+            for table, columns in found.items():
+                select = _OWN.get(table, "").format(self._database)
+                select = select or _select(f"{self._database}.{table}", columns)
+                views = {table: select}
+                if table in self._merged:
+                    views[table + _FINAL] = f"{select} FINAL"
+                for view, text in views.items():
+                    handle.do(f"DROP VIEW IF EXISTS {PLAIN}.{view}")
+                    handle.do(f"CREATE VIEW {PLAIN}.{view} SQL SECURITY INVOKER AS {text}")
+            self._made = found
+
+    def renamed(self, select: str) -> str:
+        """Return a rendered SELECT with the views in the place of the tables."""
+        found = tokens(select)
+        changes = self._names(found)
+        _join_conditions(found, changes)
+        return replaced(select, [(found[index], changes[index]) for index in sorted(changes)])
+
+    def _names(self, found: Sequence[Token]) -> dict[int, str]:
+        changes = {}
+        for index, token in enumerate(found):
+            if token.name not in READABLE:
+                continue
+            before = found[max(index - 2, 0) : index]
+            dotted = bool(before) and before[-1].text == "."
+            if dotted and before[0].name != self._database:
+                continue
+            if dotted:
+                changes[index - 2] = PLAIN
+            if token.name not in self._merged:
+                continue
+            following = [each.word for each in found[index + 1 : index + 4]] + [""] * 3
+            aliased = following[0] == "AS"
+            if following[2 if aliased else 0] == "FINAL":
+                changes[index] = token.name + _FINAL + ("" if aliased else f" AS {token.name}")
+                changes[index + (3 if aliased else 1)] = ""
+        return changes
+
+    @staticmethod
+    def _columns(rows: str) -> dict[str, list[tuple[str, str]]]:
+        found: dict[str, list[tuple[str, str]]] = {}
+        for row in rows.splitlines():
+            table, name, kind = row.split("\t")
+            found.setdefault(table, []).append((bytes.fromhex(name).decode(), kind))
+        return found
+
+
+def plain(kind: str) -> str:
+    """Return a type without the dictionaries in it."""
+    while (at := kind.find(_DICTIONARY)) >= 0:
+        depth, end = 1, at + len(_DICTIONARY)
+        while depth:
+            depth += {"(": 1, ")": -1}.get(kind[end], 0)
+            end += 1
+        kind = kind[:at] + kind[at + len(_DICTIONARY) : end - 1] + kind[end:]
+    return kind
+
+
+def _select(table: str, columns: Sequence[tuple[str, str]]) -> str:
+    outputs = [
+        quoted(name)
+        if plain(kind) == kind
+        else f"CAST(t.{quoted(name)}, {literal(plain(kind))}) AS {quoted(name)}"
+        for name, kind in columns
+    ]
+    return f"SELECT {', '.join(outputs)} FROM {table} AS t"
+
+
+def _join_conditions(found: Sequence[Token], changes: dict[int, str]) -> None:
+    """Make one WHERE of each PREWHERE, which a view does not take."""
+    for index, token in enumerate(found):
+        if token.word != "PREWHERE":
+            continue
+        changes[index] = "WHERE ("
+        end, where = index + 1, 0
+        while end < len(found) and found[end].depth >= token.depth:
+            if found[end].depth == token.depth:
+                if found[end].word in _AFTER_CONDITION:
+                    break
+                where = end if found[end].word == "WHERE" else where
+            end += 1
+        if where:
+            changes[where] = ") AND ("
+        changes[end - 1] = changes.get(end - 1, found[end - 1].text) + ")"
