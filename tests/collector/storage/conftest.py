@@ -20,9 +20,12 @@ WRITE_TOKEN = "writers-token"
 def serve(app):
     """Serve an ASGI application on a free port of this machine; yields host:port."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(app, interface="asgi3", log_level="warning", lifespan="off")
-    )
+
+    # Uvicorn looks at a signature, which mutmut hides in a class that it mutates.
+    async def plainly(scope, receive, send):
+        await app(scope, receive, send)
+
+    server = uvicorn.Server(uvicorn.Config(plainly, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
