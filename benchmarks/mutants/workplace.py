@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -115,19 +116,23 @@ def _follow_modules(target: Target, copied: Path) -> None:
 
 
 def try_again(target: Target) -> None:
-    """Forget what survived tests that have changed since, and how long tests took."""
+    """Forget what survived tests that were others than now, and how long tests took."""
     place = target.workplace / "mutants"
     tests = [ROOT / each.partition("::")[0] for each in target.tests if each[0] != "-"]
     files = [file for each in tests for file in (each.rglob("*.py") if each.is_dir() else [each])]
-    changed = max(file.stat().st_mtime for file in files)
+    texts = b"".join(file.read_bytes() for file in sorted(files))
+    # Taken before the tests run: those that are edited meanwhile are others at the next run.
+    tried, now = target.workplace / "tests.sha256", hashlib.sha256(texts).hexdigest()
+    if tried.exists() and tried.read_text() == now:
+        return
+    tried.write_text(now)
+    (place / "mutmut-stats.json").unlink(missing_ok=True)
     for path in place.rglob("*.py.meta"):
-        if path.stat().st_mtime < changed:
-            (place / "mutmut-stats.json").unlink(missing_ok=True)
-            meta = json.loads(path.read_text())
-            for name, code in meta["exit_code_by_key"].items():
-                if _status(code) not in KILLED:
-                    meta["exit_code_by_key"][name] = None
-            path.write_text(json.dumps(meta))
+        meta = json.loads(path.read_text())
+        for name, code in meta["exit_code_by_key"].items():
+            if _status(code) not in KILLED:
+                meta["exit_code_by_key"][name] = None
+        path.write_text(json.dumps(meta))
 
 
 def python_of(target: Target) -> str:
