@@ -190,7 +190,7 @@ def test_what_is_exported_with_ours(spans: tuple[Span, Span, Span]) -> None:
 
 
 def test_a_span_of_another_tool_hides_none_of_ours(spans: tuple[Span, Span, Span]) -> None:
-    """What goes elsewhere is stepped over; all else stays as it is."""
+    """Events that go elsewhere are stepped over; all else stays as it is."""
     own, deeper, other = spans
     context = with_span(own, Context())
     assert get_current_span(context) is own

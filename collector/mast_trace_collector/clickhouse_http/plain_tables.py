@@ -35,7 +35,7 @@ _OWN: Final = {
     "otel_traces_trace_id_ts": "SELECT TraceId, toDateTime(min(Timestamp)) AS Start, "
     "toDateTime(max(Timestamp)) AS End FROM {}.otel_traces WHERE TraceId != '' GROUP BY TraceId",
 }
-"""What has no column Project, computed from what has: a row may be of several projects' spans."""
+"""Tables without a column Project, computed from one that has it: their rows mix projects' spans."""
 _DICTIONARY = "LowCardinality("
 _AFTER_CONDITION = frozenset(
     {

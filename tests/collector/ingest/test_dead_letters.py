@@ -12,6 +12,7 @@ from mast_trace.exceptions import CollectorError
 from mast_trace_collector.dead_letters import DeadLetters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -83,37 +84,36 @@ def test_a_letter_that_is_dropped_while_it_is_stored_is_gone(letters: DeadLetter
     assert not letters
 
 
-def test_a_letter_that_is_dropped_before_it_is_read_is_not_due(
+@pytest.fixture
+def once_listed(
     letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    letters.add("a", b"x", 1, "why")
-    letters.retry(["a"])
+) -> Callable[[Callable[[], None]], None]:
+    """A way to have something happen right after the folder's next listing."""
     files = DeadLetters._files
 
-    def found(self: DeadLetters) -> list[Path]:
-        paths = files(self)
-        monkeypatch.undo()
-        self.drop(["a"])
-        return paths
+    def arrange(event: Callable[[], None]) -> None:
+        def listed(self: DeadLetters) -> list[Path]:
+            paths = files(self)
+            monkeypatch.undo()
+            event()
+            return paths
 
-    monkeypatch.setattr(DeadLetters, "_files", found)
+        letters.add("a", b"x", 1, "why")
+        letters.retry(["a"])
+        monkeypatch.setattr(DeadLetters, "_files", listed)
+
+    return arrange
+
+
+def test_a_letter_that_is_dropped_before_it_is_read_is_not_due(letters, once_listed) -> None:
+    once_listed(lambda: letters.drop(["a"]))
     assert list(letters.due()) == []
 
 
 def test_a_letter_is_listed_while_a_collector_gives_its_file_the_other_name(
-    letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
+    letters, once_listed
 ) -> None:
-    letters.add("a", b"x", 1, "why")
-    letters.retry(["a"])
-    files = DeadLetters._files
-
-    def found(self: DeadLetters) -> list[Path]:
-        paths = files(self)
-        monkeypatch.undo()
-        self.failed_again(*next(self.due()), "again")
-        return paths
-
-    monkeypatch.setattr(DeadLetters, "_files", found)
+    once_listed(lambda: letters.failed_again(*next(letters.due()), "again"))
     assert [(letter.id, letter.attempts) for letter in letters.letters()] == [("a", 2)]
 
 

@@ -297,7 +297,7 @@ class TestFailedWrites:
     def test_a_disk_that_takes_nothing_back_either_is_blamed_for_the_first_failure(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What was acknowledged before is all that the segment holds."""
+        """The segment holds all that was acknowledged before, and nothing else."""
         writer = SegmentWriter(tmp_path / "000000000001-ab.log")
         writer.append([Record.of(b"one", 1)])
 

@@ -43,7 +43,7 @@ def test_the_collectors_know_what_the_database_does_not() -> None:
 @pytest.mark.parametrize("kind", SPIKES)
 @pytest.mark.parametrize(("level", "above"), [("page", 4.0), ("warning", 3.0)])
 def test_a_spike_has_two_levels(kind: str, level: str, above: float) -> None:
-    """Which differ in their number and in whom they wake."""
+    """Rules differ in their number and in whom they wake."""
     query, what, metric = SPIKES[kind]
     uid, far = f"mast-{kind}-{level}", "far " if level == "page" else ""
     made = {rule.uid: rule for rule in _spike(kind, query, what, "{service} ({framework})")}

@@ -68,7 +68,7 @@ class TestMessages:
 
 
 class TestAnswers:
-    """What a model's call comes back with."""
+    """Answers of a model's call."""
 
     def test_calls_of_each_provider(self) -> None:
         for response in ([SHAPE], [OBJECT], (BLOCK,)):

@@ -76,7 +76,7 @@ class TestRoles:
 
 
 class TestMessages:
-    """What roles say to each other."""
+    """Messages between roles."""
 
     @pytest.mark.parametrize(
         ("role", "read"),
@@ -134,7 +134,7 @@ CALLS = [
 
 
 class TestModelCalls:
-    """What a model is shown and answers."""
+    """A model's input and answer."""
 
     def test_the_messages_of_a_request(self) -> None:
         given = [{"role": "system", "content": "Be."}, "no message", {"content": None}]
