@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _PER_REQUEST = 5000
 _MS = 1_000_000
+_PROGRAM = (sys.executable, "-c", "from mast_trace_dashboards.cli import main; main()")
 _TOKEN = "large"
 """Begins the names of the inserts."""
 
@@ -149,6 +151,23 @@ def show(url: str, trace_id: str, _: Path) -> dict[str, float]:
     return _printed(["show", trace_id, "--url", url])
 
 
+def show_beside_up(url: str, trace_id: str, _: Path) -> dict[str, float]:
+    """Print a run in a terminal, from the store of a running `mast-trace up`."""
+    data = str(Path(url.removeprefix("chdb://")).parent)
+    ports = [f"--{name}-port=0" for name in ("http", "grpc", "clickhouse", "web")]
+    with tempfile.TemporaryDirectory() as folder:
+        ready = Path(folder, "ready.json")
+        options = ["--data-dir", data, "--no-judge", *ports, "--ready-file", str(ready)]
+        with subprocess.Popen([*_PROGRAM, "up", *options], stdout=subprocess.DEVNULL) as up:
+            try:
+                while not ready.exists():
+                    assert up.poll() is None
+                    time.sleep(0.05)
+                return _printed(["show", trace_id, "--data-dir", data])
+            finally:
+                up.terminate()
+
+
 def show_json(url: str, trace_id: str, _: Path) -> dict[str, float]:
     """Print it as JSON."""
     return _printed(["show", trace_id, "--url", url, "--json"])
@@ -200,11 +219,9 @@ def _exported(
 
 
 def _printed(arguments: list[str]) -> dict[str, float]:
-    program = "import sys; from mast_trace_dashboards.cli import main; main()"
-    command = [sys.executable, "-c", program, *arguments]
     begin = time.perf_counter()
     first, size = 0.0, 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0) as child:
+    with subprocess.Popen([*_PROGRAM, *arguments], stdout=subprocess.PIPE, bufsize=0) as child:
         assert child.stdout is not None
         while piece := child.stdout.read(65536):
             first = first or time.perf_counter() - begin
@@ -261,6 +278,7 @@ MEASURED = {
         page_again,
         download,
         show,
+        show_beside_up,
         show_json,
         judge,
         export_jsonl,
@@ -286,11 +304,15 @@ def main() -> None:
         return
     with contextlib.ExitStack() as stack:
         folder = given.store or stack.enter_context(tempfile.TemporaryDirectory())
-        url = f"chdb://{Path(folder).absolute()}/store"
-        if not (Path(folder) / "store").exists():
+        url = f"chdb://{Path(folder).absolute()}/clickhouse"
+        if not (Path(folder) / "clickhouse").exists():
             fill_store = "import sys, run; run.fill(sys.argv[1], list(map(int, sys.argv[2:])))"
             command = [sys.executable, "-c", fill_store, url, *map(str, given.spans)]
             subprocess.run(command, check=True, cwd=Path(__file__).parent)
+        # As installed by pip, modules are compiled: by this first look.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = stack.enter_context(tempfile.TemporaryDirectory())
+        _printed(["show", trace_of(given.spans[0]), "--url", url])
         print("| what | spans | first bytes, s | all, s | processor, s | peak MiB | MiB out |")
         print("|---|---:|---:|---:|---:|---:|---:|")
         for name in given.only:

@@ -73,6 +73,14 @@ def test_every_help_has_an_example(words: str, capsys: pytest.CaptureFixture[str
         assert "Example" in out
 
 
+@pytest.mark.parametrize("words", commands())
+def test_no_word_of_a_help_is_taken_for_markup(words: str) -> None:
+    """A word in square brackets is printed as a style, which is nothing."""
+    command = commands()[words]
+    texts = [command.help, *(getattr(parameter, "help", "") for parameter in command.params)]
+    assert not [text for text in texts if "[" in (text or "")]
+
+
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["runs", "--nonsense"], ["show"], ["runs", "--limit", "none"]]
 )
