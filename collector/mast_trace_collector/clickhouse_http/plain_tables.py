@@ -149,4 +149,4 @@ def _join_conditions(found: Sequence[Token], changes: dict[int, str]) -> None:
             end += 1
         if where:
             changes[where] = ") AND ("
-        changes[end - 1] = changes.get(end - 1, found[end - 1].text) + ")"
+        changes[end - 1] = found[end - 1].text + ")"

@@ -17,6 +17,13 @@ DEFAULT_DATABASE = "mast_trace"
 _SERVERS = {"http": "http", "https": "https", "clickhouse": "http", "clickhouses": "https"}
 _NATIVE_PORTS = {9000, 9440}
 _USERS = ("user", "username", "user_name")
+_OPTIONS = (
+    *("verify", "ca_cert", "client_cert", "client_cert_key", "server_host_name", "tls_mode"),
+    *("http_proxy", "https_proxy", "proxy_path", "compress", "access_token", "session_id"),
+    *("connect_timeout", "send_receive_timeout", "query_limit", "query_retries"),
+    *("form_encode_query_params", "show_clickhouse_errors"),
+)
+"""Parameters of a server's URL beside user, password and database: texts that the client reads itself."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPECTED = "expected chdb:///absolute/path or http(s)://user:password@host:8123/database"
 
@@ -65,7 +72,7 @@ def _embedded(parts: URL, named: str, url: str) -> Address:
             f"{masked(url)!r} names no folder: write chdb:///absolute/path (three slashes)"
         )
     path = unquote(parts.path)
-    return Address(path, "", identifier(named or DEFAULT_DATABASE), f"chdb://{path}", "")
+    return Address(path, "", _database(named, masked(url)), f"chdb://{path}", "")
 
 
 def _server(parts: URL, named: str, url: str) -> Address:
@@ -80,12 +87,17 @@ def _server(parts: URL, named: str, url: str) -> Address:
     options = dict(parts.options)
     user = next((options.pop(name) for name in _USERS if name in options), "")
     password = options.pop("password", "")
+    options.pop("database", "")
     parts = replace(parts, user=parts.user or user, password=parts.password or password)
+    if set(options) - set(_OPTIONS):
+        raise ConfigurationError(
+            f"{shown!r} has a parameter that is none of a store: user, password, database, "
+            f"{', '.join(_OPTIONS)}"
+        )
     # The database is not in the DSN: a client may connect before a migration creates it.
     query = f"?{urlencode(options)}" if options else ""
     dsn = f"{_SERVERS[parts.scheme]}://{parts.authority}{query}"
-    name = identifier(named or parts.path.strip("/") or DEFAULT_DATABASE)
-    return Address("", dsn, name, shown, url)
+    return Address("", dsn, _database(named or parts.path.strip("/"), shown), shown, url)
 
 
 def _behind_socket(parts: URL, named: str, url: str) -> Address:
@@ -94,7 +106,7 @@ def _behind_socket(parts: URL, named: str, url: str) -> Address:
             f"{url!r} names no socket: write http+unix:///absolute/path (three slashes)"
         )
     path = unquote(parts.path)
-    name = identifier(named or DEFAULT_DATABASE)
+    name = _database(named, masked(url))
     return Address("", "http://owner@localhost:80", name, f"http+unix://{path}", url, path)
 
 
@@ -104,6 +116,13 @@ _READERS: dict[str, Callable[[URL, str, str], Address]] = {
     **dict.fromkeys(_SERVERS, _server),
 }
 """What reads the addresses of a scheme."""
+
+
+def _database(name: str, shown: str) -> str:
+    """Return the name of a database that a URL may have; it may as well be a part of a password."""
+    if name and not _IDENTIFIER.fullmatch(name):
+        raise ConfigurationError(f"what {shown!r} names is no name for a database")
+    return name or DEFAULT_DATABASE
 
 
 def identifier(name: str) -> str:

@@ -15,6 +15,7 @@ import typer
 from rich.table import Table
 
 from mast_trace_collector.shutdown import end_within
+from mast_trace_dashboards.cli.drafts import draft_of
 from mast_trace_dashboards.cli.output import plain
 
 if TYPE_CHECKING:
@@ -86,15 +87,14 @@ def ready(addresses: dict[str, Any], path: Path | None) -> None:
     """Tell whoever waits for the file that everything is there, and where."""
     if path is None:
         return
-    draft = path.with_name(path.name + ".tmp")
-    draft.touch(mode=0o600)
-    draft.write_text(json.dumps(addresses, indent=2), encoding="utf-8")
-    draft.replace(path)
+    with draft_of(path) as draft:
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(addresses, indent=2), encoding="utf-8")
 
 
 def not_ready(path: Path | None) -> None:
     """Take the file back."""
-    if path is not None:
+    if path is not None and path.is_file():
         path.unlink(missing_ok=True)
 
 

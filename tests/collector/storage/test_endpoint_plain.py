@@ -3,10 +3,11 @@
 import pytest
 from endpoint_sweep import OURS, Answer, make_world
 
+from mast_trace_collector.clickhouse_http.engine import Handles
 from mast_trace_collector.clickhouse_http.plain_tables import PlainTables, plain
 from mast_trace_collector.clickhouse_http.runner import Runner
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.readers import READABLE
+from mast_trace_collector.storage.readers import PLAIN, READABLE
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,8 @@ def test_rows_are_merged_by_final_alone(world):
         world.store.command(f"{insert} ('ours', 'twice', 'me', {second})")
     of_it = "WHERE TraceId = 'twice'"
     assert world.ask(f"SELECT count() FROM mast_human_labels {of_it}") == Answer("2\n")
-    assert world.ask(f"SELECT count() FROM mast_human_labels FINAL {of_it}") == Answer("1\n")
+    for merged in ("mast_human_labels FINAL", "mast_human_labels AS l FINAL"):
+        assert world.ask(f"SELECT count() FROM {merged} {of_it}") == Answer("1\n")
     assert world.ask(f"SELECT count() FROM mast_human_labels {of_it} SETTINGS final = 1") == Answer(
         "1\n"
     )
@@ -113,18 +115,71 @@ def test_types_without_dictionaries(kind, expected):
     assert plain(kind) == expected
 
 
-def test_other_names_are_left_alone():
-    tables = PlainTables("mast_trace")
-    for sql in (
+@pytest.fixture(scope="module")
+def tables(world):
+    made = PlainTables(world.store.database)
+    with Handles(world.store.embedded_path, {}).borrow() as handle:
+        made.renew(handle)
+    return made
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
         "SELECT otel_traces.SpanName FROM otel_traces",
         "SELECT other.otel_traces FROM x",
         "SELECT 'PREWHERE' AS mast_runs",
-    ):
-        assert tables.renamed(sql) == sql
-    assert (
-        tables.renamed("SELECT 1 FROM `mast_trace`.otel_traces")
-        == "SELECT 1 FROM mast_plain.otel_traces"
-    )
+    ],
+)
+def test_other_names_are_left_alone(tables, sql):
+    assert tables.renamed(sql) == sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT 1 FROM `mast_trace`.otel_traces", "SELECT 1 FROM mast_plain.otel_traces"),
+        (
+            "SELECT other.otel_traces FROM mast_trace.otel_traces AS other",
+            "SELECT other.otel_traces FROM mast_plain.otel_traces AS other",
+        ),
+        (
+            "SELECT 1 FROM otel_traces, mast_trace.mast_verdicts",
+            "SELECT 1 FROM otel_traces, mast_plain.mast_verdicts",
+        ),
+        (
+            "SELECT 1 FROM mast_verdicts FINAL",
+            "SELECT 1 FROM mast_verdicts_final AS mast_verdicts ",
+        ),
+        (
+            "SELECT 1 FROM otel_traces, mast_verdicts AS v FINAL, mast_human_labels",
+            "SELECT 1 FROM otel_traces, mast_verdicts_final AS v , mast_human_labels",
+        ),
+        (
+            "SELECT 1 FROM otel_traces PREWHERE SpanName = 'x' OR 0 WHERE 1 OR 0 ORDER BY 1",
+            "SELECT 1 FROM otel_traces WHERE ( SpanName = 'x' OR 0 ) AND ( 1 OR 0) ORDER BY 1",
+        ),
+        (
+            "SELECT 1 FROM (SELECT 1 FROM otel_traces PREWHERE 1) WHERE 2",
+            "SELECT 1 FROM (SELECT 1 FROM otel_traces WHERE ( 1)) WHERE 2",
+        ),
+    ],
+)
+def test_statements_read_the_views(tables, sql, expected):
+    assert tables.renamed(sql) == expected
+
+
+def test_views_are_made_once(tables, world):
+    """A view that was made anew would be away for a moment, under the eyes of others."""
+    with Handles(world.store.embedded_path, {}).borrow() as handle:
+        handle.do(f"DROP VIEW {PLAIN}.mast_verdicts")
+        tables.renew(handle)
+        assert "mast_verdicts" not in handle.text(f"SHOW TABLES FROM {PLAIN}").split()
+        world.store.command("ALTER TABLE mast_verdicts ADD COLUMN Later String")
+        tables.renew(handle)
+        world.store.command("ALTER TABLE mast_verdicts DROP COLUMN Later")
+        tables.renew(handle)
+        assert "mast_verdicts" in handle.text(f"SHOW TABLES FROM {PLAIN}").split()
 
 
 def test_when_others_have_a_trace_of_the_same_id_is_not_told(world):

@@ -13,6 +13,7 @@ from stores import SERVER
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.address import parse_address
 from mast_trace_collector.storage.store import error_code
 
 
@@ -34,11 +35,33 @@ class TestAddress:
             ("not an address", "expected chdb:///absolute/path"),
             ("clickhouse://host:9000/db", "native protocol"),
             ("http://host:8123/bad-name", "no name for a database"),
+            ("http://host:8123/db?secure=true", "none of a store"),
+            ("http://host:8123/db?max_threads=4", "none of a store"),
+            ("http://host:8123/db?interface=chdb", "none of a store"),
+            ("http://host:8123/db?token_provider=x", "none of a store"),
+            ("http://host:8123/db?=x", "none of a store"),
         ],
     )
     def test_unusable_addresses_are_explained(self, url, said):
         with pytest.raises(ConfigurationError, match=said):
             Store.open(url)
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://host:8123/db;password=secret",
+            "http://host:8123/?database=db;password=secret",
+            "http://host:8123/db?passwd=secret",
+        ],
+    )
+    def test_what_cannot_be_a_name_is_not_repeated_where_it_may_be_a_secret(self, url):
+        with pytest.raises(ConfigurationError) as refused:
+            Store.open(url)
+        assert "secret" not in str(refused.value)
+
+    def test_a_database_among_the_parameters_is_not_opened_before_it_is_made(self):
+        address = parse_address("http://host:8123/?database=mine&verify=false")
+        assert (address.database, address.dsn) == ("mine", "http://host:8123?verify=false")
 
     def test_the_password_is_never_shown(self):
         store = Store.open("https://me:secret@host:8443/db", connect=False)
