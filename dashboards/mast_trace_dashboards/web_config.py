@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+_MAPPED_BITS = 96
 _HEADER = re.compile(r"[A-Za-z0-9-]+")
 
 
@@ -106,7 +107,7 @@ class WebConfig(Settings):
     @property
     def trusted_proxies(self) -> tuple[Network, ...]:
         """Whose header is believed."""
-        return tuple(ipaddress.ip_network(text) for text in _items(self.web_trusted_proxies))
+        return tuple(map(_network, _items(self.web_trusted_proxies)))
 
     @property
     def public_names(self) -> frozenset[str]:
@@ -124,6 +125,16 @@ class WebConfig(Settings):
         if self.web_tls_cert_file is None or self.web_tls_key_file is None:
             return None
         return self.web_tls_cert_file, self.web_tls_key_file
+
+
+def _network(text: str) -> Network:
+    """Read an address or a network; IPv6's form of one of IPv4 is that one, as it is of visitors."""
+    read = ipaddress.ip_network(text)
+    if isinstance(read, ipaddress.IPv6Network) and read.prefixlen >= _MAPPED_BITS:
+        mapped = read.network_address.ipv4_mapped
+        if mapped is not None:
+            return ipaddress.ip_network((mapped, read.prefixlen - _MAPPED_BITS))
+    return read
 
 
 def _items(text: str) -> list[str]:

@@ -91,7 +91,7 @@ def _pages(views: Views) -> list[Route]:
         Route("/compare", views.page("compare")),
         Route(_RUN, views.page("run")),
         Route(f"{_RUN}/steps", views.page("steps")),
-        Route(f"{_RUN}/steps/{{step:int}}", views.page("step")),
+        Route(f"{_RUN}/steps/{{step:str}}", views.page("step")),
         Route(f"{_RUN}/label", views.page("label", Right.LABEL), methods=["POST"]),
         Route(f"{_RUN}/download.{{kind:str}}", views.page("download")),
     ]

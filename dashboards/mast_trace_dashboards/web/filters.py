@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from mast_trace_dashboards.web.numbers import whole
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,8 +47,9 @@ class Filters:
             "outcomes": [self.outcome] if self.outcome else [],
             "modes": [self.mode] if self.mode else [],
         }
-        if self.before.isdigit():
-            given.update(before=min(int(self.before), 2**63 - 1), before_run=self.before_run)
+        before = whole(self.before)
+        if before is not None:
+            given.update(before=min(before, 2**63 - 1), before_run=self.before_run)
         return given
 
     def after(self, row: Mapping[str, Any]) -> str:

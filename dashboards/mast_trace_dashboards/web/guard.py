@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_ORIGIN = re.compile(
+    r"https?://((?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::[0-9]{1,5})?)", re.IGNORECASE
 )
 _HEADERS = {
     "content-security-policy": _POLICY,
@@ -111,9 +114,11 @@ class Guard:
             return True
         if len(origins) > 1:
             return False
-        place = urlsplit(origins[0])
+        place = _ORIGIN.fullmatch(origins[0])
+        if place is None:
+            return False
         # A proxy may put another name of ours in the place of the public one.
-        return place.netloc == headers["host"] or self._access.is_public_name(_name(place.netloc))
+        return place[1] == headers["host"] or self._access.is_public_name(_name(place[1]))
 
 
 def _is_open(path: str) -> bool:

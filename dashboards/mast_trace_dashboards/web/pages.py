@@ -18,6 +18,7 @@ from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.filters import Filters
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.graph import drawn
+from mast_trace_dashboards.web.numbers import whole
 from mast_trace_dashboards.web.otlp import as_otlp_json
 from mast_trace_dashboards.web.steps import CLIP, PAGE, Page, blocks, parting
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
@@ -146,9 +147,10 @@ class Pages:
         """Answer with the whole text of one step and its raw span."""
         opened = await asyncio.to_thread(self._open, request.path_params["run"])
         page = await asyncio.to_thread(lambda: opened.page)
-        number = int(request.path_params["step"])
-        if number >= page.count:
-            raise HTTPException(404, f"The run has no step {number}.")
+        asked = request.path_params["step"]
+        number = whole(asked)
+        if number is None or number >= page.count:
+            raise HTTPException(404, f"The run has no step {asked}.")
         (step,) = await asyncio.to_thread(opened.stored.steps, [number])
         raw = await asyncio.to_thread(opened.stored.span_of, number)
         attributes = json.dumps(dict(raw.attributes), indent=2, ensure_ascii=False) if raw else ""
@@ -178,9 +180,9 @@ class Pages:
         form = await read_form(request)
         stated = form["decisive_step"][0].strip()
         page = await asyncio.to_thread(lambda: opened.page)
-        if stated and (not stated.isdigit() or int(stated) >= page.count):
+        number = whole(stated)
+        if stated and (number is None or number >= page.count):
             raise HTTPException(400, f"The run has steps 0 to {page.count - 1}, not {stated}.")
-        number = int(stated) if stated else None
         try:
             label = HumanLabel(
                 trace_id=trace_id,
@@ -260,6 +262,7 @@ def _sides(sides: Sequence[Opened]) -> list[tuple[Opened, list[Row]]]:
 
 
 def _number(text: str) -> int:
-    if not text.isdigit():
+    number = whole(text)
+    if number is None:
         raise HTTPException(400, f"{text!r} is no number of a step.")
-    return int(text)
+    return number

@@ -143,6 +143,8 @@ def test_a_label_is_stored(client: httpx.Client, store: Store) -> None:
     ("form", "said"),
     [
         ({"annotator": "ada", "decisive_step": "99"}, "steps 0 to 5"),
+        ({"annotator": "ada", "decisive_step": "\u00b2"}, "steps 0 to 5"),
+        ({"annotator": "ada", "decisive_step": "9" * 5000}, "steps 0 to 5"),
         ({"annotator": " "}, "needs the name"),
         ({"annotator": "ada", "modes": ["9.9"]}, "no failure mode 9.9"),
     ],
@@ -171,6 +173,15 @@ def test_what_is_not_there_is_said_so(client: httpx.Client, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
     assert "All runs" in answer.text
+
+
+@pytest.mark.parametrize("number", ["%C2%B2", "9" * 5000, "-1", "1.5", "%D9%A3"])
+def test_what_is_no_number_is_refused(client: httpx.Client, number: str) -> None:
+    """Python takes more for digits than it reads as numbers."""
+    assert client.get(f"/runs/{SHORT}/steps/{number}").status_code == 404
+    assert client.get(f"/runs/{SHORT}/steps?from={number}").status_code == 400
+    assert client.get(f"/runs/{SHORT}/steps?to={number}").status_code == 400
+    assert client.get(f"/?before={number}").status_code == 200
 
 
 def test_two_runs_are_compared(client: httpx.Client) -> None:

@@ -67,7 +67,7 @@ PLACES = {
     "/runs/{run:str}": [f"/runs/{each}" for each in (RUN, f"{RUN}?part=1", SECOND, THEIR_RUN)]
     + [f"/runs/{RUN}?project={THEIRS}", f"/runs/{THEIR_RUN}?project={THEIRS}"],
     "/runs/{run:str}/steps": [f"/runs/{each}/steps?from=0" for each in (RUN, SECOND, THEIR_RUN)],
-    "/runs/{run:str}/steps/{step:int}": [
+    "/runs/{run:str}/steps/{step:str}": [
         f"/runs/{run}/steps/{step}" for run in (RUN, SECOND, THEIR_RUN) for step in (0, 1, 2, 9)
     ],
     "/runs/{run:str}/download.{kind:str}": [

@@ -40,6 +40,15 @@ class TestProxies:
         names = {each.annotator for each in labels_of(store, SHORT) if each.note == form["note"]}
         assert names == {"ada@example.org"}
 
+    @pytest.mark.parametrize("named", ["::ffff:10.1.2.3", "::ffff:10.1.0.0/112"])
+    def test_a_proxy_may_be_named_in_the_form_of_ipv6(
+        self, store: Store, tmp_path: Path, named: str
+    ) -> None:
+        view = View(store, tmp_path, web_trusted_proxies=named)
+        for peer, status in ((PROXY, 200), (f"::ffff:{PROXY}", 200), ("10.2.2.3", 401)):
+            with view.client(peer, **{USER: "ada@example.org"}) as client:
+                assert client.get("/judge").status_code == status
+
     @pytest.mark.parametrize(
         "headers",
         [
