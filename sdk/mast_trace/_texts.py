@@ -91,7 +91,7 @@ def _said(span: SpanRecord) -> Message:
     return Message(
         content=text(attributes, semconv.MESSAGE_CONTENT),
         role=text(attributes, semconv.MESSAGE_ROLE) or "assistant",
-        name=_word(vocabulary.read(attributes, "sender")),
+        name=word(vocabulary.read(attributes, "sender")),
         id=text(attributes, semconv.MESSAGE_ID),
         tool_calls=tuple(map(_call, _shapes(attributes.get(semconv.MESSAGE_TOOL_CALLS)))),
     )
@@ -112,7 +112,7 @@ def _from_genai(shape: Mapping[str, Any]) -> Message:
         elif kind == "tool_call":
             calls.append(_call(part))
         elif kind == "tool_call_response":
-            call_id = _word(part.get("id"))
+            call_id = word(part.get("id"))
             pieces.append(as_text(part.get("response", part.get("result"))))
         else:
             pieces.append(as_text(part))
@@ -120,19 +120,19 @@ def _from_genai(shape: Mapping[str, Any]) -> Message:
         pieces.append(shape["content"])
     return Message(
         content="\n".join(pieces),
-        role=_word(shape.get("role")) or "assistant",
-        name=_word(shape.get("name")),
-        id=_word(shape.get("id")),
+        role=word(shape.get("role")) or "assistant",
+        name=word(shape.get("name")),
+        id=word(shape.get("id")),
         tool_calls=tuple(calls),
         tool_call_id=call_id,
     )
 
 
 def _call(shape: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(_word(shape.get("name")) or "", shape.get("arguments"), _word(shape.get("id")))
+    return ToolCall(word(shape.get("name")) or "", shape.get("arguments"), word(shape.get("id")))
 
 
-def _word(value: Any) -> str | None:
+def word(value: Any) -> str | None:
     """Read a name or an id, which may have come as a number."""
     return as_text(value) or None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
 from mast_trace._copies import is_ours
+from mast_trace._texts import word
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 
@@ -29,6 +30,7 @@ _METADATA = ("metadata", "traceloop.association.properties.", "langsmith.metadat
 _SHOWN_MESSAGE = re.compile(
     r"content='(?P<content>.*?)' name='(?:.* status='(?P<status>\w+)'$)?", re.DOTALL
 )
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _UUID = re.compile(r"_?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -154,7 +156,7 @@ def _messages(attributes: Mapping[str, Any], side: str) -> list[Message]:
     ]
     standard = vocabulary.loaded(attributes.get(f"gen_ai.{side}.messages"))
     if isinstance(standard, list) and standard:
-        messages = list(map(_message, filter(_is_dict, standard)))
+        messages = list(map(_message, _shapes(standard)))
         # Some write the system prompt in both places.
         told = {message.content for message in messages if message.role == "system"}
         first = [message for message in _system_texts(system) if message.content not in told]
@@ -182,27 +184,27 @@ def _message(shape: Mapping[str, Any]) -> Message:
     texts: list[str] = []
     calls: list[ToolCall] = []
     answers: str | None = None
-    for part in filter(_is_dict, shape.get("parts") or ()):
+    for part in _shapes(shape.get("parts")):
         kind = part.get("type")
         if kind == "tool_call":
-            calls.append(ToolCall(str(part.get("name")), part.get("arguments"), part.get("id")))
+            calls.append(_call(part, part.get("id")))
         elif kind == "tool_call_response":
-            answers = part.get("id")
+            answers = word(part.get("id"))
             texts.append(as_text(part.get("response", part.get("result"))))
         else:
             texts.append(as_text(part.get("content", part)))
     content = shape.get("content")
     if content:
         texts.append(as_text(content))
-    for call in filter(_is_dict, shape.get("tool_calls") or ()):
-        function = call.get("function") or call
-        calls.append(ToolCall(str(function.get("name")), function.get("arguments"), call.get("id")))
+    for call in _shapes(shape.get("tool_calls")):
+        function = call.get("function")
+        calls.append(_call(function if isinstance(function, dict) else call, call.get("id")))
     return Message(
         "\n".join(texts),
-        role=str(shape.get("role") or "assistant"),
-        name=shape.get("name"),
+        role=word(shape.get("role")) or "assistant",
+        name=word(shape.get("name")),
         tool_calls=tuple(calls),
-        tool_call_id=answers or shape.get("tool_call_id"),
+        tool_call_id=answers or word(shape.get("tool_call_id")),
     )
 
 
@@ -213,15 +215,15 @@ def _numbered(attributes: Mapping[str, Any], prefix: str, inner: str) -> list[Me
         if not name.startswith(prefix):
             continue
         number, _, rest = name[len(prefix) :].partition(".")
-        if number.isdigit():
+        if _NUMBER.fullmatch(number):
             fields.setdefault(int(number), {})[rest.removeprefix(inner)] = value
     return [
         Message(
             as_text(shape.get("content", "")),
-            role=str(shape.get("role") or "assistant"),
-            name=shape.get("name"),
+            role=word(shape.get("role")) or "assistant",
+            name=word(shape.get("name")),
             tool_calls=_numbered_calls(shape),
-            tool_call_id=shape.get("tool_call_id"),
+            tool_call_id=word(shape.get("tool_call_id")),
         )
         for _, shape in sorted(fields.items())
     ]
@@ -232,12 +234,13 @@ def _numbered_calls(shape: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     for name, value in shape.items():
         if name.startswith("tool_calls."):
             number, _, rest = name.removeprefix("tool_calls.").partition(".")
-            if number.isdigit():
+            if _NUMBER.fullmatch(number):
                 calls.setdefault(int(number), {})[rest.rsplit(".", 1)[-1]] = value
-    return tuple(
-        ToolCall(str(call.get("name", "")), call.get("arguments"), call.get("id"))
-        for _, call in sorted(calls.items())
-    )
+    return tuple(_call(call, call.get("id")) for _, call in sorted(calls.items()))
+
+
+def _call(shape: Mapping[str, Any], identity: Any) -> ToolCall:
+    return ToolCall(word(shape.get("name")) or "", shape.get("arguments"), word(identity))
 
 
 def _seen(messages: Sequence[Message]) -> dict[str, Any]:
@@ -285,5 +288,6 @@ def _autogen_message(attributes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _is_dict(value: Any) -> bool:
-    return isinstance(value, dict)
+def _shapes(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list; none of what is no list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from mast_trace.content import as_text, content_hash
+from mast_trace.untrusted_json import read_json
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def parsed(arguments: Any) -> Any:
     """Return a tool call's arguments as the object that they spell, if they are JSON text."""
     if isinstance(arguments, str):
         try:
-            return json.loads(arguments)
-        except (ValueError, RecursionError):
+            return read_json(arguments)
+        except ValueError:
             return arguments
     return arguments

@@ -10,7 +10,7 @@ from mast_trace import semconv, vocabulary
 from mast_trace._copies import without_copies
 from mast_trace._reader import acting_agents, head_of, in_order, root_of
 from mast_trace._steps import actor_of, arguments_of, choose_steps, result_of
-from mast_trace._texts import Texts, aliases_of, texts_of
+from mast_trace._texts import Texts, aliases_of, key, texts_of
 from mast_trace.foreign import translated
 from mast_trace.messages import Message, ToolCall
 from mast_trace.outline import KINDS, Outline, is_turn
@@ -118,7 +118,7 @@ class OutlineBuilder:
         }
         empty = Outline(
             run=self._head(ordered, chosen, texts, holders, fetch),
-            turns={span.span_id: agents[span.span_id] for span in ordered if is_turn(span)},
+            turns={span.span_id: agents[key(span)] for span in ordered if is_turn(span)},
             aliases=aliases,
             spoken=spoken,
             foreign=self._foreign,
@@ -153,7 +153,7 @@ class OutlineBuilder:
         said: Counter[tuple[str, str]] = Counter()
         handed: Counter[tuple[str, str]] = Counter()
         for number, span in enumerate(chosen):
-            identity, who = span.span_id, actor_of(span, agents[span.span_id])
+            identity, who = span.span_id, actor_of(span, agents[key(span)])
             kind, likeness = self._told(span, holders, spoken=outline.spoken)
             likeness = hash((kind.value, who, likeness))
             outline.span_ids.append(identity)

@@ -6,11 +6,11 @@ so a vendor's attribute is mapped in one place. Within a row the first name that
 
 from __future__ import annotations
 
-import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
+from mast_trace.untrusted_json import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,8 +93,8 @@ def loaded(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return read_json(value)
+    except ValueError:
         return None
 
 

@@ -217,3 +217,62 @@ def test_ids_of_setup_spans_make_no_steps() -> None:
     spans = [s for s in spans_of("openlit-langchain", as_text=False) if "create_agent" in s.name]
     assert spans
     assert Trajectory.from_spans(spans[:1]).steps == ()
+
+
+def _message_shapes(odd: Any) -> str:
+    """Messages of which each part is something else than it should be."""
+    call = {"id": odd, "function": {"name": odd, "arguments": odd}}
+    parts = [
+        {"type": "tool_call", "id": odd, "name": odd, "arguments": odd},
+        {"type": "tool_call_response", "id": odd, "response": odd},
+        {"type": odd, "content": odd},
+    ]
+    return json.dumps(
+        [
+            odd,
+            {"role": odd, "parts": odd, "content": odd, "tool_calls": odd},
+            {"role": "user", "name": odd, "tool_call_id": odd, "parts": [odd, *parts]},
+            {"role": "assistant", "tool_calls": [odd, call, {"id": odd, "function": odd}]},
+        ]
+    )
+
+
+ODD_ATTRIBUTES = [
+    *(
+        {f"gen_ai.{side}.messages": _message_shapes(odd)}
+        for side in ("input", "output")
+        for odd in (5, 1.5, True, None, "\ud83d", [1], {"a": "\ud83d"}, [[]], float("nan"))
+    ),
+    *(
+        {
+            "llm.input_messages.0.message.role": "user",
+            f"{prefix}.{number}.{inner}role": "user",
+            f"{prefix}.{number}.{inner}content": "x",
+            f"{prefix}.0.{inner}tool_calls.{number}.name": "x",
+            f"{prefix}.0.{inner}tool_calls.{number}.id": 5,
+        }
+        for prefix, inner in (("gen_ai.completion", ""), ("llm.input_messages", "message."))
+        for number in ("\u00b2", "\u0663", "9" * 5000, "-1", "")
+    ),
+    {"gen_ai.tool.call.result": r'{"content": "\ud83d", "status": []}'},
+    {"gen_ai.tool.call.arguments": r'{"input_str": {"a": "\ud83d"}}'},
+    {"metadata": r'{"lc_agent_name": ["\ud83d"], "__handoff_destination": "\ud83d"}'},
+]
+
+
+@pytest.mark.parametrize("attributes", ODD_ATTRIBUTES)
+def test_a_run_with_odd_attributes_can_be_read_and_written(attributes: dict[str, Any]) -> None:
+    """A sender may write anything: the rest of its run, and all other runs, are read all the same."""
+    spans = [
+        SpanRecord(
+            *("0" * 32, f"{number:016x}", "", operation, number, number + 1),
+            {"gen_ai.operation.name": operation, **attributes},
+        )
+        for number, operation in enumerate(("invoke_agent", "chat", "execute_tool", "chat"))
+    ]
+    trajectory = Trajectory.from_spans(spans)
+    assert trajectory.steps
+    for message in trajectory.texts.values():
+        assert isinstance(message.calls, str)
+    written = json.dumps(trajectory.to_dict(), ensure_ascii=False).encode()
+    assert Trajectory.from_dict(json.loads(written)) == trajectory

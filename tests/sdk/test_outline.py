@@ -14,13 +14,12 @@ from long_runs import SHAPES, calls, root, says, sentence, span, thinks, turn
 from mast_trace._copies import is_ours
 from mast_trace.outline import KINDS
 from mast_trace.outlining import OutlineBuilder
-from mast_trace.trajectory import Trajectory
+from mast_trace.trajectory import SpanRecord, Trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.outline import Outline
-    from mast_trace.trajectory import SpanRecord
 
 
 def outlined(spans: Sequence[SpanRecord]) -> tuple[Outline, dict[str, SpanRecord]]:
@@ -115,6 +114,13 @@ def _altered(made: SpanRecord, drawing: random.Random, ours: float) -> SpanRecor
 def test_a_run_of_nothing_has_no_steps() -> None:
     assert_same([])
     assert_same([span(1, "something", 0)])
+
+
+@pytest.mark.parametrize("operation", ["chat", "invoke_agent", "execute_tool", "send_message"])
+def test_a_span_without_an_id_is_a_step_like_others(operation: str) -> None:
+    """A collector takes such spans, though OpenTelemetry does not allow them."""
+    attributes = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "desk"}
+    assert_same([root(9), SpanRecord("0" * 32, "", "", operation, 5, 6, attributes)])
 
 
 def test_steps_of_one_moment_have_one_order() -> None:

@@ -63,10 +63,19 @@ def test_an_array_of_strings(value: Any, strings: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("value", "loaded"),
-    [('{"a": 1}', {"a": 1}), ("{", None), ("[" * 200_000, None), ({"a": 1}, {"a": 1}), (3, 3)],
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("{", None),
+        ("[" * 200_000, None),
+        ("[" * 400 + "]" * 400, None),
+        ("9" * 5000, None),
+        ({"a": 1}, {"a": 1}),
+        (3, 3),
+        (r'["\ud83d", {"\uDE00": "\ud83d\ude00 \u00e9"}]', ["?", {"?": "\U0001f600 \u00e9"}]),
+    ],
 )
 def test_json_text(value: Any, loaded: Any) -> None:
-    """Cut text, and more brackets than a reader can hold, are none."""
+    """Cut text, and more brackets than a reader can hold, are none; half characters are none either."""
     assert vocabulary.loaded(value) == loaded
 
 

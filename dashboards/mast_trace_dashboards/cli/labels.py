@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.cli.shown import Shown
 
 _QUOTED = 70
+_MOST_DIGITS = 9
 
 
 def register(app: typer.Typer) -> None:
@@ -142,6 +143,6 @@ def _read_step(text: str, steps: int) -> int:
     said = text.strip()
     if said in {"", "-"}:
         return -1
-    if not said.isdecimal() or int(said) >= steps:
+    if not said.isdecimal() or len(said) > _MOST_DIGITS or int(said) >= steps:
         raise typer.BadParameter(f"write a number from 0 to {steps - 1}, or -")
     return int(said)

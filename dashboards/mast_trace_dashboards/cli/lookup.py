@@ -52,10 +52,13 @@ def parse_time(text: str) -> datetime:
         ConfigurationError: it is neither.
     """
     if age := _AGE.fullmatch(text.strip()):
-        return datetime.now(timezone.utc) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+        try:
+            return datetime.now(timezone.utc) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+        except (ValueError, OverflowError):
+            raise ConfigurationError(f"there was no time {text.strip()[:40]!r} ago") from None
     try:
         return datetime.fromisoformat(text.strip()).astimezone(timezone.utc)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ConfigurationError(
             f"cannot read the time {text!r}: write an age such as 15m, 2h or 7d, or a time such as "
             "2026-03-01T12:00"

@@ -11,6 +11,7 @@ import typer
 from rich.progress import track
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.cli.drafts import draft_of
 from mast_trace_dashboards.cli.lookup import parse_time
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
@@ -89,10 +90,9 @@ def export(
     """
     begin = parse_time(since) if since else None
     write = write_parquet if kind is Format.parquet else write_jsonl
-    part = out.with_name(f"{out.name}.part")
     shown = console(stderr=True)
     try:
-        with open_store(url, data_dir, config) as store:
+        with open_store(url, data_dir, config) as store, draft_of(out) as draft:
             total = count_runs(store, since=begin, project=project)
             runs = track(
                 export_runs(store, since=begin, project=project),
@@ -102,12 +102,9 @@ def export(
                 transient=True,
                 disable=not shown.is_terminal,
             )
-            count = write(part, runs)
-        part.replace(out)
+            count = write(draft, runs)
     except OSError as error:
         raise ConfigurationError(f"cannot write {out}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
     if as_json:
         print_json({"file": str(out), "runs": count})
     else:

@@ -6,10 +6,10 @@ that is the ceiling for any judge on them.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.untrusted_json import read_json
 from mast_trace_judge.datasets.who_and_when import read_who_and_when
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LABELS = ("agentrx", "magentic_one_labels.json")
 def read_agentrx(data: Path) -> list[LabelledRun]:
     """Read the hand-crafted runs that AgentRx labelled, with its labels instead of Who&When's."""
     path = data.joinpath(*_LABELS)
-    records: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    records: list[Mapping[str, Any]] = read_json(path.read_text(encoding="utf-8"))
     by_question = {str(record["trajectory_id"]): record for record in records}
     return [
         _relabelled(run, by_question[run.group])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace.untrusted_json import read_json
 from mast_trace_judge.datasets.labelled import LabelledRun
 
 if TYPE_CHECKING:
@@ -33,14 +34,14 @@ def read_mast_v0(data: Path) -> list[LabelledRun]:
     folder = data / "mast-v0"
     columns: dict[str, str] = json.loads((folder / "v0_to_mast14.json").read_text("utf-8"))
     rows = (folder / "labels.jsonl").read_text("utf-8").splitlines()
-    return [_labelled(folder, json.loads(row), columns) for row in rows if row.strip()]
+    return [_labelled(folder, read_json(row), columns) for row in rows if row.strip()]
 
 
 def read_mathchat(data: Path) -> list[LabelledRun]:
     """Read the AG2 conversations on mathematics that say whether the answer was right."""
     runs = []
     for path in sorted((data / "ag2-mathchat").glob("*/*.json")):
-        record = json.loads(path.read_text("utf-8"))
+        record = read_json(path.read_text("utf-8"))
         correct = bool(record["other_data"]["correct"])
         runs.append(
             LabelledRun(
@@ -65,7 +66,7 @@ def from_trace(record: Mapping[str, Any], trace_id: str) -> Trajectory:
 
 def _labelled(folder: Path, row: Mapping[str, Any], columns: Mapping[str, str]) -> LabelledRun:
     framework = str(row["framework"])
-    record = json.loads((folder / row["trace_file"]).read_text("utf-8"))
+    record = read_json((folder / row["trace_file"]).read_text("utf-8"))
     given = row["v0_labels"]
     return LabelledRun(
         subset=framework,

@@ -6,11 +6,11 @@ cause. Its files know runs by the hash of the question, Who&When's by a name.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace.untrusted_json import read_json
 from mast_trace_judge.datasets.labelled import LabelledRun
 from mast_trace_judge.texts import says_failed
 
@@ -41,7 +41,7 @@ def read_who_and_when(data: Path, subset: str) -> list[LabelledRun]:
 
 def _read(path: Path, subset: str) -> LabelledRun:
     try:
-        return _labelled(json.loads(path.read_text(encoding="utf-8")), subset, path.stem)
+        return _labelled(read_json(path.read_text(encoding="utf-8")), subset, path.stem)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path.name} is no labelled run: {problem}") from error

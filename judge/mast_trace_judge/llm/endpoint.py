@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.content import well_formed
 from mast_trace.exceptions import EndpointUnavailable, JudgeError
 from mast_trace.urls import conceal
 from mast_trace_judge.llm.answers import json_schema
@@ -229,7 +230,7 @@ class _Refused(Exception):
 
 def _sorted(error: Any) -> Exception:
     status = int(error.status_code)
-    said = str(getattr(error, "message", "") or error)[:500]
+    said = well_formed(str(getattr(error, "message", "") or error))[:500]
     code = str(getattr(error, "code", "") or "")
     if code == "insufficient_quota":
         return EndpointUnavailable(f"the account's quota is used up: {said}")
@@ -258,7 +259,7 @@ def _completion(response: Any, retries: int, seconds: float) -> Completion:
     )
     choice = response.choices[0]
     return Completion(
-        text=str(choice.message.content or ""),
+        text=well_formed(str(choice.message.content or "")),
         problem=_problem(choice),
         tokens=tokens,
         retries=retries,
@@ -269,7 +270,7 @@ def _completion(response: Any, retries: int, seconds: float) -> Completion:
 def _problem(choice: Any) -> str:
     refusal = getattr(choice.message, "refusal", None)
     if refusal:
-        return f"the model refused: {str(refusal)[:200]}"
+        return f"the model refused: {well_formed(str(refusal))[:200]}"
     if choice.finish_reason == "content_filter":
         return "a content filter stopped the model"
     if choice.finish_reason == "length":

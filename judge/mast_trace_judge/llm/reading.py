@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from mast_trace.exceptions import VerdictUnreadable
+from mast_trace.untrusted_json import well_formed_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     while at >= 0:
         try:
             value, end = _DECODER.raw_decode(text, at)
+            value = well_formed_values(value)
         except (ValueError, RecursionError):
             end = at + 1
         else:

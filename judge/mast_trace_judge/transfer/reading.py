@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace.exceptions import MastTraceError
+from mast_trace.untrusted_json import read_json
 from mast_trace_collector.receivers.otlp_json import parse_json
 from mast_trace_collector.receivers.request_error import RequestError
 from mast_trace_collector.receivers.signals import TRACES
@@ -105,13 +106,13 @@ def _file(path: Path) -> list[Read]:
     if data.lstrip()[:1] not in {b"{", b"["}:
         return [_protobuf(data)]
     try:
-        return [_record(json.loads(data), data, path)]
+        return [_record(read_json(data), data, path)]
     except json.JSONDecodeError:
         # One record on each line, as the collector's file exporter writes them.
         lines = [line for line in data.splitlines() if line.strip()]
         if len(lines) < 2:
             raise
-        return [_record(json.loads(line), line, path) for line in lines]
+        return [_record(read_json(line), line, path) for line in lines]
 
 
 def _protobuf(data: bytes) -> ExportTraceServiceRequest:

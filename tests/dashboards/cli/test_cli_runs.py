@@ -66,6 +66,9 @@ def test_no_runs_is_said_and_no_error(cli: CLI) -> None:
     [
         (("--mode", "9.9"), "no failure mode 9.9"),
         (("--since", "yesterday"), "2h or 7d"),
+        (("--since", "99999999999d"), "no time"),
+        (("--since", "9" * 5000 + "s"), "no time"),
+        (("--since", "0001-01-01T00:00+14:00"), "2h or 7d"),
     ],
 )
 def test_unusable_filters_are_refused(cli: CLI, arguments: tuple[str, ...], hint: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64decode
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -78,6 +80,29 @@ def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
         (label,) = labels_of(store)
     assert (label.annotator, label.decisive_step, label.decisive_agent) == ("Who&When", 0, "Lead")
     assert (label.trace_id, label.outcome) == (found["runs"][0], "failure")
+
+
+def test_half_a_character_is_no_obstacle(empty: CLI, tmp_path: Path) -> None:
+    r"""Tools that cut texts write ``\ud83d``, which JSON can hold and UTF-8 cannot."""
+    half = "half \ud83d"
+    chat = [{"role": "user", "content": half}, {"role": "assistant", "name": half, "content": half}]
+    labelled = {
+        **WHO_AND_WHEN,
+        "question": half,
+        "history": [{"name": half, "role": "user", "content": half}],
+        "mistake_agent": half,
+    }
+    for name, value in (("chat.json", chat), ("7.json", labelled)):
+        (run,) = empty.json("import", _write(tmp_path / name, value))["runs"]
+        assert {step["text"] for step in empty.json("show", run)["steps"]} == {"half ?"}
+
+
+def test_a_file_that_nests_too_deeply_is_refused_in_words(empty: CLI, tmp_path: Path) -> None:
+    for depth in (200, 100_000):
+        nested = '[{"role": "user", "content": "x", "more": ' + "[" * depth + "]" * depth + "}]"
+        (tmp_path / "deep.json").write_text(nested)
+        status, _, error = empty("import", str(tmp_path / "deep.json"))
+        assert (status, "nests too deeply" in error) == (1, True)
 
 
 def test_otlp_protobuf_is_stored_as_it_is(empty: CLI, tmp_path: Path) -> None:
@@ -192,6 +217,22 @@ def test_an_export_leaves_out_older_runs_and_half_files(cli: CLI, tmp_path: Path
     status, _, err = cli("export", "--out", str(tmp_path / "no" / "such.jsonl"))
     assert status == 2
     assert "such.jsonl: No such file" in err
+
+
+def test_nothing_takes_the_place_of_a_pipe_or_of_a_link(cli: CLI, tmp_path: Path) -> None:
+    """`--out /dev/stdout` would otherwise be a file from then on, where its user may make one."""
+    pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "file"
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    with ThreadPoolExecutor() as reader:
+        came = reader.submit(pipe.read_text, encoding="utf-8")
+        runs = cli.json("export", "--out", str(pipe))["runs"]
+        assert len(came.result(60).splitlines()) == runs
+    assert pipe.is_fifo()
+    assert cli.json("export", "--out", str(link))["runs"] == runs
+    assert link.is_symlink()
+    assert len(file.read_text(encoding="utf-8").splitlines()) == runs
+    assert {each.name for each in tmp_path.iterdir()} == {"pipe", "link", "file"}
 
 
 def test_an_export_reads_page_by_page(

@@ -180,6 +180,24 @@ def test_finds_the_answer_in_what_surrounds_it(text):
     assert parse_answer(text, Mapping) == Mapping(modes=[])
 
 
+HALF = reading(point(3, "181 EUR a night", what="the price \ud83d"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [json.dumps(HALF), json.dumps(HALF, ensure_ascii=False), "no JSON \ud83d"],
+    ids=["spelled", "whole", "unreadable"],
+)
+async def test_half_a_character_of_a_model_is_stored_and_shown(answer):
+    """JSON can hold one, UTF-8 cannot."""
+    result = await judged(JudgeScript(first=[answer]))
+    assert result.verdict.status == "ok"
+    told = [result.verdict.to_json(), *(call.answer for call in result.ledger.calls)]
+    assert json.dumps(told, ensure_ascii=False).encode()
+    if "{" in answer:
+        assert parse_answer(answer, Reading).points[0].what == "the price ?"
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

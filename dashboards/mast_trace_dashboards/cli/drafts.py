@@ -1,0 +1,29 @@
+"""Files that users name, which are there whole or not at all."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """Give a file to write that takes the place of ``path`` once it is complete.
+
+    A device or a pipe, such as ``/dev/stdout``, is written to itself: nothing may take its place. Of a
+    symbolic link the file is replaced to which it leads.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        yield path
+        return
+    whole = path.resolve()
+    draft = whole.with_name(f"{whole.name}.part")
+    try:
+        yield draft
+        draft.replace(whole)
+    finally:
+        draft.unlink(missing_ok=True)
