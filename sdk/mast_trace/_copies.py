@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv, vocabulary
+from mast_trace._texts import key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,20 +44,21 @@ def without_copies(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
     What lies below a span that is left out belongs to the span above it.
     """
     by_id = {span.span_id: span for span in spans if span.span_id}
-    ours = {span.span_id for span in spans if is_ours(span)}
+    ours = {key(span) for span in spans if is_ours(span)}
     if len(ours) == len(spans):
         return list(spans)
     copies: set[str] = set()
     for span in spans:
         for above in islice(_above(span, by_id), _LEVELS):
-            if (span.span_id in ours) != (above.span_id in ours) and _same_work(span, above):
-                copies.add(above.span_id if span.span_id in ours else span.span_id)
+            if (key(span) in ours) != (key(above) in ours) and _same_work(span, above):
+                copies.add(key(above) if key(span) in ours else key(span))
         around = by_id.get(span.parent_span_id)
-        if around is not None and span.span_id in ours and _is_run_as_turn(span, around):
-            copies.update({around.span_id} - ours)
-    copies |= _beside([span for span in spans if span.span_id not in copies], ours)
-    parents = {identity: by_id[identity].parent_span_id for identity in copies}
-    return [_lifted(span, parents) for span in spans if span.span_id not in copies]
+        if around is not None and key(span) in ours and _is_run_as_turn(span, around):
+            copies.update({key(around)} - ours)
+    copies |= _beside([span for span in spans if key(span) not in copies], ours)
+    parents = {span.span_id: span.parent_span_id for span in spans if key(span) in copies}
+    parents.pop("", None)  # nothing lies below a span without an id
+    return [_lifted(span, parents) for span in spans if key(span) not in copies]
 
 
 def _above(span: SpanRecord, by_id: Mapping[str, SpanRecord]) -> Iterator[SpanRecord]:
@@ -87,20 +89,20 @@ def _beside(spans: Sequence[SpanRecord], ours: set[str]) -> set[str]:
     """Return the spans of others that are at the same time about the same work as one of ours."""
     works: dict[str, dict[int, list[SpanRecord]]] = defaultdict(lambda: defaultdict(list))
     for span in spans:
-        if span.span_id in ours:
+        if key(span) in ours:
             works[span.operation][(span.end - span.start).bit_length()].append(span)
     for lengths in works.values():
         for alike in lengths.values():
             alike.sort(key=_start)
     copies: set[str] = set()
     for span in spans:
-        if span.span_id in ours or span.operation not in _NAMED_BY:
+        if key(span) in ours or span.operation not in _NAMED_BY:
             continue
         kinds = (span.operation, semconv.INVOKE_WORKFLOW)
         for kind in kinds if span.operation == semconv.INVOKE_AGENT else kinds[:1]:
             near = (own for made in works[kind].items() for own in _nearest(span, *made))
             if any(_same_moment(span, own) for own in near):
-                copies.add(span.span_id)
+                copies.add(key(span))
     return copies
 
 

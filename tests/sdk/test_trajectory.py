@@ -421,6 +421,15 @@ class TestAnySpans:
         (step,) = Trajectory.from_spans([span]).steps
         assert step.arguments == deep
 
+    @pytest.mark.parametrize("parent", ["a", ""])
+    def test_a_copy_without_an_id_is_left_out(self, parent: str) -> None:
+        """Another tool's span of one of our turns, around or at the same time, may lack an id."""
+        turn = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "ann"}
+        ours = SpanRecord("t", "a", "", "x", 0, 9, turn, "Unset", "", scope="mast_trace.x")
+        copy = SpanRecord("t", "", parent, "x", 1, 8, turn, "Unset", "", scope="other")
+        other = SpanRecord("t", "", parent, "x", 20, 30, {}, "Unset", "", scope="other")
+        assert len(Trajectory.from_spans([ours, copy, other]).invocations) == 1
+
     @FUZZ
     @given(st.lists(SPANS, max_size=8))
     def test_never_raise_and_steps_are_numbered(self, spans: Iterable[SpanRecord]) -> None:

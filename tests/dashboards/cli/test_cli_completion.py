@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Recorded
+
+PROGRAM = Path(sys.executable).with_name("mast-trace")
 
 
 def completed(line: str, **more: str) -> list[str]:
@@ -58,15 +59,35 @@ def test_runs_are_completed_by_the_beginning_of_their_id(
     assert completed("mast-trace show ", MAST_TRACE_DATA_DIR=str(no_store)) == ["last"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_has_a_script(shell: str) -> None:
-    """What `--install-completion` writes into the shell's own files."""
+@pytest.mark.parametrize(
+    ("shell", "says"),
+    [
+        ("bash", "complete -o default"),
+        ("zsh", "#compdef mast-trace"),
+        ("fish", "complete --command"),
+    ],
+)
+def test_each_shell_has_a_script(shell: str, says: str) -> None:
+    """The words that `--install-completion` writes into the shell's own files."""
+    named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    script = shown(PROGRAM, "--show-completion", shell, **named)
+    assert "_MAST_TRACE_COMPLETE" in script
+    assert says in script
+
+
+def test_the_shell_around_the_command_is_found() -> None:
+    script = shown("bash", "-c", '"$@"; exit $?', "bash", PROGRAM, "--show-completion")
+    assert "complete -o default" in script
+
+
+def shown(*command: str | Path, **environment: str) -> str:
     ended = subprocess.run(
-        [sys.executable, "-m", "mast_trace_dashboards", "--show-completion", shell],
+        command,
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
+        env={**os.environ, **environment},
     )
     assert ended.returncode == 0, ended.stderr
-    assert "_MAST_TRACE_COMPLETE" in ended.stdout
+    return ended.stdout

@@ -8,12 +8,11 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import CLI, Recorded
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 import mast_trace
 from mast_trace.testing import capture_spans
-from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_judge.labels import HumanLabel, save_labels
 from mast_trace_judge.ledger import JudgeCall, StoreLedger
@@ -21,7 +20,7 @@ from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdi
 from mast_trace_judge.verdict_store import save
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from conftest import CLI
 
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
 RUNS = 12
@@ -46,11 +45,9 @@ def _verdict(number: int, version: str, *codes: str, step: int = 0) -> Verdict:
 
 
 @pytest.fixture
-def rated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
+def rated(empty: CLI) -> CLI:
     """Twelve runs with verdicts of two versions, all labelled by ada and three by bob."""
-    url = f"chdb://{tmp_path}"
-    with Store.open(url) as store:
-        migrate(store)
+    with Store.open(empty.recorded.url) as store:
         save(store, [_verdict(n, "old111", "1.5") for n in range(RUNS)])
         newer = [
             _verdict(n, "new222", *(["1.3"] if n < 6 else []), step=n % 2) for n in range(RUNS)
@@ -63,7 +60,7 @@ def rated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
         ]
         labels += [HumanLabel(f"{n:032x}", "bob", "failure", ("1.3",), 1, "b") for n in range(3)]
         save_labels(store, labels)
-    return CLI(Recorded(url, {}), capsys)
+    return empty
 
 
 def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
@@ -148,17 +145,15 @@ def test_an_unknown_version_is_not_found(rated: CLI) -> None:
 
 
 @pytest.fixture
-def unjudged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CLI:
+def unjudged(empty: CLI) -> CLI:
     """A store of its own with one run and no verdict."""
     with capture_spans(frameworks=[]) as spans:
         with mast_trace.run("waiting"), mast_trace.agent("planner"):
             mast_trace.message("planner", "user", "Hello.")
         request = encode_spans(spans.spans)
-    url = f"chdb://{tmp_path}"
-    with Store.open(url) as store:
-        migrate(store)
+    with Store.open(empty.recorded.url) as store:
         SpanWriter(store).write([request.SerializeToString()], token="test")
-    return CLI(Recorded(url, {}), capsys)
+    return empty
 
 
 def test_many_runs_are_judged_again_once(unjudged: CLI) -> None:
