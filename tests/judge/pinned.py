@@ -13,6 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import is_hypothesis_test
 from judge.builders import RunBuilder
 
 from mast_trace_judge.attribution import attribute
@@ -32,6 +33,9 @@ WRITE = bool(os.environ.get("MAST_TRACE_WRITE_GOLDEN"))
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Hold what is found in the test's runs against the file in its folder, as a part of the test."""
+    if is_hypothesis_test(getattr(item, "obj", None)):  # its runs are others each time
+        yield
+        return
     built: list[Trajectory] = []
     build = RunBuilder.build
 

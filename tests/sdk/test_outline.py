@@ -9,6 +9,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from any_spans import FUZZ, SPANS
+from hypothesis import given
+from hypothesis import strategies as st
 from long_runs import SHAPES, calls, root, says, sentence, span, thinks, turn
 
 from mast_trace._copies import is_ours
@@ -75,6 +78,18 @@ def test_any_run_has_the_same_steps(seed: int) -> None:
     spans += [_altered(_any(drawing, number), drawing, ours) for number in range(2, 60)]
     drawing.shuffle(spans)
     assert_same(spans)
+
+
+@FUZZ
+@given(st.lists(SPANS, max_size=8, unique_by=lambda each: each.span_id))
+def test_any_attributes_give_the_same_steps(spans: list[SpanRecord]) -> None:
+    """Damaged spans of strangers; their turns and texts are looked at where a store keeps them."""
+    outline, by_id = outlined(spans)
+    whole = Trajectory.from_spans(spans)
+    found = outline.steps(range(len(outline)), lambda ids, _: [by_id[each] for each in ids])
+    assert tuple(sorted(found, key=lambda step: step.index)) == whole.steps
+    assert outline.agents == whole.agents
+    assert outline.run == dataclasses.replace(whole, steps=(), invocations=(), texts={})
 
 
 def _any(drawing: random.Random, number: int) -> SpanRecord:
