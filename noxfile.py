@@ -19,18 +19,17 @@ import nox
 HERE = Path(__file__).parent
 ENVIRONMENTS = sorted((HERE / "tests" / "environments").glob("*.txt"))
 CLICKHOUSES = sorted((HERE / "tests" / "clickhouse_versions").glob("*.txt"))
-# What is tested with them. The first apart: its tests import from its conftest. Of them those of our
-# own endpoint belong to the embedded engine, and to the main tests.
+# What is tested with them. Tests of our own endpoint belong to the embedded engine, and to the main
+# tests.
 STORED = (
-    ["tests/collector/storage", "--ignore-glob=*/test_endpoint_*.py"],
-    [
-        "tests/judge/store",
-        "tests/judge/worker",
-        "tests/dashboards/grafana",
-        "tests/dashboards/alerts/test_alert_rules.py",
-        "tests/dashboards/test_queries.py",
-        "tests/dashboards/test_trend_queries.py",
-    ],
+    "--ignore-glob=*/test_endpoint_*.py",
+    "tests/collector/storage",
+    "tests/judge/store",
+    "tests/judge/worker",
+    "tests/dashboards/grafana",
+    "tests/dashboards/alerts/test_alert_rules.py",
+    "tests/dashboards/test_queries.py",
+    "tests/dashboards/test_trend_queries.py",
 )
 # What a reader of the endpoint must not get, tried on the oldest engine that the extra `embedded`
 # allows and on the newest; all else is pinned.
@@ -134,9 +133,8 @@ def clickhouse(session: nox.Session, version: Path) -> None:
     """
     pinned = _without_engine(session)
     _install(session, ".[judge]", "-r", str(version), groups=["test"], constraints=pinned)
-    for places in [session.posargs] if session.posargs else STORED:
-        name = f"clickhouse({version.stem})"
-        _pytest(session, name, "-n2", *places, MAST_TRACE_TEST_CLICKHOUSE="own")
+    name = f"clickhouse({version.stem})"
+    _pytest(session, name, "-n2", *(session.posargs or STORED), MAST_TRACE_TEST_CLICKHOUSE="own")
 
 
 @nox.session(python=PYTHON)

@@ -1,39 +1,14 @@
 """A fresh, migrated store for every test: embedded, and the same through a ClickHouse address."""
 
-import socket
-import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
-import uvicorn
+from endpoint_server import PASSWORD, WRITE_TOKEN, serve
 from stores import SERVER, Tables, new_store
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.clickhouse_http.confinement import Confinement
 from mast_trace_collector.storage import Store
-
-PASSWORD = "reader's password"
-WRITE_TOKEN = "writers-token"
-
-
-@contextmanager
-def serve(app):
-    """Serve an ASGI application on a free port of this machine; yields host:port."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    # Uvicorn looks at a signature, which mutmut hides in a class that it mutates.
-    async def plainly(scope, receive, send):
-        await app(scope, receive, send)
-
-    server = uvicorn.Server(uvicorn.Config(plainly, log_level="warning", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
 
 
 class Engine:

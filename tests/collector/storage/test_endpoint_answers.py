@@ -7,7 +7,7 @@ from base64 import b64encode
 
 import pytest
 import zstandard
-from conftest import PASSWORD, WRITE_TOKEN
+from endpoint_server import PASSWORD, WRITE_TOKEN
 from otlp_requests import two_runs
 from starlette.testclient import TestClient
 

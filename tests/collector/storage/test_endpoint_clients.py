@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import clickhouse_connect
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError
-from conftest import PASSWORD
+from endpoint_server import PASSWORD
 from otlp_requests import agent_span, request
 
 from mast_trace_collector.clickhouse_http.native import BLOCK_INFO, HELLO

@@ -4,7 +4,7 @@ Each is answered, with nothing of another project, or refused in words that say 
 """
 
 import pytest
-from conftest import PASSWORD, serve
+from endpoint_server import PASSWORD, serve
 from otlp_requests import OTHER, two_runs
 from test_endpoint_security import ask
 

@@ -2,7 +2,7 @@
 
 import clickhouse_connect
 import pytest
-from conftest import PASSWORD, WRITE_TOKEN, serve
+from endpoint_server import PASSWORD, WRITE_TOKEN, serve
 from otlp_requests import OTHER, TRACE, two_runs
 from test_endpoint_security import ask
 

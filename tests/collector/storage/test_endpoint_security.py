@@ -7,7 +7,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from conftest import PASSWORD, WRITE_TOKEN, serve
+from endpoint_server import PASSWORD, WRITE_TOKEN, serve
 from starlette.testclient import TestClient
 
 from mast_trace.exceptions import ConfigurationError

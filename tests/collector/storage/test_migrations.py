@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import WRITE_TOKEN
+from endpoint_server import WRITE_TOKEN
 from otlp_requests import TRACE, agent_span, request, two_runs
 
 from mast_trace import semconv, vocabulary

@@ -1,7 +1,7 @@
 """`Store.for_project`: whatever is asked, the engine answers with the rows of one project."""
 
 import pytest
-from conftest import WRITE_TOKEN, serve
+from endpoint_server import WRITE_TOKEN, serve
 from otlp_requests import OTHER, two_runs
 from stores import SERVER, new_store
 

@@ -2,110 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from guarded_view import View
+from view_server import serve
+from web_runs import BARE, HOSTILE, LIVE, LONG, LOOP, QUOTE, SHORT, judged, message, root
 
 from mast_trace_collector import security
-from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.web.app import web_app
-from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
 from mast_trace_judge.verdict_store import save
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from mast_trace_dashboards.web.access import Access
-
-SHORT, LONG, BARE, LOOP, LIVE = (letter * 32 for letter in "abcde")
-T0 = datetime.now(timezone.utc) - timedelta(hours=1)
-HOSTILE = (
-    "<script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> "
-    "\x1b[31mred\x1b[0m \u202egnol\u202c {{ 7*7 }}"
-)
-QUOTE = "A night costs 181 EUR."
-
-
-def message(run: str, number: int, agent: str, text: str) -> dict[str, Any]:
-    return {
-        "TraceId": run,
-        "SpanId": f"{number:016x}",
-        "ParentSpanId": "f" * 16,
-        "SpanName": f"send_message {agent}",
-        "Timestamp": T0 + timedelta(milliseconds=number),
-        "Duration": 0,
-        "ServiceName": "shop",
-        "StatusCode": "Unset",
-        "SpanAttributes": {
-            "gen_ai.operation.name": "send_message",
-            "mast.framework": "ag2",
-            "mast.message.sender": agent,
-            "mast.message.recipients": '["writer"]',
-            "mast.message.id": f"m{number}",
-            "mast.message.content": text,
-        },
-    }
-
-
-def root(run: str, name: str) -> dict[str, Any]:
-    return {
-        "TraceId": run,
-        "SpanId": "f" * 16,
-        "ParentSpanId": "",
-        "SpanName": f"invoke_workflow {name}",
-        "Timestamp": T0,
-        "Duration": 10**9,
-        "ServiceName": "shop",
-        "StatusCode": "Unset",
-        "SpanAttributes": {
-            "gen_ai.operation.name": "invoke_workflow",
-            "gen_ai.workflow.name": name,
-            "mast.framework": "ag2",
-        },
-    }
-
-
-def judged(store: Store, run: str, steps: int, decisive: int) -> Verdict:
-    summary = run_summary(store, run)
-    assert summary
-    return Verdict(
-        trace_id=run,
-        fingerprint=summary.fingerprint,
-        judge_version="v1",
-        judged_at=T0,
-        service="shop",
-        framework="ag2",
-        name=summary.name,
-        run_start=summary.start,
-        run_end=summary.end,
-        steps=steps,
-        outcome="failure",
-        failure_probability=0.9,
-        modes=(
-            ModeFinding(
-                code="2.6",
-                probability=0.9,
-                evidence=Evidence.EXACT,
-                reason="The tool said 118.",
-                steps=(decisive,),
-                quotes=(QUOTE,),
-            ),
-        ),
-        decisive=DecisiveError(
-            step=decisive, agent="researcher", probability=0.7, reason="It misread the price."
-        ),
-        candidates=(
-            Candidate(step=decisive, agent="researcher", probability=0.7),
-            Candidate(step=0, agent="researcher", probability=0.1, rule="first actor"),
-        ),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -144,19 +54,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def served(store: Store) -> Iterator[str]:
     """The address of the view."""
     yield from serve(store)
-
-
-def serve(store: Store, access: Access | None = None) -> Iterator[str]:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    server = HTTPServer(web_app(store, access), "127.0.0.1", 0)
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(20)
-    yield server.address
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(20)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(20)
-    loop.close()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from conftest import LIVE, LONG, LOOP, SHORT, judged, message, root
+from web_runs import LIVE, LONG, LOOP, SHORT, judged, message, root
 
 from mast_trace_judge.verdict_store import save
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pytest
-from conftest import SHORT
 from guarded_view import NAME, TOKEN, View, answer_to
+from web_runs import SHORT
 
 from mast_trace_judge.labels import labels_of
 

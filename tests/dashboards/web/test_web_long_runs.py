@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from conftest import LONG, SHORT, T0, message, root
 from long_runs import calls, many_agents, stored
 from long_runs import root as long_root
+from web_runs import LONG, SHORT, T0, message, root
 
 from mast_trace.exceptions import StorageError
 from mast_trace.trajectory import Trajectory

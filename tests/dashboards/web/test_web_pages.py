@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from conftest import BARE, LONG, LOOP, SHORT, serve
+from view_server import serve
+from web_runs import BARE, LONG, LOOP, SHORT
 
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web_config import WebConfig

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import SHORT
 from guarded_view import ALL, NAME, PROXY, STRANGER, TOKEN, USER, View, answer_to
 from starlette.testclient import TestClient
+from web_runs import SHORT
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.security import new_key

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import SHORT
 from guarded_view import ALL, HTML, NAME, TOKEN, View
+from web_runs import SHORT
 
 from mast_trace_collector import security
 from mast_trace_collector.security import new_key

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from conftest import SHORT, message, serve
 from test_web_browser import browser, pytestmark, violations  # noqa: F401  # browser is a fixture
+from view_server import serve
+from web_runs import SHORT, message
 
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key

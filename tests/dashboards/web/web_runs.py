@@ -1,0 +1,95 @@
+"""Runs that the tests of the web view look at."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage import Store
+
+SHORT, LONG, BARE, LOOP, LIVE = (letter * 32 for letter in "abcde")
+T0 = datetime.now(timezone.utc) - timedelta(hours=1)
+HOSTILE = (
+    "<script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> "
+    "\x1b[31mred\x1b[0m \u202egnol\u202c {{ 7*7 }}"
+)
+QUOTE = "A night costs 181 EUR."
+
+
+def message(run: str, number: int, agent: str, text: str) -> dict[str, Any]:
+    return {
+        "TraceId": run,
+        "SpanId": f"{number:016x}",
+        "ParentSpanId": "f" * 16,
+        "SpanName": f"send_message {agent}",
+        "Timestamp": T0 + timedelta(milliseconds=number),
+        "Duration": 0,
+        "ServiceName": "shop",
+        "StatusCode": "Unset",
+        "SpanAttributes": {
+            "gen_ai.operation.name": "send_message",
+            "mast.framework": "ag2",
+            "mast.message.sender": agent,
+            "mast.message.recipients": '["writer"]',
+            "mast.message.id": f"m{number}",
+            "mast.message.content": text,
+        },
+    }
+
+
+def root(run: str, name: str) -> dict[str, Any]:
+    return {
+        "TraceId": run,
+        "SpanId": "f" * 16,
+        "ParentSpanId": "",
+        "SpanName": f"invoke_workflow {name}",
+        "Timestamp": T0,
+        "Duration": 10**9,
+        "ServiceName": "shop",
+        "StatusCode": "Unset",
+        "SpanAttributes": {
+            "gen_ai.operation.name": "invoke_workflow",
+            "gen_ai.workflow.name": name,
+            "mast.framework": "ag2",
+        },
+    }
+
+
+def judged(store: Store, run: str, steps: int, decisive: int) -> Verdict:
+    summary = run_summary(store, run)
+    assert summary
+    return Verdict(
+        trace_id=run,
+        fingerprint=summary.fingerprint,
+        judge_version="v1",
+        judged_at=T0,
+        service="shop",
+        framework="ag2",
+        name=summary.name,
+        run_start=summary.start,
+        run_end=summary.end,
+        steps=steps,
+        outcome="failure",
+        failure_probability=0.9,
+        modes=(
+            ModeFinding(
+                code="2.6",
+                probability=0.9,
+                evidence=Evidence.EXACT,
+                reason="The tool said 118.",
+                steps=(decisive,),
+                quotes=(QUOTE,),
+            ),
+        ),
+        decisive=DecisiveError(
+            step=decisive, agent="researcher", probability=0.7, reason="It misread the price."
+        ),
+        candidates=(
+            Candidate(step=decisive, agent="researcher", probability=0.7),
+            Candidate(step=0, agent="researcher", probability=0.1, rule="first actor"),
+        ),
+    )
