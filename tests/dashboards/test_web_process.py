@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import ssl
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from certificates import self_signed
 
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import new_key
@@ -227,13 +227,7 @@ def test_a_server_that_is_away_does_not_keep_it_from_starting(folder: Path) -> N
 
 def test_it_speaks_tls_itself(folder: Path, keys: dict[str, str]) -> None:
     """The cookie is then one that no other host can set, and that goes over TLS alone."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("needs openssl to make a certificate")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
-    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*command, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    cert, key = self_signed(folder)
     files = {"MAST_TRACE_WEB_TLS_CERT_FILE": str(cert), "MAST_TRACE_WEB_TLS_KEY_FILE": str(key)}
     trust = ssl.create_default_context(cafile=cert)
     with web(folder, "--url", "http://127.0.0.1:9/x", **files) as view:

@@ -11,19 +11,28 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import URL, masked, parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 DEFAULT_DATABASE = "mast_trace"
 _SERVERS = {"http": "http", "https": "https", "clickhouse": "http", "clickhouses": "https"}
 _NATIVE_PORTS = {9000, 9440}
 _USERS = ("user", "username", "user_name")
-_OPTIONS = (
-    *("verify", "ca_cert", "client_cert", "client_cert_key", "server_host_name", "tls_mode"),
-    *("http_proxy", "https_proxy", "proxy_path", "compress", "access_token", "session_id"),
-    *("connect_timeout", "send_receive_timeout", "query_limit", "query_retries"),
-    *("form_encode_query_params", "show_clickhouse_errors"),
-)
-"""Parameters of a server's URL beside user, password and database: texts that the client reads itself."""
+_TEXT = (re.compile(r"[^\x00-\x1f\x7f]+"), "a text without line breaks")
+_SWITCH = (re.compile(r"(?i)true|false|[01]|y|n|yes|no"), "true or false")
+_SECONDS = (re.compile(r"[1-9][0-9]{0,5}"), "whole seconds, at least 1")
+_COUNT = (re.compile(r"[0-9]{1,9}"), "a number of at most nine digits")
+_OPTIONS = {
+    "verify": (re.compile(rf"{_SWITCH[0].pattern}|proxy"), "true, false or proxy"),
+    "tls_mode": (re.compile("strict|mutual|proxy"), "strict, mutual or proxy"),
+    **dict.fromkeys(("ca_cert", "client_cert", "client_cert_key", "server_host_name"), _TEXT),
+    **dict.fromkeys(("http_proxy", "https_proxy", "proxy_path", "access_token"), _TEXT),
+    **dict.fromkeys(("compress", "session_id", "show_clickhouse_errors"), _TEXT),
+    **dict.fromkeys(("connect_timeout", "send_receive_timeout"), _SECONDS),
+    **dict.fromkeys(("query_limit", "query_retries"), _COUNT),
+    "form_encode_query_params": _SWITCH,
+}
+"""Parameters of a server's URL beside user, password and database, which the client reads itself: the
+values that it takes, and their description. What it does not understand may turn a check off."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPECTED = "expected chdb:///absolute/path or http(s)://user:password@host:8123/database"
 
@@ -89,15 +98,23 @@ def _server(parts: URL, named: str, url: str) -> Address:
     password = options.pop("password", "")
     options.pop("database", "")
     parts = replace(parts, user=parts.user or user, password=parts.password or password)
+    _check(options, shown)
+    # The database is not in the DSN: a client may connect before a migration creates it.
+    query = f"?{urlencode(options)}" if options else ""
+    dsn = f"{_SERVERS[parts.scheme]}://{parts.authority}{query}"
+    return Address("", dsn, _database(named or parts.path.strip("/"), shown), shown, url)
+
+
+def _check(options: Mapping[str, str], shown: str) -> None:
     if set(options) - set(_OPTIONS):
         raise ConfigurationError(
             f"{shown!r} has a parameter that is none of a store: user, password, database, "
             f"{', '.join(_OPTIONS)}"
         )
-    # The database is not in the DSN: a client may connect before a migration creates it.
-    query = f"?{urlencode(options)}" if options else ""
-    dsn = f"{_SERVERS[parts.scheme]}://{parts.authority}{query}"
-    return Address("", dsn, _database(named or parts.path.strip("/"), shown), shown, url)
+    for name, value in options.items():
+        values, described = _OPTIONS[name]
+        if not values.fullmatch(value):
+            raise ConfigurationError(f"{name} in {shown!r} must be {described}")
 
 
 def _behind_socket(parts: URL, named: str, url: str) -> Address:

@@ -31,6 +31,18 @@ _ADVICE = {
     497: "the user lacks a right that this needs",
 }
 
+_UNREACHABLE = {
+    "CERTIFICATE_VERIFY_FAILED": "the server's certificate is not trusted: name the file of its "
+    "authority by ?ca_cert=/absolute/path",
+    "CertificateError": "the server's certificate is for another name",
+    "WRONG_VERSION_NUMBER": "the server speaks no TLS there: ClickHouse's port for https is 8443, "
+    "and 8123 is without TLS",
+    "FileNotFoundError": "a file that the address names is not there",
+    "[X509": "a file that the address names is no certificate",
+    "PEM lib": "a file that the address names is no certificate",
+    "": "the server does not answer: is it running, and is this its HTTP address?",
+}
+"""Advice by a part of the error."""
 _PART = "while reading from part"
 _PART_ADVICE = (
     "a file of the database is damaged on disk: restore a backup, or stop what serves the database "
@@ -196,6 +208,8 @@ class Clients:
         check_proxies()
         return clickhouse_connect.get_client(
             dsn=self._address.dsn,
+            # The client reads no scheme: it would send the password in clear to all ports but two.
+            interface="https" if self._address.dsn.startswith("https:") else None,
             settings=self._options["settings"],
             connect_timeout=max(1, round(self._options["connect_timeout"])),
             send_receive_timeout=max(1, round(self._options["timeout"])),
@@ -221,7 +235,7 @@ class Clients:
         if not advice and _PART in text:
             advice = _PART_ADVICE
         if not advice and not self._address.path and _unreachable(error):
-            advice = "the server does not answer: is it running, and is this its HTTP address?"
+            advice = next(advice for part, advice in _UNREACHABLE.items() if part in text)
         return f"{label}: {text.strip()}" + (f" ({advice})" if advice else "")
 
 

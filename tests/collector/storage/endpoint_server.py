@@ -11,15 +11,20 @@ WRITE_TOKEN = "writers-token"
 
 
 @contextmanager
-def serve(app):
-    """Serve an ASGI application on a free port of this machine; yields host:port."""
+def serve(app, **options):
+    """Serve an ASGI application on a free port of this machine; yields host:port.
+
+    Args:
+        app: the application.
+        **options: of uvicorn, such as a certificate.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
 
     # Uvicorn looks at a signature, which mutmut hides in a class that it mutates.
     async def plainly(scope, receive, send):
         await app(scope, receive, send)
 
-    server = uvicorn.Server(uvicorn.Config(plainly, log_level="warning", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(plainly, log_level="warning", lifespan="off", **options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

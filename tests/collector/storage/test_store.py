@@ -40,6 +40,17 @@ class TestAddress:
             ("http://host:8123/db?interface=chdb", "none of a store"),
             ("http://host:8123/db?token_provider=x", "none of a store"),
             ("http://host:8123/db?=x", "none of a store"),
+            ("https://host/db?verify=maybe", "verify in .* must be true, false or proxy"),
+            ("https://host/db?verify=", "true, false or proxy"),
+            ("https://host/db?tls_mode=none", "strict, mutual or proxy"),
+            ("http://host:8123/db?connect_timeout=0", "at least 1"),
+            ("http://host:8123/db?connect_timeout=-1", "at least 1"),
+            ("http://host:8123/db?send_receive_timeout=1e9", "at least 1"),
+            ("http://host:8123/db?send_receive_timeout=99999999999999999999", "at least 1"),
+            ("http://host:8123/db?query_limit=-5", "nine digits"),
+            ("http://host:8123/db?query_retries=\u00b2", "nine digits"),
+            ("http://host:8123/db?server_host_name=%0d%0aX-Odd:+1", "line breaks"),
+            ("http://host:8123/db?form_encode_query_params=x", "true or false"),
         ],
     )
     def test_unusable_addresses_are_explained(self, url, said):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
-import shutil
 import socket
 import ssl
-import subprocess
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from certificates import self_signed
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.alerts.webhook import METADATA, Webhook
@@ -170,16 +169,7 @@ def test_a_name_that_no_resolver_takes_is_a_trouble_and_no_traceback() -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate for localhost that nobody has signed, and its key."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("needs openssl to make a certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
-    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    command += ["-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    return cert, key
+    return self_signed(tmp_path_factory.mktemp("tls"), "DNS:localhost")
 
 
 def test_a_certificate_is_verified(
