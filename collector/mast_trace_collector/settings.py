@@ -164,5 +164,7 @@ def _explain(error: ValidationError, file: Path | None, filed: frozenset[str]) -
     for problem in error.errors(include_input=False, include_url=False):
         name = str(problem["loc"][0]) if problem["loc"] else ""
         where = f"{file}: {name}" if name in filed else f"{name} ({variable_of(name)})"
-        lines.append(f"{where if name else 'settings'}: {problem['msg']}")
+        lines.append(
+            f"{where if name else 'settings'}: {problem['msg'].removeprefix('Value error, ')}"
+        )
     return "\n".join(lines)

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_settings import SettingsConfigDict
 
-from mast_trace.urls import parse_url
+from mast_trace.urls import check_key, parse_url
 from mast_trace_collector.settings import Settings
 from mast_trace_judge.llm.budget import Price  # noqa: TC001  # pydantic reads it at run time
 
@@ -112,6 +112,12 @@ class JudgeConfig(Settings):
         if value.get_secret_value():
             return value
         return SecretStr(os.environ.get(_OF_OPENAI["judge_api_key"], ""))
+
+    @model_validator(mode="after")
+    def _key_can_be_sent(self) -> Self:
+        if self.models:
+            check_key(self.judge_api_key.get_secret_value(), "judge_api_key (or OPENAI_API_KEY)")
+        return self
 
     @model_validator(mode="after")
     def _capped_models_have_prices(self) -> Self:

@@ -180,6 +180,19 @@ def check_proxies() -> None:
             raise ConfigurationError(f"the proxy in {name}: {error}") from None
 
 
+def check_key(key: str, name: str) -> str:
+    """Return a key that an HTTP header can carry; others are refused before a library repeats them.
+
+    Raises:
+        ConfigurationError: it holds line breaks or other than ASCII; the text names the setting alone.
+    """
+    if key.isascii() and key.isprintable():
+        return key
+    raise ConfigurationError(
+        f"{name} holds a character that no key has (a line break, or none of ASCII): was it copied whole?"
+    )
+
+
 def _proxies() -> dict[str, str]:
     """The proxies of the environment; a scheme may be left out."""
     given = {name: os.environ.get(name, "") for p in _PROXIES for name in (p, p.upper())}

@@ -10,7 +10,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace.urls import check_proxies, conceal, masked, parse_url
+from mast_trace.urls import check_key, check_proxies, conceal, masked, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,13 +30,15 @@ class Collectors:
         key: bearer key, where they ask for one.
 
     Raises:
-        ConfigurationError: an address cannot be read.
+        ConfigurationError: an address cannot be read, or the key cannot be one.
     """
 
     def __init__(self, urls: Sequence[str], key: str = "") -> None:
         check_proxies()
         self._urls = [parse_url(url).base for url in urls]
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = (
+            {"Authorization": f"Bearer {check_key(key, 'alert_collector_key')}"} if key else {}
+        )
         self._seen: dict[tuple[str, str], deque[tuple[float, float]]] = {}
         self._looked_at: set[str] = set()
 

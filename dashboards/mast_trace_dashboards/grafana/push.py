@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import httpx
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.urls import check_proxies, conceal, masked, parse_url
+from mast_trace.urls import check_key, check_proxies, conceal, masked, parse_url
 from mast_trace_dashboards.grafana.dashboards import definitions
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def push(
         Each dashboard's title and what became of it.
 
     Raises:
-        ConfigurationError: Grafana cannot be reached, or refuses.
+        ConfigurationError: Grafana cannot be reached, or refuses, or the token cannot be one.
     """
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = {"Authorization": f"Bearer {check_key(token, 'the token of Grafana')}"}
     check_proxies()
     with httpx.Client(base_url=parse_url(url).base, headers=headers, timeout=_TIMEOUT) as grafana:
         if not dry_run:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from mast_trace.exceptions import MastTraceError
+from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate
@@ -124,3 +124,9 @@ async def test_damaged_files_fire_until_somebody_has_looked(
 def test_a_collector_that_is_away_is_an_error_that_names_it() -> None:
     with pytest.raises(MastTraceError, match=r"127\.0\.0\.1:9"):
         Collectors(["http://127.0.0.1:9"]).refused(0)
+
+
+def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigurationError, match="alert_collector_key") as refused:
+        Collectors(["http://127.0.0.1:1"], "the-secret\n")
+    assert "the-secret" not in str(refused.value)

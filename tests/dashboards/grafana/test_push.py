@@ -127,6 +127,16 @@ def test_a_refused_token_and_a_grafana_that_is_away_are_told(
     assert grafana.dashboards == {}
 
 
+@pytest.mark.parametrize("token", ["glsa_\u00e9", "glsa_x\n", "glsa_x\r\nX-Odd: y", "glsa_\x01"])
+def test_a_token_that_no_header_can_carry_is_refused_and_not_repeated(
+    grafana: Grafana, capsys: pytest.CaptureFixture[str], token: str
+) -> None:
+    assert run(["dashboards", "push", grafana.url, "--token", token]) == 2
+    error = capsys.readouterr().err
+    assert "was it copied whole" in error
+    assert "glsa" not in error
+
+
 def test_everything_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the budget of the configuration in every form of the rules; a second time is harmless."""
     config = tmp_path / "mast-trace.toml"

@@ -175,6 +175,15 @@ def test_the_key_is_not_shown():
     assert "sk-secret" not in f"{config!r} {config.effective()}"
 
 
+@pytest.mark.parametrize("key", ["sk-secret\n", "sk-\u20acsecret"])
+def test_a_key_that_no_header_can_carry_is_refused_where_a_model_is_asked(key, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert not JudgeConfig().models
+    with pytest.raises(ConfigurationError, match=r"OPENAI_API_KEY.* copied whole") as refused:
+        JudgeConfig.load(judge_model="m")
+    assert "secret" not in str(refused.value)
+
+
 async def test_a_sample_keeps_runs_that_failed():
     """With a sampling rate of zero the model still reads what failed."""
     script = JudgeScript()
