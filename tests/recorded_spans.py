@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mast_trace import semconv
-from mast_trace.trajectory import SpanRecord, Trajectory
+from mast_trace.trajectory.model import SpanRecord, Trajectory
 
 if TYPE_CHECKING:
     from mast_trace.content import ContentPolicy

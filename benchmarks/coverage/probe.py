@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from dialects import plain
 from scripted_llm import messages_of
 
-from mast_trace import semconv, vocabulary
-from mast_trace.foreign import translate
-from mast_trace.trajectory import SpanRecord, StepKind, Trajectory
+from mast_trace import semconv
+from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.foreign import translate
+from mast_trace.trajectory.model import SpanRecord, StepKind, Trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

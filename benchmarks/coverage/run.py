@@ -32,7 +32,7 @@ from peers import FRAMEWORKS, PEERS  # noqa: E402
 from probe import ROWS, Counts, counted, expected  # noqa: E402
 from scripted_llm import ScriptedLLM  # noqa: E402
 
-from mast_trace.trajectory import SpanRecord  # noqa: E402
+from mast_trace.trajectory.model import SpanRecord  # noqa: E402
 
 if TYPE_CHECKING:
     from peers import Peer

@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "examples")]
 
 
 def shape(span: Any) -> dict[str, Any]:
-    """Return an ended span as the fields of `mast_trace.trajectory.SpanRecord`."""
+    """Return an ended span as the fields of `mast_trace.trajectory.model.SpanRecord`."""
     return {
         "trace_id": f"{span.context.trace_id:032x}",
         "span_id": f"{span.context.span_id:016x}",

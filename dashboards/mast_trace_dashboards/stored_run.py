@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory import SpanRecord, Trajectory
+from mast_trace.trajectory.model import SpanRecord, Trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.long_runs import outline_of
@@ -21,8 +21,8 @@ from mast_trace_judge.transfer.run_json import steps_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace.outline import Outline
-    from mast_trace.trajectory import Step
+    from mast_trace.trajectory.model import Step
+    from mast_trace.trajectory.outline import Outline
     from mast_trace_collector.storage import Store
     from mast_trace_judge.verdict import Verdict
 

@@ -13,12 +13,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.vocabulary import loaded
+from mast_trace.trajectory.vocabulary import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mast_trace.trajectory import Trajectory
+    from mast_trace.trajectory.model import Trajectory
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _SUFFIX = re.compile(r"\s*\(.*\)\s*$")

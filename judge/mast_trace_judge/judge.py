@@ -16,7 +16,7 @@ from mast_trace_judge.local_layers import judge_by_rules
 from mast_trace_judge.version import judge_version, own_profiles
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory import Trajectory
+    from mast_trace.trajectory.model import Trajectory
     from mast_trace_collector.storage.runs import FinishedRun
     from mast_trace_judge.llm.findings import ModelReading
     from mast_trace_judge.llm.layer import ModelLayer

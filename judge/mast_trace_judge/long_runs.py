@@ -9,16 +9,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from mast_trace.outline import KINDS
-from mast_trace.outlining import OutlineBuilder
-from mast_trace.trajectory import Step, Trajectory
+from mast_trace.trajectory.model import Step, Trajectory
+from mast_trace.trajectory.outline import KINDS
+from mast_trace.trajectory.outlining import OutlineBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.messages import Message
-    from mast_trace.outline import Outline
-    from mast_trace.trajectory import SpanRecord
+    from mast_trace.trajectory.model import SpanRecord
+    from mast_trace.trajectory.outline import Outline
     from mast_trace_collector.storage.run_spans import Page, RunSpans
 
 MOST_SPANS = 20_000

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     from mast_trace._report import InstrumentReport
-    from mast_trace.trajectory import SpanRecord, Trajectory
+    from mast_trace.trajectory.model import SpanRecord, Trajectory
 
 
 class CapturedSpans:
@@ -58,13 +58,13 @@ class CapturedSpans:
     @property
     def records(self) -> list[SpanRecord]:
         """All of them as a span store would return them."""
-        from mast_trace._records import span_record
+        from mast_trace.trajectory.from_sdk import span_record
 
         return [span_record(span) for span in self.spans]
 
     def trajectories(self) -> list[Trajectory]:
         """Return every run, in the order in which they began."""
-        from mast_trace.trajectory import Trajectory
+        from mast_trace.trajectory.model import Trajectory
 
         traces: dict[str, list[SpanRecord]] = {}
         for record in self.records:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mast_trace.trajectory import SpanRecord, StepKind, Trajectory
+from mast_trace.trajectory.model import SpanRecord, StepKind, Trajectory
 
 RECORDED = Path(__file__).parent / "recorded"
 TASK = "How many people live in Paris?"

@@ -11,7 +11,7 @@ import pytest
 from long_runs import SHAPES, at_once, calls, one_call_again, root, says, stored, team
 from stores import new_store
 
-from mast_trace.trajectory import Trajectory
+from mast_trace.trajectory.model import Trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary, spans_of
 from mast_trace_judge import long_runs, verdict_store
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mast_trace.trajectory import SpanRecord
+    from mast_trace.trajectory.model import SpanRecord
     from mast_trace_collector.storage import Store
     from mast_trace_judge.verdict import Verdict
 

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from mast_trace import semconv
-from mast_trace.trajectory import SpanRecord, Trajectory
+from mast_trace.trajectory.model import SpanRecord, Trajectory
 
 OURS = {semconv.FRAMEWORK: "crewai"}
 

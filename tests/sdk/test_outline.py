@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from long_runs import SHAPES, calls, root, says, sentence, span, thinks, turn
 
-from mast_trace._copies import is_ours
-from mast_trace.outline import KINDS
-from mast_trace.outlining import OutlineBuilder
-from mast_trace.trajectory import SpanRecord, Trajectory
+from mast_trace.trajectory.copies import is_ours
+from mast_trace.trajectory.model import SpanRecord, Trajectory
+from mast_trace.trajectory.outline import KINDS
+from mast_trace.trajectory.outlining import OutlineBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace.outline import Outline
+    from mast_trace.trajectory.outline import Outline
 
 
 def outlined(spans: Sequence[SpanRecord]) -> tuple[Outline, dict[str, SpanRecord]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mast_trace import vocabulary
+from mast_trace.trajectory import vocabulary
 
 
 def test_the_first_name_that_says_something_wins() -> None:

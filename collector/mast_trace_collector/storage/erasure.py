@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mast_trace import vocabulary
+from mast_trace.trajectory import vocabulary
 from mast_trace_collector.storage.retention import TIMES, stored_table
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 """SQL for what a span says in any of the supported vocabularies.
 
-Generated from `mast_trace.vocabulary`, so that the typed columns and `Trajectory` read alike.
+Generated from `mast_trace.trajectory.vocabulary`, so that the typed columns and `Trajectory` read alike.
 """
 
 from __future__ import annotations
 
-from mast_trace import vocabulary
+from mast_trace.trajectory import vocabulary
 
 
 def literal(text: str) -> str:

@@ -18,7 +18,7 @@ from mast_trace_collector.storage.records import RECORD_COLUMNS, record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from mast_trace.trajectory import SpanRecord
+    from mast_trace.trajectory.model import SpanRecord
     from mast_trace_collector.storage.store import Store
 
 PAGE_BYTES = 8 * 1024 * 1024
@@ -150,7 +150,7 @@ class RunSpans:
 
     @property
     def foreign(self) -> bool:
-        """Whether none of them is ours; see `mast_trace.foreign`."""
+        """Whether none of them is ours; see `mast_trace.trajectory.foreign`."""
         return not any(row["Ours"] for row in self._rows)
 
     def read(

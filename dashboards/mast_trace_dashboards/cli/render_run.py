@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from mast_trace.trajectory import StepKind
-from mast_trace.vocabulary import loaded
+from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_dashboards.cli.output import clip, plain
 from mast_trace_dashboards.cli.render import outcome
 from mast_trace_dashboards.cli.render_verdict import verdict_view
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from mast_trace.trajectory import Step
+    from mast_trace.trajectory.model import Step
     from mast_trace_dashboards.cli.shown import Shown
     from mast_trace_judge.verdict import Verdict
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 
-from mast_trace import semconv, vocabulary
+from mast_trace import semconv
 from mast_trace._guard import guarded
 from mast_trace.run_state import chat_is_open, current_run, exported_with
+from mast_trace.trajectory import vocabulary
 from mast_trace_instrumentations.openai import answers, requests
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from mast_trace.trajectory import SpanRecord
+    from mast_trace.trajectory.model import SpanRecord
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
 

@@ -6,15 +6,15 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from mast_trace._trajectory_json import to_dict
+from mast_trace.trajectory.to_json import to_dict
 from mast_trace_judge.long_runs import outline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mast_trace.messages import Message
-    from mast_trace.outline import Fetch, Outline
-    from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory
+    from mast_trace.trajectory.model import Invocation, SpanRecord, Step, Trajectory
+    from mast_trace.trajectory.outline import Fetch, Outline
     from mast_trace_collector.storage.run_spans import RunSpans
     from mast_trace_judge.verdict import Verdict
 

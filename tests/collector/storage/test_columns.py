@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from otlp_requests import request, span
 
-from mast_trace import vocabulary
+from mast_trace.trajectory import vocabulary
 from mast_trace_collector.storage.writer import SpanWriter
 
 

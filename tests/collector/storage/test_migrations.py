@@ -11,8 +11,9 @@ import pytest
 from endpoint_server import WRITE_TOKEN
 from otlp_requests import TRACE, agent_span, request, two_runs
 
-from mast_trace import semconv, vocabulary
+from mast_trace import semconv
 from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageError
+from mast_trace.trajectory import vocabulary
 from mast_trace_collector.storage import SchemaOptions, Store, check_schema, migrate, render
 from mast_trace_collector.storage import migrations as versions_of_the_schema
 from mast_trace_collector.storage.migrations import backfill_runs, migrations, options_of

@@ -15,7 +15,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 import mast_trace
 from mast_trace.testing import capture_spans
-from mast_trace.trajectory import Trajectory
+from mast_trace.trajectory.model import Trajectory
 from mast_trace_collector.storage import Store
 from mast_trace_judge.labels import labels_of
 

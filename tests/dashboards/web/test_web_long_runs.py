@@ -13,7 +13,7 @@ from long_runs import root as long_root
 from web_runs import LONG, SHORT, T0, message, root
 
 from mast_trace.exceptions import StorageError
-from mast_trace.trajectory import Trajectory
+from mast_trace.trajectory.model import Trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary, spans_of
 from mast_trace_dashboards import stored_run
@@ -25,7 +25,7 @@ from mast_trace_judge.verdict_store import load_latest, save
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mast_trace.trajectory import SpanRecord
+    from mast_trace.trajectory.model import SpanRecord
     from mast_trace_collector.storage import Store
 
 CROWD, BROKEN = "6" * 32, "7" * 32

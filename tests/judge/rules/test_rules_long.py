@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from long_runs import SHAPES, operations, root, thinks, turn
 
-from mast_trace.trajectory import Trajectory
+from mast_trace.trajectory.model import Trajectory
 from mast_trace_judge.attribution import attribute
 from mast_trace_judge.rules import RULES, find_modes
 

@@ -6,22 +6,23 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mast_trace import semconv, vocabulary
-from mast_trace._copies import without_copies
-from mast_trace._reader import acting_agents, head_of, in_order, root_of
-from mast_trace._steps import actor_of, arguments_of, choose_steps, result_of
-from mast_trace._texts import Texts, aliases_of, key, texts_of
-from mast_trace.foreign import translated
+from mast_trace import semconv
 from mast_trace.messages import Message, ToolCall
-from mast_trace.outline import KINDS, Outline, is_turn
-from mast_trace.trajectory import SpanRecord, StepKind
-from mast_trace.vocabulary import text
+from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.copies import without_copies
+from mast_trace.trajectory.foreign import translated
+from mast_trace.trajectory.model import SpanRecord, StepKind
+from mast_trace.trajectory.outline import KINDS, Outline, is_turn
+from mast_trace.trajectory.reader import acting_agents, head_of, in_order, root_of
+from mast_trace.trajectory.span_messages import Texts, aliases_of, key, texts_of
+from mast_trace.trajectory.steps import actor_of, arguments_of, choose_steps, result_of
+from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace.outline import Fetch
-    from mast_trace.trajectory import Trajectory
+    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory.outline import Fetch
 
 _FIELDS = (
     *("operation", "agent", "tool", "tool_call_id", "input_tokens", "output_tokens"),
@@ -78,7 +79,7 @@ class OutlineBuilder:
         """Begin.
 
         Args:
-            foreign: none of the run's spans is ours; see `mast_trace.foreign`.
+            foreign: none of the run's spans is ours; see `mast_trace.trajectory.foreign`.
         """
         self._foreign = foreign
         self._kept = _Kept()

@@ -2,7 +2,7 @@
 
 Steps are numbered as in `Trajectory.from_spans`, of which this is the counterpart for runs of any
 length. An outline takes about a hundred bytes a step. Shown any of the run's spans, it tells the steps,
-turns and calls of models that they are; `mast_trace.outlining.OutlineBuilder` makes one.
+turns and calls of models that they are; `mast_trace.trajectory.outlining.OutlineBuilder` makes one.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace import semconv
-from mast_trace._reader import invocation_of
-from mast_trace._steps import step_of
-from mast_trace._texts import texts_of
-from mast_trace.foreign import translated
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory.foreign import translated
+from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory.reader import invocation_of
+from mast_trace.trajectory.span_messages import texts_of
+from mast_trace.trajectory.steps import step_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mast_trace.messages import Message
-    from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory
+    from mast_trace.trajectory.model import Invocation, SpanRecord, Step, Trajectory
 
     Fetch = Callable[[Sequence[str], "tuple[int, int] | None"], Iterable[SpanRecord]]
     """Reads the spans of these ids, in any order; told when the first and the last begin, if known."""
@@ -44,7 +44,7 @@ class Outline:
         turns: who acts in each turn and call of a model, by its span; None after `compact`.
         aliases: the message that a model's answer became; None after `compact`.
         spoken: whether models' words are the messages, for nobody records any.
-        foreign: whether no span is ours; see `mast_trace.foreign`.
+        foreign: whether no span is ours; see `mast_trace.trajectory.foreign`.
         parents: of spans that lie in copies: the span above those.
         answers: of calls whose answer another span holds: the message's id, and that span.
         names: of who acts; "" where nobody knows.

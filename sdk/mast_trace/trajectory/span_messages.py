@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mast_trace import semconv, vocabulary
+from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
-from mast_trace.vocabulary import text
+from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace.trajectory import SpanRecord
+    from mast_trace.trajectory.model import SpanRecord
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
-from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace.trajectory.model import Invocation, Step, StepKind, Trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 Every span is rewritten into the words of `mast_trace.semconv` before `Trajectory` reads it, so that
 nothing else knows of other vocabularies. What is a plain renaming stands in
-`mast_trace.vocabulary`; here is what needs a look at the values. Traces of our own pass unchanged.
+`mast_trace.trajectory.vocabulary`; here is what needs a look at the values. Traces of our own pass unchanged.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
-from mast_trace import semconv, vocabulary
-from mast_trace._copies import is_ours
-from mast_trace._texts import word
+from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
+from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.copies import is_ours
+from mast_trace.trajectory.span_messages import word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace.trajectory import SpanRecord
+    from mast_trace.trajectory.model import SpanRecord
 
 _NOISE = frozenset({"create_agent", "record_usage"})
 _TELEMETRY_SCOPES = ("crewai.telemetry",)

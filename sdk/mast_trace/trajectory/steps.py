@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mast_trace import semconv, vocabulary
-from mast_trace._texts import key
+from mast_trace import semconv
 from mast_trace.content import as_text
-from mast_trace.trajectory import Step, StepKind
-from mast_trace.vocabulary import text
+from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.model import Step, StepKind
+from mast_trace.trajectory.span_messages import key
+from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace._texts import Texts
     from mast_trace.messages import Message
-    from mast_trace.trajectory import SpanRecord
+    from mast_trace.trajectory.model import SpanRecord
+    from mast_trace.trajectory.span_messages import Texts
 
 
 def steps_of(

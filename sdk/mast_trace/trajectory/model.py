@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from mast_trace import vocabulary
+from mast_trace.trajectory import vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -217,13 +217,13 @@ class Trajectory:
     @classmethod
     def from_spans(cls, spans: Iterable[SpanRecord]) -> Trajectory:
         """Read a run from its spans, in any order, of any supported vocabulary."""
-        from mast_trace._reader import read_trajectory
+        from mast_trace.trajectory.reader import read_trajectory
 
         return read_trajectory(spans)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the trajectory as plain JSON values; `from_dict` reads them back."""
-        from mast_trace._trajectory_json import to_dict
+        from mast_trace.trajectory.to_json import to_dict
 
         return to_dict(self)
 
@@ -234,7 +234,7 @@ class Trajectory:
         Raises:
             ValueError: it is not a trajectory; the text says what is wrong.
         """
-        from mast_trace._trajectory_json import trajectory_from_dict
+        from mast_trace.trajectory.to_json import trajectory_from_dict
 
         return trajectory_from_dict(shape)
 

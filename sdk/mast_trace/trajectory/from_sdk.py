@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.trace import format_span_id, format_trace_id
 
-from mast_trace.trajectory import SpanRecord
+from mast_trace.trajectory.model import SpanRecord
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan

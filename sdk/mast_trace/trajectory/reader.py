@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mast_trace import semconv, vocabulary
-from mast_trace._copies import without_copies
-from mast_trace._steps import error_of, steps_of, tokens_of
-from mast_trace._texts import aliases_of, key, texts_of
-from mast_trace.foreign import translate
-from mast_trace.trajectory import Invocation, Trajectory
-from mast_trace.vocabulary import text
+from mast_trace import semconv
+from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.copies import without_copies
+from mast_trace.trajectory.foreign import translate
+from mast_trace.trajectory.model import Invocation, Trajectory
+from mast_trace.trajectory.span_messages import aliases_of, key, texts_of
+from mast_trace.trajectory.steps import error_of, steps_of, tokens_of
+from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mast_trace.messages import Message
-    from mast_trace.trajectory import SpanRecord, Step
+    from mast_trace.trajectory.model import SpanRecord, Step
 
 
 def read_trajectory(spans: Iterable[SpanRecord]) -> Trajectory:

@@ -14,13 +14,14 @@ from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mast_trace import semconv, vocabulary
-from mast_trace._texts import key
+from mast_trace import semconv
+from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.span_messages import key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mast_trace.trajectory import SpanRecord
+    from mast_trace.trajectory.model import SpanRecord
 
 # What tells two works of one kind apart that lie inside of each other; calls of models never do.
 _NAMED_BY = {semconv.INVOKE_AGENT: "agent", semconv.EXECUTE_TOOL: "tool", semconv.CHAT: ""}

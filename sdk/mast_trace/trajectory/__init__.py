@@ -1,0 +1,1 @@
+"""The read side: a run's spans as a trajectory of steps."""
