@@ -19,7 +19,7 @@ import wrapt
 
 from mast_trace.content import ContentPolicy
 from mast_trace.exceptions import UnsupportedVersion
-from mast_trace.spans import Telemetry
+from mast_trace.spans.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -105,7 +105,7 @@ class InstrumentationState:
 class Instrumentor:
     """Instruments one framework. Sub-classes fill in the class attributes and write the wrappers.
 
-    A wrapper runs the framework's own call outside of `mast_trace._guard.guarded`, so that its
+    A wrapper runs the framework's own call outside of `mast_trace.spans.guard.guarded`, so that its
     exceptions pass through untouched, and everything else inside of it.
     """
 

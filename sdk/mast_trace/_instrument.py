@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mast_trace._export import SpanQueue
     from mast_trace._frameworks import Frameworks
     from mast_trace.content import Capture
-    from mast_trace.spans import Telemetry
+    from mast_trace.spans.telemetry import Telemetry
 
 logger = logging.getLogger("mast_trace")
 
@@ -186,9 +186,9 @@ def flush(timeout: float = 10.0) -> bool:
 
 def _begin(settings: Settings, provider: TracerProvider | None) -> Session:
     # The SDK and the exporter load here, not when mast_trace is imported.
-    from mast_trace._ended_runs import forget
     from mast_trace._frameworks import Frameworks
-    from mast_trace.spans import Telemetry
+    from mast_trace.spans.ended_runs import forget
+    from mast_trace.spans.telemetry import Telemetry
 
     forget()
     queue = None

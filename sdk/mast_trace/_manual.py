@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, overload
 
-from mast_trace._ended_runs import last_run
-from mast_trace._guard import guarded
 from mast_trace._scopes import AgentScope, F, RunScope, ToolScope, active_telemetry, as_message
 from mast_trace.content import as_text
-from mast_trace.run_state import current_run
+from mast_trace.spans.ended_runs import last_run
+from mast_trace.spans.guard import guarded
+from mast_trace.spans.run_state import current_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

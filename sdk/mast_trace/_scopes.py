@@ -13,9 +13,9 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace._decorated import decorated
-from mast_trace._guard import guarded
 from mast_trace.content import as_text
 from mast_trace.messages import Message
+from mast_trace.spans.guard import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from typing_extensions import Self
 
-    from mast_trace.spans import AgentSpan, OpenSpan, RunSpan, Telemetry, ToolSpan
+    from mast_trace.spans.telemetry import AgentSpan, OpenSpan, RunSpan, Telemetry, ToolSpan
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound="OpenSpan")

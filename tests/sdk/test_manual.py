@@ -350,10 +350,10 @@ class TestErrorsOfOurOwn:
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         """One line in the log for each kind, and the block's work is done."""
-        from mast_trace import _guard
-        from mast_trace.spans import Telemetry
+        from mast_trace.spans import guard
+        from mast_trace.spans.telemetry import Telemetry
 
-        monkeypatch.setattr(_guard, "_reported", set())
+        monkeypatch.setattr(guard, "_reported", set())
 
         def fail(*_: Any, **__: Any) -> None:
             raise KeyError("a defect")

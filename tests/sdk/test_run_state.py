@@ -19,7 +19,7 @@ from opentelemetry.trace import (
 
 from mast_trace.content import content_hash
 from mast_trace.messages import Message, ToolCall
-from mast_trace.run_state import (
+from mast_trace.spans.run_state import (
     Run,
     beside_others,
     chat_is_open,

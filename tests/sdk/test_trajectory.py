@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from mast_trace import semconv
 from mast_trace._provider import make_provider
 from mast_trace.messages import Message, ToolCall
-from mast_trace.spans import Telemetry
+from mast_trace.spans.telemetry import Telemetry
 from mast_trace.trajectory.from_sdk import span_record
 from mast_trace.trajectory.model import SpanRecord, StepKind, Trajectory
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mast_trace._guard import guarded
+from mast_trace.spans.guard import guarded
 from mast_trace_instrumentations._base import Instrumentor, Patch
 from mast_trace_instrumentations.ag2.channels import Channels
 from mast_trace_instrumentations.ag2.scope import attached
@@ -25,7 +25,7 @@ from mast_trace_instrumentations.ag2.turns import Turn, TurnScope
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.spans import Telemetry
+    from mast_trace.spans.telemetry import Telemetry
 
 Call = tuple[Any, ...]
 

@@ -21,12 +21,12 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.run_state import Run, current_run, with_run
+from mast_trace.spans.run_state import Run, current_run, with_run
 from mast_trace_instrumentations.ag2 import envelopes
 from mast_trace_instrumentations.ag2.scope import here, nested
 
 if TYPE_CHECKING:
-    from mast_trace.spans import RunSpan, Telemetry
+    from mast_trace.spans.telemetry import RunSpan, Telemetry
 
 CLOSE_REASON = "ag2.network.close_reason"
 """AG2's own word for why a channel ended, beside the common one."""

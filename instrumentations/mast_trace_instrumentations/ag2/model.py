@@ -7,16 +7,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace._guard import guarded
 from mast_trace.messages import Message
-from mast_trace.run_state import current_agent
+from mast_trace.spans.guard import guarded
+from mast_trace.spans.run_state import current_agent
 from mast_trace_instrumentations.ag2.messages import answer, encoder, shown_to_model
 from mast_trace_instrumentations.ag2.scope import here, inside, nested
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from mast_trace.spans import ChatSpan
+    from mast_trace.spans.telemetry import ChatSpan
     from mast_trace_instrumentations.ag2.turns import Turn
 
 HUMAN = "user"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.run_state import current_run, with_run
+from mast_trace.spans.run_state import current_run, with_run
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from mast_trace.spans import RunSpan, Telemetry
+    from mast_trace.spans.telemetry import RunSpan, Telemetry
 
 TERMINATION = "autogen.termination_reason"
 """AutoGen's own words for why a chat ended, beside the common one."""

@@ -12,8 +12,8 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace._guard import guarded
-from mast_trace.run_state import current_run
+from mast_trace.spans.guard import guarded
+from mast_trace.spans.run_state import current_run
 from mast_trace_instrumentations._base import Instrumentor
 from mast_trace_instrumentations.crewai import stack
 from mast_trace_instrumentations.crewai.calls import CallWrappers

@@ -9,7 +9,7 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.run_state import current_agent, current_run
+from mast_trace.spans.run_state import current_agent, current_run
 from mast_trace_instrumentations.langgraph import messages
 from mast_trace_instrumentations.langgraph.scopes import (
     GraphScope,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from opentelemetry import context as otel_context
 
-from mast_trace._guard import guarded
+from mast_trace.spans.guard import guarded
 from mast_trace_instrumentations._base import ImportHook, Instrumentor, Patch
 from mast_trace_instrumentations._streams import Inside, adrive, drive
 from mast_trace_instrumentations.langgraph import model_calls, nodes, tools
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import ContextVar
 
-    from mast_trace.spans import Telemetry
+    from mast_trace.spans.telemetry import Telemetry
     from mast_trace_instrumentations.langgraph.chat import ChatRecorder
     from mast_trace_instrumentations.langgraph.scopes import ToolScope
 

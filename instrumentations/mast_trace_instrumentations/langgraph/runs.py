@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 from opentelemetry.trace import Link
 
-from mast_trace._guard import guarded
 from mast_trace.messages import Message
-from mast_trace.run_state import current_run
 from mast_trace.semconv import Termination
+from mast_trace.spans.guard import guarded
+from mast_trace.spans.run_state import current_run
 from mast_trace_instrumentations.langgraph import messages
 from mast_trace_instrumentations.langgraph.graphs import GraphShape, shape_of
 from mast_trace_instrumentations.langgraph.scopes import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import SpanContext
 
-    from mast_trace.spans import RunSpan, Telemetry
+    from mast_trace.spans.telemetry import RunSpan, Telemetry
 
 _MOST_INTERRUPTED = 1024
 

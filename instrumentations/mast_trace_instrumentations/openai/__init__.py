@@ -17,7 +17,7 @@ another tool's is inside of ours          both; ours counts              nobody
 outside of any run                        nobody                         this one
 ========================================  =============================  =========================
 
-Frameworks mark the context of the calls that they record (`mast_trace.run_state.chat_is_open`). Outside
+Frameworks mark the context of the calls that they record (`mast_trace.spans.run_state.chat_is_open`). Outside
 of runs nothing is recorded, for such a call belongs to no agent's work: it would be a trace of its
 own, of a program that may have nothing to do with agents.
 """

@@ -9,8 +9,8 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 
 from mast_trace import semconv
-from mast_trace._guard import guarded
-from mast_trace.run_state import chat_is_open, current_run, exported_with
+from mast_trace.spans.guard import guarded
+from mast_trace.spans.run_state import chat_is_open, current_run, exported_with
 from mast_trace.trajectory import vocabulary
 from mast_trace_instrumentations.openai import answers, requests
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.messages import Message
-    from mast_trace.run_state import Run
-    from mast_trace.spans import ChatSpan, Telemetry
+    from mast_trace.spans.run_state import Run
+    from mast_trace.spans.telemetry import ChatSpan, Telemetry
 
 
 @dataclass(frozen=True)

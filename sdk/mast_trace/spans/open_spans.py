@@ -9,8 +9,8 @@ from opentelemetry import context as otel_context
 from opentelemetry.trace import Status, StatusCode
 
 from mast_trace import semconv
-from mast_trace._ended_runs import run_ended
 from mast_trace.content import shown, truncate, well_formed
+from mast_trace.spans.ended_runs import run_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
-    from mast_trace._written import Attributes
     from mast_trace.messages import Message
-    from mast_trace.run_state import Run
-    from mast_trace.spans import Telemetry
+    from mast_trace.spans.message_attributes import Attributes
+    from mast_trace.spans.run_state import Run
+    from mast_trace.spans.telemetry import Telemetry
 
 
 def present(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from mast_trace import semconv
-from mast_trace._ended_runs import run_began
-from mast_trace._guard import guarded
-from mast_trace._open_spans import AgentSpan, ChatSpan, OpenSpan, RunSpan, ToolSpan, present
-from mast_trace._written import Attributes, MessageWriter
 from mast_trace.content import ContentPolicy, content_hash, truncate, well_formed
-from mast_trace.run_state import (
+from mast_trace.spans.ended_runs import run_began
+from mast_trace.spans.guard import guarded
+from mast_trace.spans.message_attributes import Attributes, MessageWriter
+from mast_trace.spans.open_spans import AgentSpan, ChatSpan, OpenSpan, RunSpan, ToolSpan, present
+from mast_trace.spans.run_state import (
     Run,
     beside_others,
     current_agent,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv
 from mast_trace.content import as_text, shown, truncate, well_formed
 from mast_trace.messages import Message, ToolCall, parsed
-from mast_trace.run_state import UNNAMED_CALL, current_run
+from mast_trace.spans.run_state import UNNAMED_CALL, current_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.content import ContentPolicy
-    from mast_trace.run_state import Run
+    from mast_trace.spans.run_state import Run
 
 Attributes = dict[str, Any]
 

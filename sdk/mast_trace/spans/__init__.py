@@ -1,0 +1,1 @@
+"""The write side: spans of runs, agents, messages, model calls and tool calls."""
