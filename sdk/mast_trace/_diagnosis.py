@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mast_trace._delivery import Delivered
     from mast_trace._report import FrameworkReport
+    from mast_trace.delivery.limits import Delivered
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import TracerProvider
 
-    from mast_trace._export import SpanQueue
     from mast_trace._frameworks import Frameworks
     from mast_trace.content import Capture
+    from mast_trace.delivery.span_queue import SpanQueue
     from mast_trace.spans.telemetry import Telemetry
 
 logger = logging.getLogger("mast_trace")
@@ -193,8 +193,8 @@ def _begin(settings: Settings, provider: TracerProvider | None) -> Session:
     forget()
     queue = None
     if provider is None:
-        from mast_trace._export import SpanQueue
-        from mast_trace._provider import make_provider
+        from mast_trace.delivery.provider import make_provider
+        from mast_trace.delivery.span_queue import SpanQueue
 
         queue = SpanQueue.to_collector(settings)
         provider = make_provider(settings.service_name.value, queue)

@@ -25,9 +25,9 @@ from mast_trace.urls import masked
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mast_trace._delivery import Delivered
     from mast_trace._report import FrameworkReport
-    from mast_trace._transport import Answer
+    from mast_trace.delivery.limits import Delivered
+    from mast_trace.delivery.transport import Answer
 
 _DISTRIBUTIONS = (
     "mast-trace",
@@ -151,7 +151,7 @@ def _load(modules: Sequence[str]) -> str:
 
 def _ask(settings: Settings, timeout: float) -> Endpoint:
     """Send a request without spans: it leaves nothing behind, and meets path, key and protocol."""
-    from mast_trace._transport import Fate, open_transport
+    from mast_trace.delivery.transport import Fate, open_transport
 
     transport = open_transport(settings)
     try:

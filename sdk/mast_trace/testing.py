@@ -117,7 +117,7 @@ def capture_spans(
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     from mast_trace._instrument import instrument, paused
-    from mast_trace._provider import make_provider
+    from mast_trace.delivery.provider import make_provider
 
     exporter = InMemorySpanExporter()
     provider = make_provider(options.pop("service_name", ""), SimpleSpanProcessor(exporter))

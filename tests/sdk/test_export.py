@@ -10,11 +10,11 @@ import pytest
 from receiver import receiving
 
 import mast_trace
-from mast_trace._delivery import Delivered, Limits
-from mast_trace._export import SpanQueue
-from mast_trace._provider import make_provider
 from mast_trace._settings import Settings
-from mast_trace._transport import open_transport
+from mast_trace.delivery.limits import Delivered, Limits
+from mast_trace.delivery.provider import make_provider
+from mast_trace.delivery.span_queue import SpanQueue
+from mast_trace.delivery.transport import open_transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Link, SpanKind, get_current_span
 
-from mast_trace._provider import make_provider
 from mast_trace.content import ContentPolicy, content_hash, truncate
+from mast_trace.delivery.provider import make_provider
 from mast_trace.messages import Message
 from mast_trace.spans.run_state import chat_is_open, current_agent, current_run
 from mast_trace.spans.telemetry import Telemetry

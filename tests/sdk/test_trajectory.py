@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mast_trace import semconv
-from mast_trace._provider import make_provider
+from mast_trace.delivery.provider import make_provider
 from mast_trace.messages import Message, ToolCall
 from mast_trace.spans.telemetry import Telemetry
 from mast_trace.trajectory.from_sdk import span_record

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 
-from mast_trace._delivery import Delivered, Limits, encode, estimated_size
-from mast_trace._transport import Answer, Fate
+from mast_trace.delivery.limits import Delivered, Limits, encode, estimated_size
+from mast_trace.delivery.transport import Answer, Fate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from mast_trace._transport import Transport
+    from mast_trace.delivery.transport import Transport
 
 logger = logging.getLogger("mast_trace")
 

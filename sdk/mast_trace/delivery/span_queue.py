@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace import SpanProcessor
 
-from mast_trace._delivery import Limits
-from mast_trace._transport import open_transport
-from mast_trace._worker import Worker
+from mast_trace.delivery.limits import Limits
+from mast_trace.delivery.transport import open_transport
+from mast_trace.delivery.worker import Worker
 from mast_trace.urls import masked
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from mast_trace._delivery import Delivered
     from mast_trace._settings import Settings
-    from mast_trace._transport import Transport
+    from mast_trace.delivery.limits import Delivered
+    from mast_trace.delivery.transport import Transport
 
 _queues: weakref.WeakSet[SpanQueue] = weakref.WeakSet()
 

@@ -1,0 +1,1 @@
+"""The way of ended spans out of the process: queue, worker, transport."""
