@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mast_trace._instrument import flush, instrument, uninstrument
-    from mast_trace._manual import agent, message, record_outcome, run, tool
     from mast_trace._report import InstrumentReport
+    from mast_trace.manual.api import agent, message, record_outcome, run, tool
 
     __version__: str
 
 _HOMES = {
     "InstrumentReport": "mast_trace._report",
-    "agent": "mast_trace._manual",
+    "agent": "mast_trace.manual.api",
     "flush": "mast_trace._instrument",
     "instrument": "mast_trace._instrument",
-    "message": "mast_trace._manual",
-    "record_outcome": "mast_trace._manual",
-    "run": "mast_trace._manual",
-    "tool": "mast_trace._manual",
+    "message": "mast_trace.manual.api",
+    "record_outcome": "mast_trace.manual.api",
+    "run": "mast_trace.manual.api",
+    "tool": "mast_trace.manual.api",
     "uninstrument": "mast_trace._instrument",
 }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
-    from mast_trace._scopes import Scope
+    from mast_trace.manual.blocks import Scope
 
     Begin = Callable[[tuple[Any, ...], dict[str, Any]], Scope[Any]]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace._decorated import decorated
 from mast_trace.content import as_text
+from mast_trace.manual.decorators import decorated
 from mast_trace.messages import Message
 from mast_trace.spans.guard import guarded
 

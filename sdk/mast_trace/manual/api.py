@@ -10,8 +10,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, overload
 
-from mast_trace._scopes import AgentScope, F, RunScope, ToolScope, active_telemetry, as_message
 from mast_trace.content import as_text
+from mast_trace.manual.blocks import (
+    AgentScope,
+    F,
+    RunScope,
+    ToolScope,
+    active_telemetry,
+    as_message,
+)
 from mast_trace.spans.ended_runs import last_run
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.run_state import current_run

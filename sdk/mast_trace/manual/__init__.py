@@ -1,0 +1,1 @@
+"""Blocks and decorators that record hand-made agents."""
