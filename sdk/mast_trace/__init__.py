@@ -17,8 +17,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mast_trace._instrument import flush, instrument, uninstrument
     from mast_trace._report import InstrumentReport
+    from mast_trace._session import flush, instrument, uninstrument
     from mast_trace.manual.api import agent, message, record_outcome, run, tool
 
     __version__: str
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "InstrumentReport": "mast_trace._report",
     "agent": "mast_trace.manual.api",
-    "flush": "mast_trace._instrument",
-    "instrument": "mast_trace._instrument",
+    "flush": "mast_trace._session",
+    "instrument": "mast_trace._session",
     "message": "mast_trace.manual.api",
     "record_outcome": "mast_trace.manual.api",
     "run": "mast_trace.manual.api",
     "tool": "mast_trace.manual.api",
-    "uninstrument": "mast_trace._instrument",
+    "uninstrument": "mast_trace._session",
 }
 
 __all__ = [

@@ -67,7 +67,7 @@ def examine(
     Raises:
         ConfigurationError: a setting cannot be used.
     """
-    from mast_trace._instrument import current_session
+    from mast_trace._session import current_session
 
     session = current_session()
     settings = Settings.resolve(endpoint=endpoint, headers=headers)

@@ -116,7 +116,7 @@ def capture_spans(
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from mast_trace._instrument import instrument, paused
+    from mast_trace._session import instrument, paused
     from mast_trace.delivery.provider import make_provider
 
     exporter = InMemorySpanExporter()

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import mast_trace
 from mast_trace import _frameworks
-from mast_trace._instrument import current_session
+from mast_trace._session import current_session
 from mast_trace.exceptions import ConfigurationError, InstrumentationError, UnsupportedVersion
 from mast_trace_instrumentations._base import Instrumentor, Patch
 

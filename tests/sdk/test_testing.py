@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import mast_trace
-from mast_trace._instrument import current_session
+from mast_trace._session import current_session
 from mast_trace.testing import capture_spans
 
 if TYPE_CHECKING:

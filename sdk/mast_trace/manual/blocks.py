@@ -218,7 +218,7 @@ def _restore(token: Token[Context]) -> None:
 
 def active_telemetry() -> Telemetry | None:
     """Return what makes the spans of hand-made agents; None while nothing is recorded."""
-    from mast_trace._instrument import current_session
+    from mast_trace._session import current_session
 
     session = current_session()
     return session.telemetry if session else None
