@@ -15,7 +15,7 @@ from mast_trace.trajectory.model import SpanRecord, Trajectory
 
 if TYPE_CHECKING:
     from mast_trace.content import ContentPolicy
-    from mast_trace_instrumentations._base import Instrumentor
+    from mast_trace_instrumentations.base import Instrumentor
 
 
 @dataclass

@@ -12,7 +12,7 @@ import wrapt
 from opentelemetry.sdk.trace import TracerProvider
 
 from mast_trace.exceptions import UnsupportedVersion
-from mast_trace_instrumentations._base import ImportHook, Instrumentor, Patch
+from mast_trace_instrumentations.base import ImportHook, Instrumentor, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

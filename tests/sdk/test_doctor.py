@@ -12,7 +12,7 @@ import pytest
 
 import mast_trace
 from mast_trace import _frameworks, doctor
-from mast_trace_instrumentations._base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Instrumentor, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

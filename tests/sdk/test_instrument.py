@@ -17,7 +17,7 @@ import mast_trace
 from mast_trace import _frameworks
 from mast_trace._session import current_session
 from mast_trace.exceptions import ConfigurationError, InstrumentationError, UnsupportedVersion
-from mast_trace_instrumentations._base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Instrumentor, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans.guard import guarded
-from mast_trace_instrumentations._base import Instrumentor, Patch
 from mast_trace_instrumentations.ag2.channels import Channels
 from mast_trace_instrumentations.ag2.scope import attached
 from mast_trace_instrumentations.ag2.tools import execute
 from mast_trace_instrumentations.ag2.turns import Turn, TurnScope
+from mast_trace_instrumentations.base import Instrumentor, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,6 @@ from opentelemetry import context as otel_context
 
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.run_state import current_run
-from mast_trace_instrumentations._base import Instrumentor
 from mast_trace_instrumentations.autogen import selection, threads
 from mast_trace_instrumentations.autogen.calls import is_quiet, quietly, within
 from mast_trace_instrumentations.autogen.conversations import (
@@ -31,6 +30,7 @@ from mast_trace_instrumentations.autogen.patches import AGENT, IMPORT_HOOKS, PAT
 from mast_trace_instrumentations.autogen.speech import record_message
 from mast_trace_instrumentations.autogen.tools import execute_code, execute_function
 from mast_trace_instrumentations.autogen.turns import take_turn
+from mast_trace_instrumentations.base import Instrumentor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

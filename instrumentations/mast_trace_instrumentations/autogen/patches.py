@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mast_trace_instrumentations._base import ImportHook, Patch
+from mast_trace_instrumentations.base import ImportHook, Patch
 
 AGENT = "autogen.agentchat.conversable_agent"
 _GROUP = "autogen.agentchat.groupchat"

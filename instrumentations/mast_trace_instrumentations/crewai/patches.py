@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_instrumentations._base import Patch
+from mast_trace_instrumentations.base import Patch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

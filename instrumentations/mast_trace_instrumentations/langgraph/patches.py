@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from opentelemetry import context as otel_context
 
 from mast_trace.spans.guard import guarded
-from mast_trace_instrumentations._base import ImportHook, Instrumentor, Patch
 from mast_trace_instrumentations._streams import Inside, adrive, drive
+from mast_trace_instrumentations.base import ImportHook, Instrumentor, Patch
 from mast_trace_instrumentations.langgraph import model_calls, nodes, tools
 from mast_trace_instrumentations.langgraph.runs import GraphRun, Interrupted, note_exit
 from mast_trace_instrumentations.langgraph.scopes import NodeScope, current_scope

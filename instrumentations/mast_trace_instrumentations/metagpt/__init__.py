@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_instrumentations._base import Instrumentor, Patch
+from mast_trace_instrumentations.base import Instrumentor, Patch
 from mast_trace_instrumentations.metagpt.actions import ActionWrappers
 from mast_trace_instrumentations.metagpt.models import ModelWrappers
 from mast_trace_instrumentations.metagpt.roles import RoleWrappers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans.guard import guarded
-from mast_trace_instrumentations._base import Instrumentor, Patch
 from mast_trace_instrumentations._streams import Inside
+from mast_trace_instrumentations.base import Instrumentor, Patch
 from mast_trace_instrumentations.openai import calls
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import ag2_programs as programs
 from recorded_spans import RecordedSpans
 from scripted_llm import ScriptedLLM, last_text
 
-from mast_trace_instrumentations._base import Patch
 from mast_trace_instrumentations.ag2 import AG2Instrumentor
+from mast_trace_instrumentations.base import Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

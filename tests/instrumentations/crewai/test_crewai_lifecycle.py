@@ -20,7 +20,7 @@ import crewai_programs as programs
 from recorded_spans import RecordedSpans
 from scripted_llm import Reply, ScriptedLLM
 
-from mast_trace_instrumentations._base import Patch
+from mast_trace_instrumentations.base import Patch
 from mast_trace_instrumentations.crewai import CrewAIInstrumentor
 
 pytestmark = pytest.mark.framework("crewai")

@@ -27,7 +27,7 @@ from langgraph_programs import (
 from recorded_spans import RecordedSpans
 from scripted_llm import Reply, ScriptedLLM
 
-from mast_trace_instrumentations._base import Patch
+from mast_trace_instrumentations.base import Patch
 from mast_trace_instrumentations.langgraph import LangGraphInstrumentor
 
 pytestmark = pytest.mark.framework("langgraph")

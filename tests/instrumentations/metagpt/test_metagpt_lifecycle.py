@@ -20,7 +20,7 @@ import metagpt_programs as programs
 from recorded_spans import RecordedSpans
 from scripted_llm import Reply
 
-from mast_trace_instrumentations._base import Patch
+from mast_trace_instrumentations.base import Patch
 from mast_trace_instrumentations.metagpt import MetaGPTInstrumentor
 
 pytestmark = pytest.mark.framework("metagpt")
