@@ -22,7 +22,7 @@ from mast_trace_collector.way import Way
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
-    from mast_trace_collector.pipeline import Writer
+    from mast_trace_collector.exporter import Writer
     from mast_trace_collector.receivers.otlp_http import ASGIApp
     from mast_trace_collector.storage import Store
 

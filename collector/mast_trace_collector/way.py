@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.dead_letters import DeadLetters
+from mast_trace_collector.exporter import Pipeline
 from mast_trace_collector.hold import Hold
-from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.receivers.signals import LOGS, TRACES
 from mast_trace_collector.spool import Spool, SpoolLimits
 from mast_trace_collector.storage.writer import COLUMNS_BYTES
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.config import CollectorConfig
-    from mast_trace_collector.pipeline import Writer
+    from mast_trace_collector.exporter import Writer
     from mast_trace_collector.receivers.signals import Signal
 
 logger = logging.getLogger(__name__)

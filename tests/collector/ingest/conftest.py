@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mast_trace_collector import pipeline
+from mast_trace_collector import exporter
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate
@@ -40,7 +40,7 @@ async def start_collector(
 ) -> AsyncIterator[StartCollector]:
     """Starts collectors with given settings; they are stopped at the end."""
     # So often a pipeline looks whether it is to stop: half a second at the end of every test.
-    monkeypatch.setattr(pipeline, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(exporter, "_POLL_SECONDS", 0.02)
     started: list[Collector] = []
 
     async def start(writer: Any = None, **settings: Any) -> Collector:

@@ -11,7 +11,7 @@ from ingest_support import body_of
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
-from mast_trace_collector.pipeline import Pipeline
+from mast_trace_collector.exporter import Pipeline
 from mast_trace_collector.spool import Segment, Spool, SpoolLimits
 from mast_trace_collector.storage import writer as module
 from mast_trace_collector.storage.writer import SpanWriter
