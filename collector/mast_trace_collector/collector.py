@@ -6,6 +6,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mast_trace_collector.pipeline import Way
 from mast_trace_collector.receivers.http_limits import HTTPLimits
 from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.receivers.intake import Intake
@@ -18,7 +19,6 @@ from mast_trace_collector.spool import Refused
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
-from mast_trace_collector.way import Way
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig

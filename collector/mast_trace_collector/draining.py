@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mast_trace_collector.pipeline import Way
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
-from mast_trace_collector.way import Way
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig

@@ -14,11 +14,11 @@ from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.backup import MANIFEST, back_up, copy_files, read_manifest
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.draining import drain
+from mast_trace_collector.pipeline import Way
 from mast_trace_collector.restoring import restore
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
-from mast_trace_collector.way import Way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
