@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_collector.exporter import Pipeline
 from mast_trace_collector.hold import Hold
-from mast_trace_collector.receivers.signals import LOGS, TRACES
+from mast_trace_collector.otlp.signals import LOGS, TRACES
 from mast_trace_collector.spool import Spool, SpoolLimits
 from mast_trace_collector.storage.writer import COLUMNS_BYTES
 from mast_trace_collector.telemetry import CollectorMetrics
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.exporter import Writer
-    from mast_trace_collector.receivers.signals import Signal
+    from mast_trace_collector.otlp.signals import Signal
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["mast_trace_collector"]):
-    from mast_trace_collector.receivers.decoding import Limits, decode
-    from mast_trace_collector.receivers.decompression import decompress
-    from mast_trace_collector.receivers.request_error import RequestError
-    from mast_trace_collector.receivers.signals import LOGS, TRACES
+    from mast_trace_collector.otlp.decoding import Limits, decode
+    from mast_trace_collector.otlp.decompression import decompress
+    from mast_trace_collector.otlp.errors import RequestError
+    from mast_trace_collector.otlp.signals import LOGS, TRACES
     from mast_trace_collector.storage.log_writer import _parse, _rows
     from mast_trace_collector.storage.transform import columns_of
 

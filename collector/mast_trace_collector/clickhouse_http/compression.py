@@ -7,8 +7,8 @@ import zlib
 import zstandard
 
 from mast_trace_collector.clickhouse_http.errors import BAD_ARGUMENTS, TOO_LARGE, QueryError
-from mast_trace_collector.receivers import decompression
-from mast_trace_collector.receivers.request_error import RequestError, TooLarge
+from mast_trace_collector.otlp import decompression
+from mast_trace_collector.otlp.errors import RequestError, TooLarge
 
 _SMALL = 1024
 

@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from mast_trace_collector.otlp.errors import TooLarge, TooSlow
 from mast_trace_collector.receivers.pace import Pace
-from mast_trace_collector.receivers.request_error import TooLarge, TooSlow
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig

@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.open_files import connections_that_fit
-from mast_trace_collector.receivers.request_error import RequestError, TooSlow
+from mast_trace_collector.otlp.errors import RequestError, TooSlow
 from mast_trace_collector.receivers.slots import Slots
 from mast_trace_collector.spool import Refused
 

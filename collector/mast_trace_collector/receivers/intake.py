@@ -9,11 +9,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_collector.receivers.decoding import Decoded, Limits, decode
-from mast_trace_collector.receivers.decompression import decompress
-from mast_trace_collector.receivers.density import takes_long
+from mast_trace_collector.otlp.decoding import Decoded, Limits, decode
+from mast_trace_collector.otlp.decompression import decompress
+from mast_trace_collector.otlp.density import takes_long
+from mast_trace_collector.otlp.errors import Forbidden, TooLarge, Unauthenticated
 from mast_trace_collector.receivers.memory import Memory, MemoryShares
-from mast_trace_collector.receivers.request_error import Forbidden, TooLarge, Unauthenticated
 from mast_trace_collector.receivers.slots import Slots
 from mast_trace_collector.rights import MissingRight, Right
 from mast_trace_collector.spool import Refused
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from mast_trace_collector.config import CollectorConfig
-    from mast_trace_collector.receivers.signals import Signal
+    from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.security import ProjectKeys
     from mast_trace_collector.spool import Spool
     from mast_trace_collector.telemetry import CollectorMetrics

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from mast_trace_collector import telemetry
+from mast_trace_collector.otlp.errors import Forbidden, Unauthenticated
 from mast_trace_collector.receivers.otlp_http import JSON, respond
-from mast_trace_collector.receivers.request_error import Forbidden, Unauthenticated
 from mast_trace_collector.rights import Right
 
 if TYPE_CHECKING:

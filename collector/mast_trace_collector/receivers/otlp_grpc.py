@@ -12,16 +12,16 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.receivers.grpc_messages import MAX_CALLS, Messages, grpc_options
-from mast_trace_collector.receivers.memory import sender_of
-from mast_trace_collector.receivers.request_error import (
+from mast_trace_collector.otlp.errors import (
     Forbidden,
     RequestError,
     TooLarge,
     TooSlow,
     Unauthenticated,
 )
-from mast_trace_collector.receivers.signals import LOGS, METRICS_SERVICE, TRACES
+from mast_trace_collector.otlp.signals import LOGS, METRICS_SERVICE, TRACES
+from mast_trace_collector.receivers.grpc_messages import MAX_CALLS, Messages, grpc_options
+from mast_trace_collector.receivers.memory import sender_of
 from mast_trace_collector.spool import Refused
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.receivers.intake import Intake
-    from mast_trace_collector.receivers.signals import Signal
 
     _Context = grpc.aio.ServicerContext[Any, Any]
     _Handler = Callable[[object, _Context], Awaitable[bytes]]

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.json_format import MessageToJson
 from google.rpc.status_pb2 import Status
 
+from mast_trace_collector.otlp.errors import RequestError, TooSlow, UnsupportedMediaType
 from mast_trace_collector.receivers.body import Body, Disconnected
 from mast_trace_collector.receivers.memory import sender_of
-from mast_trace_collector.receivers.request_error import RequestError, TooSlow, UnsupportedMediaType
 from mast_trace_collector.spool import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.receivers.intake import Intake
     from mast_trace_collector.receivers.memory import Memory
-    from mast_trace_collector.receivers.signals import Signal
 
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]

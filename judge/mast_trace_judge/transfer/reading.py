@@ -12,9 +12,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.untrusted_json import read_json
-from mast_trace_collector.receivers.otlp_json import parse_json
-from mast_trace_collector.receivers.request_error import RequestError
-from mast_trace_collector.receivers.signals import TRACES
+from mast_trace_collector.otlp.errors import RequestError
+from mast_trace_collector.otlp.json_decoding import parse_json
+from mast_trace_collector.otlp.signals import TRACES
 from mast_trace_judge.datasets.agentrx import read_agentrx
 from mast_trace_judge.datasets.mast import from_trace, read_mast_v0
 from mast_trace_judge.datasets.who_and_when import SUBSETS, from_history, read_who_and_when

@@ -17,9 +17,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from mast_trace_collector.receivers.decoding import Limits, decode
-from mast_trace_collector.receivers.request_error import RequestError, TooLarge
-from mast_trace_collector.receivers.signals import LOGS, TRACES
+from mast_trace_collector.otlp.decoding import Limits, decode
+from mast_trace_collector.otlp.errors import RequestError, TooLarge
+from mast_trace_collector.otlp.signals import LOGS, TRACES
 
 LIMITS = Limits(max_nesting=24, max_attributes=10)
 # A longer run: MAST_TRACE_TEST_FUZZ=1000000.

@@ -14,8 +14,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mast_trace_collector.receivers.decompression import decompress
-from mast_trace_collector.receivers.request_error import (
+from mast_trace_collector.otlp.decompression import decompress
+from mast_trace_collector.otlp.errors import (
     RequestError,
     TooLarge,
     UnsupportedMediaType,

@@ -14,10 +14,10 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from mast_trace_collector.receivers import density
-from mast_trace_collector.receivers.density import check_values
-from mast_trace_collector.receivers.request_error import TooLarge
-from mast_trace_collector.receivers.signals import LOGS, TRACES, Signal
+from mast_trace_collector.otlp import density
+from mast_trace_collector.otlp.density import check_values
+from mast_trace_collector.otlp.errors import TooLarge
+from mast_trace_collector.otlp.signals import LOGS, TRACES, Signal
 
 FEW = settings(max_examples=40, deadline=None)
 

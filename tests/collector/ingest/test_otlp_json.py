@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from mast_trace_collector.receivers.otlp_json import parse_json
-from mast_trace_collector.receivers.request_error import RequestError
-from mast_trace_collector.receivers.signals import LOGS, TRACES
+from mast_trace_collector.otlp.errors import RequestError
+from mast_trace_collector.otlp.json_decoding import parse_json
+from mast_trace_collector.otlp.signals import LOGS, TRACES
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 UINT64 = st.integers(0, 2**64 - 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import zstandard
 
-from mast_trace_collector.receivers.request_error import (
+from mast_trace_collector.otlp.errors import (
     RequestError,
     TooLarge,
     UnsupportedMediaType,

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from google.protobuf.descriptor import FieldDescriptor
 
-from mast_trace_collector.receivers.request_error import RequestError
+from mast_trace_collector.otlp.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from google.protobuf.descriptor import Descriptor, EnumDescriptor
 
-    from mast_trace_collector.receivers.signals import Signal
+    from mast_trace_collector.otlp.signals import Signal
 
 _ID_LENGTHS = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 _FLOATS = {FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT}

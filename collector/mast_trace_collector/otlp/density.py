@@ -10,12 +10,12 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_collector.receivers.request_error import TooLarge
+from mast_trace_collector.otlp.errors import TooLarge
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
-    from mast_trace_collector.receivers.signals import Signal
+    from mast_trace_collector.otlp.signals import Signal
 
 _STRUCTURE = (b"{", b"[", b",")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)

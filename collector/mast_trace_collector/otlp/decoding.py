@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message import DecodeError
 
 from mast_trace import semconv
-from mast_trace_collector.receivers.density import check_values
-from mast_trace_collector.receivers.otlp_json import parse_json
-from mast_trace_collector.receivers.request_error import RequestError
-from mast_trace_collector.receivers.signals import TRACES
+from mast_trace_collector.otlp.density import check_values
+from mast_trace_collector.otlp.errors import RequestError
+from mast_trace_collector.otlp.json_decoding import parse_json
+from mast_trace_collector.otlp.signals import TRACES
 
 if TYPE_CHECKING:
-    from mast_trace_collector.receivers.signals import Signal
+    from mast_trace_collector.otlp.signals import Signal
 
 
 _PARTS = ("events", "links")

@@ -1,0 +1,1 @@
+"""OTLP requests: decompression, decoding, limits and refusals."""
