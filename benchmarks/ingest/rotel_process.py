@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mast_trace_collector.clickhouse_http.app import ClickHouseHTTP
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.address import parse_address
 

@@ -121,7 +121,7 @@ def fill(url: str, lengths: list[int]) -> None:
 
 def page(url: str, trace_id: str, _: Path) -> dict[str, float]:
     """Open a run's page, which nobody has looked at yet."""
-    from mast_trace_collector.receivers.http_server import HTTPServer
+    from mast_trace_collector.http_server.server import HTTPServer
     from mast_trace_dashboards.web.app import web_app
 
     with Store.open(url) as store, _served(HTTPServer(web_app(store), "127.0.0.1", 0)) as address:
@@ -130,7 +130,7 @@ def page(url: str, trace_id: str, _: Path) -> dict[str, float]:
 
 def page_again(url: str, trace_id: str, _: Path) -> dict[str, float]:
     """Open it a second time."""
-    from mast_trace_collector.receivers.http_server import HTTPServer
+    from mast_trace_collector.http_server.server import HTTPServer
     from mast_trace_dashboards.web.app import web_app
 
     with Store.open(url) as store, _served(HTTPServer(web_app(store), "127.0.0.1", 0)) as address:
@@ -139,7 +139,7 @@ def page_again(url: str, trace_id: str, _: Path) -> dict[str, float]:
 
 def download(url: str, trace_id: str, _: Path) -> dict[str, float]:
     """Download a run as JSON."""
-    from mast_trace_collector.receivers.http_server import HTTPServer
+    from mast_trace_collector.http_server.server import HTTPServer
     from mast_trace_dashboards.web.app import web_app
 
     with Store.open(url) as store, _served(HTTPServer(web_app(store), "127.0.0.1", 0)) as address:

@@ -6,9 +6,9 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mast_trace_collector.http_server.limits import HTTPLimits
+from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.pipeline import Way
-from mast_trace_collector.receivers.http_limits import HTTPLimits
-from mast_trace_collector.receivers.http_server import HTTPServer
 from mast_trace_collector.receivers.intake import Intake
 from mast_trace_collector.receivers.operations import Operations
 from mast_trace_collector.receivers.otlp_grpc import OTLPGRPCReceiver

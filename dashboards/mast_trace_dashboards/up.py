@@ -11,9 +11,9 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace.urls import without_secrets
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.collector import Collector
-from mast_trace_collector.receivers.http_limits import HTTPLimits
-from mast_trace_collector.receivers.http_server import HTTPServer
-from mast_trace_collector.receivers.owner_socket import socket_path
+from mast_trace_collector.http_server.limits import HTTPLimits
+from mast_trace_collector.http_server.owner_socket import socket_path
+from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.damage import warn_of_damaged_parts

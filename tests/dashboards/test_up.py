@@ -18,7 +18,7 @@ import mast_trace
 from mast_trace.exceptions import ConfigurationError, MastTraceError, StorageError
 from mast_trace.urls import parse_url, without_secrets
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.receivers.owner_socket import socket_path
+from mast_trace_collector.http_server.owner_socket import socket_path
 from mast_trace_collector.security import hash_of
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards import state

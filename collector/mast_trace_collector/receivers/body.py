@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from mast_trace_collector.http_server.pace import Pace
 from mast_trace_collector.otlp.errors import TooLarge, TooSlow
-from mast_trace_collector.receivers.pace import Pace
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from mast_trace_collector.receivers.http_limits import HTTPLimits
+    from mast_trace_collector.http_server.limits import HTTPLimits
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web_config import WebConfig
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from ingest_support import until
 
-from mast_trace_collector.receivers.http_limits import HTTPLimits
-from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.http_server.limits import HTTPLimits
+from mast_trace_collector.http_server.server import HTTPServer
 
 POST = b"POST /p HTTP/1.1\r\nhost: x\r\n"
 CHUNKED = POST + b"transfer-encoding: chunked\r\n\r\n"

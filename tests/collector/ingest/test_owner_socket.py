@@ -12,8 +12,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.receivers.http_server import HTTPServer
-from mast_trace_collector.receivers.owner_socket import socket_path
+from mast_trace_collector.http_server.owner_socket import socket_path
+from mast_trace_collector.http_server.server import HTTPServer
 
 NOBODY = 65534
 ASK = """

@@ -26,7 +26,7 @@ from two_projects import (
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
-from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.receivers.http_server import HTTPServer
+from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:

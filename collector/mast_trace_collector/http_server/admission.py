@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Collection
 
-    from mast_trace_collector.receivers.http_protocol import BoundedProtocol
+    from mast_trace_collector.http_server.protocol import BoundedProtocol
 
 logger = logging.getLogger(__name__)
 

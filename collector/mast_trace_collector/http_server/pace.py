@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
-    from mast_trace_collector.receivers.http_limits import HTTPLimits
+    from mast_trace_collector.http_server.limits import HTTPLimits
 
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]

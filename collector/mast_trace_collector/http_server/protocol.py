@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mast_trace_collector.receivers.http_fault import (
+from mast_trace_collector.http_server.fault import (
     MALFORMED,
     MAX_PIPELINED,
     OLD_CHUNKS,
@@ -15,8 +15,8 @@ from mast_trace_collector.receivers.http_fault import (
     Fault,
     too_large,
 )
-from mast_trace_collector.receivers.http_limits import HTTPLimits
-from mast_trace_collector.receivers.http_overhead import Overhead
+from mast_trace_collector.http_server.limits import HTTPLimits
+from mast_trace_collector.http_server.overhead import Overhead
 
 if TYPE_CHECKING:
     import asyncio

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mast_trace_collector.receivers.http_limits import HTTPLimits
+    from mast_trace_collector.http_server.limits import HTTPLimits
 
 # A chunk of 48 bytes, or larger, pays for its own size line.
 _BODY_PER_OVERHEAD = 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mast_trace_collector.receivers.http_limits import HTTPLimits
+    from mast_trace_collector.http_server.limits import HTTPLimits
 
 MAX_PIPELINED = 16
 

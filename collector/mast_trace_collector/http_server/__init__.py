@@ -1,0 +1,1 @@
+"""The HTTP server of receivers, web view and ClickHouse endpoint."""
