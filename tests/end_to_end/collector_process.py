@@ -23,7 +23,7 @@ from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.logs import configure_logging
-from mast_trace_collector.spool.recent import StoredMarks
+from mast_trace_collector.spool.deduplication import StoredMarks
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.writer import DEFAULT_PARSE_FROM, SpanWriter
 

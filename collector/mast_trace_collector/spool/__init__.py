@@ -3,7 +3,7 @@
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
 from mast_trace_collector.spool.limits import SpoolLimits
 from mast_trace_collector.spool.record import Record
-from mast_trace_collector.spool.refusal import Refused
+from mast_trace_collector.spool.refused import Refused
 from mast_trace_collector.spool.segment import Segment
 from mast_trace_collector.spool.spool import Spool, Ticket
 

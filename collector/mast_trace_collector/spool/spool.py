@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import CollectorError
+from mast_trace_collector.spool.deduplication import RecentRequests
 from mast_trace_collector.spool.folder import SegmentFolder
-from mast_trace_collector.spool.recent import RecentRequests
+from mast_trace_collector.spool.quota import FolderLock, Room
 from mast_trace_collector.spool.record import Record
-from mast_trace_collector.spool.refusal import Refused
-from mast_trace_collector.spool.room import FolderLock, Room
+from mast_trace_collector.spool.refused import Refused
 from mast_trace_collector.spool.segment import LOG, Segment, SegmentWriter
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ import orjson
 import pytest
 
 from mast_trace_collector.spool import Record, Segment, Spool, SpoolLimits
-from mast_trace_collector.spool import recent as module
+from mast_trace_collector.spool import deduplication as module
 from mast_trace_collector.spool.damaged import DamagedFiles, Loss
+from mast_trace_collector.spool.deduplication import RecentRequests, StoredMarks
 from mast_trace_collector.spool.folder import SegmentFolder
 from mast_trace_collector.spool.reading import Damage
 from mast_trace_collector.spool.receipt import RECEIPT
-from mast_trace_collector.spool.recent import RecentRequests, StoredMarks
 
 ITEMS = 5
 

@@ -13,7 +13,7 @@ import pytest
 import xxhash
 
 from mast_trace_collector.spool import Spool, SpoolLimits
-from mast_trace_collector.spool import recent as recent_module
+from mast_trace_collector.spool import deduplication as recent_module
 from mast_trace_collector.spool.reading import beyond_reading, content, scan
 from mast_trace_collector.spool.receipt import (
     RECEIPT,

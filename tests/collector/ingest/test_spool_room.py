@@ -14,8 +14,8 @@ from opened_spool import opened, put, stop
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
+from mast_trace_collector.spool.quota import FolderLock, Room
 from mast_trace_collector.spool.receipt import Receipt, chain, read_receipt, receipt_path
-from mast_trace_collector.spool.room import FolderLock, Room
 from mast_trace_collector.spool.segment import SegmentWriter
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import CollectorError
-from mast_trace_collector.spool.refusal import Refused
+from mast_trace_collector.spool.refused import Refused
 
 if TYPE_CHECKING:
     from pathlib import Path
