@@ -20,7 +20,7 @@ from ingest.load import agent_shape, small_shape
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import finished_runs, run_summary, spans_of
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -18,7 +18,7 @@ import uvicorn
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.span_sql import literal
 
 WRITE_TOKEN = "writers-token"
 

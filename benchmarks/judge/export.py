@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.transfer.exporting import export_runs, write_jsonl, write_parquet
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

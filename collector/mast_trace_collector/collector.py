@@ -17,7 +17,7 @@ from mast_trace_collector.run_metrics import RunMetrics
 from mast_trace_collector.security import ProjectKeys, check_bind
 from mast_trace_collector.spool import Refused
 from mast_trace_collector.storage.log_writer import LogWriter
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.address import identifier
 from mast_trace_collector.storage.embedded import backups_folder
-from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

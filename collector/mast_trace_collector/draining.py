@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_collector.pipeline import Way
 from mast_trace_collector.storage.log_writer import LogWriter
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:

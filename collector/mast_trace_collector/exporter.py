@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage.writer import PoisonError
+from mast_trace_collector.storage.span_writer import PoisonError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

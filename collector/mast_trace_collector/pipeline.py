@@ -11,7 +11,7 @@ from mast_trace_collector.exporter import Pipeline
 from mast_trace_collector.hold import Hold
 from mast_trace_collector.otlp.signals import LOGS, TRACES
 from mast_trace_collector.spool import Spool, SpoolLimits
-from mast_trace_collector.storage.writer import COLUMNS_BYTES
+from mast_trace_collector.storage.span_writer import COLUMNS_BYTES
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory.model import SpanRecord, Trajectory
-from mast_trace_collector.storage.records import RECORD_COLUMNS, record
 from mast_trace_collector.storage.run_spans import RunSpans
+from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
 from mast_trace_judge.long_runs import PAGE_BYTES, read_run
 
 if TYPE_CHECKING:

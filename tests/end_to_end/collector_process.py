@@ -25,7 +25,7 @@ from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.spool.deduplication import StoredMarks
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.writer import DEFAULT_PARSE_FROM, SpanWriter
+from mast_trace_collector.storage.span_writer import DEFAULT_PARSE_FROM, SpanWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,7 +18,7 @@ with atheris.instrument_imports(include=["mast_trace_collector"]):
     from mast_trace_collector.otlp.errors import RequestError
     from mast_trace_collector.otlp.signals import LOGS, TRACES
     from mast_trace_collector.storage.log_writer import _parse, _rows
-    from mast_trace_collector.storage.transform import columns_of
+    from mast_trace_collector.storage.span_columns import columns_of
 
 LIMITS = Limits(24, 64)
 LARGEST = 1 << 20

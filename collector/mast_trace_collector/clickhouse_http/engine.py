@@ -16,7 +16,7 @@ from mast_trace_collector.clickhouse_http.errors import (
     denied,
 )
 from mast_trace_collector.clickhouse_http.rendering import quoted
-from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

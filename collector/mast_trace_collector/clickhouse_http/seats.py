@@ -6,8 +6,8 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.storage.expressions import literal
 from mast_trace_collector.storage.readers import DATABASE, SEATS, seat
+from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

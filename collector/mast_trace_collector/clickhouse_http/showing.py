@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from mast_trace_collector.clickhouse_http.errors import denied
 from mast_trace_collector.clickhouse_http.rendering import tokens
-from mast_trace_collector.storage.expressions import literal
 from mast_trace_collector.storage.readers import CATALOGUE
+from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_collector.clickhouse_http.errors import QueryError, denied
 from mast_trace_collector.clickhouse_http.rendering import literal_of_bytes
-from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.span_sql import literal
 from mast_trace_collector.storage.store import Store
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace_collector.storage.expressions import literal
-from mast_trace_collector.storage.records import RECORD_COLUMNS, record
+from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
+from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

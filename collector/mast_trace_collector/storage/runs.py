@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from mast_trace_collector.storage.records import RECORD_COLUMNS, record
+from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

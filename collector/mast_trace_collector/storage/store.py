@@ -9,7 +9,7 @@ from weakref import WeakSet
 from mast_trace_collector.storage.address import Address, parse_address
 from mast_trace_collector.storage.clients import Clients
 from mast_trace_collector.storage.embedded import DEFAULT_MEMORY_LIMIT
-from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.old_totals import RANGE, Piece, old_spans, pieces
+from mast_trace_collector.storage.schema_templates import states_of_stored_spans
 from mast_trace_collector.storage.store import WRITE_SETTINGS
-from mast_trace_collector.storage.templates import states_of_stored_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from mast_trace_collector.storage.schema_templates import SchemaOptions
     from mast_trace_collector.storage.store import Store
-    from mast_trace_collector.storage.templates import SchemaOptions
 
 logger = logging.getLogger(__name__)
 

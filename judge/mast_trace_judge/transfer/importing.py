@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.labels import save_labels
 from mast_trace_judge.transfer.reading import Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of

@@ -17,7 +17,7 @@ from mast_trace_collector.draining import drain
 from mast_trace_collector.pipeline import Way
 from mast_trace_collector.restoring import restore
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:

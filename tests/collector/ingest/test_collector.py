@@ -15,7 +15,7 @@ from mast_trace.exceptions import CollectorError, ConfigurationError
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.security import new_key
-from mast_trace_collector.storage.writer import PoisonError, SpanWriter
+from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_collector.exporter import Pipeline
 from mast_trace_collector.spool import Segment, Spool, SpoolLimits
-from mast_trace_collector.storage import writer as module
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage import span_writer as module
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:

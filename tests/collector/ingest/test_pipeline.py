@@ -14,9 +14,9 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_collector.exporter import Pipeline
 from mast_trace_collector.spool import Segment, Spool, SpoolLimits
-from mast_trace_collector.storage import writer
+from mast_trace_collector.storage import span_writer
 from mast_trace_collector.storage.otlp_inlet import Inlet
-from mast_trace_collector.storage.writer import PoisonError, SpanWriter
+from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ class TestDeadLetters:
         self, line: Line, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """ClickHouse would parse what is left, but knows nothing of what was laid out by us."""
-        monkeypatch.setattr(writer, "COLUMNS_BYTES", 1)
+        monkeypatch.setattr(span_writer, "COLUMNS_BYTES", 1)
         monkeypatch.setattr(line.writer, "_parse_from", 1)
         monkeypatch.setattr(line.writer, "write_file", lambda *_, **__: None)  # as on a server
         line.store.command("ALTER TABLE otel_traces ADD CONSTRAINT c CHECK SpanName != 'bad'")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from mast_trace_collector.clickhouse_http.errors import QueryError
 from mast_trace_collector.clickhouse_http.runner import Rights
 from mast_trace_collector.clickhouse_http.statement import Statement
-from mast_trace_collector.storage.expressions import literal
 from mast_trace_collector.storage.readers import CATALOGUE
+from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.runner import Runner

@@ -16,8 +16,8 @@ from mast_trace_collector.storage.runs import (
     run_summary,
     spans_of,
 )
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.totals_repair import repair_totals
-from mast_trace_collector.storage.writer import SpanWriter
 
 CLUSTERED = SchemaOptions(cluster="main", distributed=True)
 CLUSTER = """<timezone>UTC</timezone>

@@ -7,7 +7,7 @@ import pytest
 from otlp_requests import request, span
 
 from mast_trace.trajectory import vocabulary
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 
 def values(store, name, *attributes):

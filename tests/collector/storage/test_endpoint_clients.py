@@ -15,7 +15,7 @@ from endpoint_server import PASSWORD
 from otlp_requests import agent_span, request
 
 from mast_trace_collector.clickhouse_http.native import BLOCK_INFO, HELLO
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 
 @pytest.fixture

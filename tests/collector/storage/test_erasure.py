@@ -13,7 +13,7 @@ from mast_trace_collector.storage.erasure import (
     of_runs,
     runs_with,
 )
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 BETWEEN = datetime.fromtimestamp((START + DAY // 2) // 10**9, timezone.utc)
 

@@ -5,7 +5,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from otlp_requests import DAY, START, TRACE, evaluation, log_request
 
 from mast_trace_collector.storage.log_writer import LOG_COLUMNS, LogWriter
-from mast_trace_collector.storage.writer import PoisonError
+from mast_trace_collector.storage.span_writer import PoisonError
 
 EXPORTER_COLUMNS = [
     ("Timestamp", "DateTime64(9)"),

@@ -17,8 +17,8 @@ from mast_trace.trajectory import vocabulary
 from mast_trace_collector.storage import SchemaOptions, Store, check_schema, migrate, render
 from mast_trace_collector.storage import migrations as versions_of_the_schema
 from mast_trace_collector.storage.migrations import backfill_runs, migrations, options_of
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.store import error_code
-from mast_trace_collector.storage.writer import SpanWriter
 from mast_trace_judge.evaluation_events import _event
 from mast_trace_judge.verdict import Verdict
 

@@ -20,8 +20,8 @@ from mast_trace_collector.spool import Record
 from mast_trace_collector.spool.segment import SegmentWriter
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.otlp_inlet import Inlet
-from mast_trace_collector.storage.transform import SPAN_COLUMNS
-from mast_trace_collector.storage.writer import PoisonError, SpanWriter
+from mast_trace_collector.storage.span_columns import SPAN_COLUMNS
+from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
 
 EVERYTHING = ", ".join(f"`{name}`" for name in SPAN_COLUMNS)
 ROWS = f"""

@@ -6,7 +6,7 @@ from test_cluster import cluster, engine_of_cluster  # noqa: F401  # fixtures
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import project_store
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 OURS, THEIRS = "ours", "theirs"
 HOSTILE = "o'urs\\ {p:String} \"x\" , 'system.parts': '1"

@@ -14,7 +14,7 @@ from mast_trace_collector.storage.runs import (
     spans_of,
     summary_of,
 )
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 ROW = {

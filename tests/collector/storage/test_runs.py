@@ -14,7 +14,7 @@ from mast_trace_collector.storage.runs import (
     run_summary,
     spans_of,
 )
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 RUN = request(
     agent_span(

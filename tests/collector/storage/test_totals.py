@@ -16,7 +16,7 @@ from stores import SERVER, new_store
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 AT = datetime(2026, 3, 1, tzinfo=timezone.utc)
 OURS = "mast_trace.langgraph"

@@ -17,8 +17,8 @@ from stores import SERVER, server_address
 from mast_trace_collector.storage import Store, check_schema, migrate, old_totals, totals_repair
 from mast_trace_collector.storage.migrations import repair
 from mast_trace_collector.storage.runs import finished_runs, record_outcome, run_summary
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.totals_repair import RepairLater
-from mast_trace_collector.storage.writer import SpanWriter
 
 USED = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 7}
 CALLS = 2_000

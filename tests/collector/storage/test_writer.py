@@ -9,11 +9,11 @@ from otlp_requests import START, TRACE, agent_span, request, span
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage import writer as module
+from mast_trace_collector.storage import span_writer as module
 from mast_trace_collector.storage.migrations import migrate
+from mast_trace_collector.storage.span_columns import SPAN_COLUMNS, columns_of
+from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
 from mast_trace_collector.storage.store import WRITE_SETTINGS
-from mast_trace_collector.storage.transform import SPAN_COLUMNS, columns_of
-from mast_trace_collector.storage.writer import PoisonError, SpanWriter
 
 COUNTS = """
     SELECT (SELECT count() FROM otel_traces) AS spans,

@@ -14,7 +14,7 @@ import mast_trace
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary, spans_of
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge

@@ -13,7 +13,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 import mast_trace
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.labels import HumanLabel, save_labels
 from mast_trace_judge.ledger import JudgeCall, StoreLedger
 from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from mast_trace_collector.storage.writer import SpanWriter
+from mast_trace_collector.storage.span_writer import SpanWriter
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace_collector.storage.otlp_values import attributes_text
+from mast_trace_collector.storage.attribute_text import attributes_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.otlp_inlet import Inlet
+from mast_trace_collector.storage.span_columns import SPAN_COLUMNS, SpanColumns, columns_of
 from mast_trace_collector.storage.store import PERMANENT, WRITE_SETTINGS, error_code
-from mast_trace_collector.storage.transform import SPAN_COLUMNS, SpanColumns, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

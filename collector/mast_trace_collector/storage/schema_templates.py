@@ -8,9 +8,9 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.storage import expressions, otlp_expressions
+from mast_trace_collector.storage import otlp_sql, span_sql
 from mast_trace_collector.storage.address import DEFAULT_DATABASE, identifier
-from mast_trace_collector.storage.expressions import literal
+from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -147,12 +147,12 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "part": _part,
     "runs": _runs,
     "run_states_v2": _arriving,
-    "operation": lambda _, __: expressions.operation(),
-    "field": lambda _, name: expressions.field(name),
-    "strings": lambda _, name: expressions.strings(name),
-    "key_values": lambda _, __: otlp_expressions.KEY_VALUES,
-    "attributes_map": lambda _, attributes: otlp_expressions.attributes_map(attributes),
-    "is_nested": lambda _, attributes: otlp_expressions.is_nested(attributes),
-    "hex_id": lambda _, data: otlp_expressions.hex_id(data),
-    "time": lambda _, nanoseconds: otlp_expressions.time(nanoseconds),
+    "operation": lambda _, __: span_sql.operation(),
+    "field": lambda _, name: span_sql.field(name),
+    "strings": lambda _, name: span_sql.strings(name),
+    "key_values": lambda _, __: otlp_sql.KEY_VALUES,
+    "attributes_map": lambda _, attributes: otlp_sql.attributes_map(attributes),
+    "is_nested": lambda _, attributes: otlp_sql.is_nested(attributes),
+    "hex_id": lambda _, data: otlp_sql.hex_id(data),
+    "time": lambda _, nanoseconds: otlp_sql.time(nanoseconds),
 }
