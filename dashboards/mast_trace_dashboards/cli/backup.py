@@ -39,7 +39,7 @@ def backup(
 
     Example: `mast-trace backup /mnt/backups/$(date +%F)`
     """
-    from mast_trace_collector.backup import back_up, engine_folder
+    from mast_trace_collector.backup.folder import back_up, engine_folder
 
     settings = CollectorConfig.load(config, data_dir=data_dir)
     engine_folder(settings)
@@ -80,7 +80,7 @@ def restore(
 
     Example: `mast-trace restore /mnt/backups/2026-03-01`
     """
-    from mast_trace_collector.restoring import restore as bring_back
+    from mast_trace_collector.backup.restore import restore as bring_back
 
     settings = CollectorConfig.load(config, data_dir=data_dir)
     if (running := state.find(settings.data_dir)) is not None:

@@ -11,11 +11,11 @@ import pytest
 from ingest_support import body_of
 
 from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace_collector.backup import MANIFEST, back_up, copy_files, read_manifest
+from mast_trace_collector.backup.folder import MANIFEST, back_up, copy_files, read_manifest
+from mast_trace_collector.backup.restore import restore
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.draining import drain
 from mast_trace_collector.pipeline import Way
-from mast_trace_collector.restoring import restore
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import CollectorError, ConfigurationError, StorageError
-from mast_trace_collector.database_backup import backup_database, stored_bytes
+from mast_trace_collector.backup.database import backup_database, stored_bytes
 from mast_trace_collector.hold import HELD_FILE, NEXT_FILE, Hold
 from mast_trace_collector.storage.address import parse_address
 from mast_trace_collector.storage.migrations import migrations

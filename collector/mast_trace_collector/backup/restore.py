@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace_collector.backup import (
+from mast_trace_collector.backup.database import restore_database
+from mast_trace_collector.backup.folder import (
     DATABASE,
     FILES,
     Manifest,
@@ -16,7 +17,6 @@ from mast_trace_collector.backup import (
     engine_folder,
     read_manifest,
 )
-from mast_trace_collector.database_backup import restore_database
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.address import parse_address
 
