@@ -24,7 +24,7 @@ from mast_trace_dashboards.reader_password import ReaderPassword
 from mast_trace_dashboards.web.server import WebView
 from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.ledger import StoreLedger
+from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:

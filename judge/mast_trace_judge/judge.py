@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import JudgeError, StorageError
 from mast_trace_judge.assembly import assemble, unscored
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.ledger import Ledger, MemoryLedger
 from mast_trace_judge.llm.budget import UsageMeter
 from mast_trace_judge.local_layers import judge_by_rules
+from mast_trace_judge.store.ledger import Ledger, MemoryLedger
 from mast_trace_judge.version import judge_version, own_profiles
 
 if TYPE_CHECKING:

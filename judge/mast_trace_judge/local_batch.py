@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.long_runs import MOST_SPANS
-from mast_trace_judge.run_reader import read_alone, spans_of_runs, trajectory_of
+from mast_trace_judge.store.long_runs import MOST_SPANS
+from mast_trace_judge.store.runs import read_alone, spans_of_runs, trajectory_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.storage.runs import summary_of
-from mast_trace_judge import verdict_store
 from mast_trace_judge.local_batch import chunks_of, judge_chunk
+from mast_trace_judge.store import verdicts as verdict_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace_judge import verdict_store
+from mast_trace_judge.store import verdicts as verdict_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

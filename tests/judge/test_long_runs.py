@@ -14,10 +14,11 @@ from stores import new_store
 from mast_trace.trajectory.model import Trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary, spans_of
-from mast_trace_judge import long_runs, verdict_store
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.local_batch import judge_chunk
+from mast_trace_judge.store import long_runs
+from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.transfer import exporting
 from mast_trace_judge.transfer.run_json import LongRun
 from mast_trace_judge.verdict import Evidence
@@ -125,7 +126,7 @@ def short_sighted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that takes little for long."""
     monkeypatch.setattr(long_runs, "MOST_SPANS", 200)
     monkeypatch.setattr("mast_trace_judge.local_batch.MOST_SPANS", 200)
-    monkeypatch.setattr("mast_trace_judge.run_reader.PAGE_BYTES", PAGE)
+    monkeypatch.setattr("mast_trace_judge.store.runs.PAGE_BYTES", PAGE)
 
 
 def judged(store: Store, trace_id: str) -> Verdict:
@@ -206,10 +207,10 @@ def test_runs_that_do_not_fit_together_are_read_alone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A chunk whose texts are too long for one look is judged all the same."""
-    sql = "mast_trace_judge.run_reader._SPANS"
-    from mast_trace_judge import run_reader
+    sql = "mast_trace_judge.store.runs._SPANS"
+    from mast_trace_judge.store import runs
 
-    monkeypatch.setattr(sql, run_reader._SPANS.replace(str(run_reader._MOST_BYTES), "100000"))
+    monkeypatch.setattr(sql, runs._SPANS.replace(str(runs._MOST_BYTES), "100000"))
     summaries = [run_summary(store, trace_id) for trace_id in (TEAM, GIANT)]
     one, other = judge_chunk(store, Judge(JudgeConfig()), [s for s in summaries if s])
     assert one.error is other.error is None

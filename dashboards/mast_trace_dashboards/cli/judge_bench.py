@@ -26,14 +26,14 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.datasets.labelled import LabelledRun, data_folder
 from mast_trace_judge.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.labels import labels_of
-from mast_trace_judge.long_runs import PAGE_BYTES, read_run
+from mast_trace_judge.store.labels import labels_of
+from mast_trace_judge.store.long_runs import PAGE_BYTES, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.labels import HumanLabel
+    from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.verdict import Verdict
 
 _LLM = "llm"

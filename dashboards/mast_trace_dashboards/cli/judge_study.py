@@ -20,11 +20,11 @@ from mast_trace_dashboards.cli.store import open_store
 from mast_trace_judge.agreement import agreement, step_agreement
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.labels import labels_of
-from mast_trace_judge.ledger import StoreLedger
 from mast_trace_judge.llm.panel_votes import panel_agreement
 from mast_trace_judge.rejudge import Selection, rejudge
-from mast_trace_judge.verdict_store import verdict_of
+from mast_trace_judge.store.labels import labels_of
+from mast_trace_judge.store.ledger import StoreLedger
+from mast_trace_judge.store.verdicts import verdict_of
 from mast_trace_judge.version_diff import diff_versions
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.agreement import Agreement, StepAgreement
-    from mast_trace_judge.labels import HumanLabel
+    from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.verdict import Verdict
     from mast_trace_judge.version_diff import RunDiff, VersionDiff
 

@@ -18,7 +18,7 @@ from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.runs import Outcome
 from mast_trace_dashboards.cli.shown import load
 from mast_trace_dashboards.cli.store import open_store
-from mast_trace_judge.labels import NO_MODES, HumanLabel, save_labels
+from mast_trace_judge.store.labels import NO_MODES, HumanLabel, save_labels
 
 if TYPE_CHECKING:
     from mast_trace_dashboards.cli.shown import Shown

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_dashboards.cli.lookup import NotFound
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
-from mast_trace_judge.verdict_store import load_latest
+from mast_trace_judge.store.verdicts import load_latest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -23,9 +23,9 @@ from mast_trace_dashboards.web.otlp import as_otlp_json
 from mast_trace_dashboards.web.steps import CLIP, PAGE, Page, blocks, parting
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
-from mast_trace_judge.labels import HumanLabel, labels_of, save_labels
+from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
+from mast_trace_judge.store.verdicts import load_latest
 from mast_trace_judge.transfer.run_json import run_as_json
-from mast_trace_judge.verdict_store import load_latest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

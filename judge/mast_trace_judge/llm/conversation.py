@@ -9,19 +9,19 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mast_trace.exceptions import JudgeError, VerdictUnreadable
-from mast_trace_judge.ledger import JudgeCall
 from mast_trace_judge.llm.budget import Tokens
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.reading import parse_answer
 from mast_trace_judge.llm.rendering import clip, estimate_tokens
+from mast_trace_judge.store.ledger import JudgeCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mast_trace_judge.ledger import Ledger
     from mast_trace_judge.llm.answers import Answer
     from mast_trace_judge.llm.budget import DailyCap, Price, RunBudget, UsageMeter
     from mast_trace_judge.llm.endpoint import Completion, Endpoint
+    from mast_trace_judge.store.ledger import Ledger
 
 A = TypeVar("A", bound="Answer")
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from mast_trace.trajectory.model import Trajectory
     from mast_trace_collector.storage.runs import FinishedRun
     from mast_trace_judge.config import JudgeConfig
-    from mast_trace_judge.ledger import Ledger
     from mast_trace_judge.llm.findings import ModelReading
     from mast_trace_judge.local_layers import LocalFindings
+    from mast_trace_judge.store.ledger import Ledger
 
 
 class ModelLayer:

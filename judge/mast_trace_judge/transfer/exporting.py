@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import summary_of
-from mast_trace_judge.labels import HumanLabel
 from mast_trace_judge.local_batch import chunks_of
-from mast_trace_judge.long_runs import MOST_SPANS
-from mast_trace_judge.run_reader import spans_of_runs, trajectory_of
+from mast_trace_judge.store.labels import HumanLabel
+from mast_trace_judge.store.long_runs import MOST_SPANS
+from mast_trace_judge.store.runs import spans_of_runs, trajectory_of
+from mast_trace_judge.store.verdicts import verdict_of
 from mast_trace_judge.transfer.run_json import LongRun
-from mast_trace_judge.verdict_store import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

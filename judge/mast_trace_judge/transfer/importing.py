@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_judge.labels import save_labels
+from mast_trace_judge.store.labels import save_labels
 from mast_trace_judge.transfer.reading import Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mast_trace_collector.storage.store import Store
-    from mast_trace_judge.labels import HumanLabel
+    from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.transfer.reading import Read
 
 _KNOWN = "SELECT DISTINCT SpanId FROM otel_traces WHERE TraceId IN {traces:Array(String)}"

@@ -18,7 +18,7 @@ from mast_trace_collector.otlp.signals import TRACES
 from mast_trace_judge.datasets.agentrx import read_agentrx
 from mast_trace_judge.datasets.mast import from_trace, read_mast_v0
 from mast_trace_judge.datasets.who_and_when import SUBSETS, from_history, read_who_and_when
-from mast_trace_judge.labels import NO_MODES, HumanLabel
+from mast_trace_judge.store.labels import NO_MODES, HumanLabel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

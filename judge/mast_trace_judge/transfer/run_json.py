@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.to_json import to_dict
-from mast_trace_judge.long_runs import outline_of
+from mast_trace_judge.store.long_runs import outline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

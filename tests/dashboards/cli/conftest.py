@@ -18,8 +18,8 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.run_reader import trajectory_of
-from mast_trace_judge.verdict_store import save
+from mast_trace_judge.store.runs import trajectory_of
+from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
     from pathlib import Path

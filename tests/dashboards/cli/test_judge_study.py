@@ -14,10 +14,10 @@ import mast_trace
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_judge.labels import HumanLabel, save_labels
-from mast_trace_judge.ledger import JudgeCall, StoreLedger
+from mast_trace_judge.store.labels import HumanLabel, save_labels
+from mast_trace_judge.store.ledger import JudgeCall, StoreLedger
+from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
-from mast_trace_judge.verdict_store import save
 
 if TYPE_CHECKING:
     from conftest import CLI

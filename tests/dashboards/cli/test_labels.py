@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace_collector.storage import Store
-from mast_trace_judge.labels import HumanLabel, labels_of
+from mast_trace_judge.store.labels import HumanLabel, labels_of
 
 if TYPE_CHECKING:
     from conftest import CLI

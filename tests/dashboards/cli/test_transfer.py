@@ -17,7 +17,7 @@ import mast_trace
 from mast_trace.testing import capture_spans
 from mast_trace.trajectory.model import Trajectory
 from mast_trace_collector.storage import Store
-from mast_trace_judge.labels import labels_of
+from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from web_runs import BARE, HOSTILE, LIVE, LONG, LOOP, QUOTE, SHORT, judged, mess
 
 from mast_trace_collector import security
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_judge.verdict_store import save
+from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

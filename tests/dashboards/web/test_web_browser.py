@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from web_runs import LIVE, LONG, LOOP, SHORT, judged, message, root
 
-from mast_trace_judge.verdict_store import save
+from mast_trace_judge.store.verdicts import save
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 axe = pytest.importorskip("axe_core_python", reason="needs axe-core-python")

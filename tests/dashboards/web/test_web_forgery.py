@@ -9,7 +9,7 @@ import pytest
 from guarded_view import NAME, TOKEN, View, answer_to
 from web_runs import SHORT
 
-from mast_trace_judge.labels import labels_of
+from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store

@@ -18,9 +18,9 @@ from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary, spans_of
 from mast_trace_dashboards import stored_run
 from mast_trace_dashboards.stored_run import OutlineCache, StoredRun
-from mast_trace_judge.labels import HumanLabel, save_labels
+from mast_trace_judge.store.labels import HumanLabel, save_labels
+from mast_trace_judge.store.verdicts import load_latest, save
 from mast_trace_judge.verdict import Evidence, ModeFinding
-from mast_trace_judge.verdict_store import load_latest, save
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

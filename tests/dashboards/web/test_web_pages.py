@@ -12,7 +12,7 @@ from web_runs import BARE, LONG, LOOP, SHORT
 
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web_config import WebConfig
-from mast_trace_judge.labels import labels_of
+from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_judge.labels import HumanLabel, save_labels
+from mast_trace_judge.store.labels import HumanLabel, save_labels
+from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import (
     Candidate,
     DecisiveError,
@@ -15,7 +16,6 @@ from mast_trace_judge.verdict import (
     RunFacts,
     Verdict,
 )
-from mast_trace_judge.verdict_store import save
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store

@@ -15,7 +15,7 @@ from scripted_llm import Reply, ScriptedLLM, messages_of
 from mast_trace_collector.storage.runs import RunSummary
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.ledger import MemoryLedger
+from mast_trace_judge.store.ledger import MemoryLedger
 
 if TYPE_CHECKING:
     from collections.abc import Callable

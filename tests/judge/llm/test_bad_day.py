@@ -18,7 +18,7 @@ from judge.llm.scripted_judge import (
 from scripted_llm import Reply, ScriptedLLM
 
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.ledger import MemoryLedger
+from mast_trace_judge.store.ledger import MemoryLedger
 
 RUNS = 24
 INVENTED = "I have deleted the whole database."

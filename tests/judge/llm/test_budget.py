@@ -11,8 +11,8 @@ from scripted_llm import ScriptedLLM
 from mast_trace.exceptions import BudgetExhausted, ConfigurationError
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.ledger import MemoryLedger
 from mast_trace_judge.llm.budget import DailyCap, Price, RunBudget, Tokens
+from mast_trace_judge.store.ledger import MemoryLedger
 
 PRICES = {"scripted": {"input": 1.0, "output": 4.0, "cached": 0.1}}
 

@@ -13,9 +13,9 @@ from scripted_llm import Reply, ScriptedLLM
 
 from mast_trace.exceptions import EndpointUnavailable
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.ledger import MemoryLedger
 from mast_trace_judge.llm.endpoint import Dialect, Endpoint
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient, retry_after
+from mast_trace_judge.store.ledger import MemoryLedger
 
 BUSY = Reply(status=429, text="slow down", headers={"Retry-After": "0"})
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.ledger import JudgeCall, MemoryLedger, StoreLedger
+from mast_trace_judge.store.ledger import JudgeCall, MemoryLedger, StoreLedger
 
 
 def call(trace="t1", status="ok", *, cost=0.01, ago=0.0, **more):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from judge.store.verdicts import NOON, verdict
 
-from mast_trace_judge.verdict_store import load, load_latest, load_version, save
+from mast_trace_judge.store.verdicts import load, load_latest, load_version, save
 
 
 def test_a_verdict_comes_back_as_it_was(store):

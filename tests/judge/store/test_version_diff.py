@@ -2,7 +2,7 @@
 
 from judge.store.verdicts import finding, verdict
 
-from mast_trace_judge.verdict_store import save
+from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.version_diff import diff_versions
 
 

@@ -5,7 +5,7 @@ from stores import Tables, new_store
 
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.ledger import StoreLedger
+from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.worker import Worker
 
 

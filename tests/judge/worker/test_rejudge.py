@@ -7,11 +7,11 @@ from judge.worker.stored_runs import invoice_run, write
 from judge.worker.test_worker_model import INVOICES
 from scripted_llm import Reply, ScriptedLLM
 
-from mast_trace_judge import verdict_store
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.ledger import StoreLedger
 from mast_trace_judge.rejudge import Selection, rejudge
+from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.version_diff import diff_versions
 
 

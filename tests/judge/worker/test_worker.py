@@ -8,8 +8,8 @@ from judge.worker.stored_runs import StoredRun, invoice_run, write
 
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_judge import judge as judge_module
-from mast_trace_judge import verdict_store
 from mast_trace_judge.config import WorkerConfig
+from mast_trace_judge.store import verdicts as verdict_store
 
 
 def verdicts(store):

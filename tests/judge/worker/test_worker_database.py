@@ -6,7 +6,8 @@ from judge.worker.stored_runs import invoice_run, write
 from judge.worker.waiting import eventually
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge import local_batch, verdict_store
+from mast_trace_judge import local_batch
+from mast_trace_judge.store import verdicts as verdict_store
 
 
 class Switch:

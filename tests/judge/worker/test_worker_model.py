@@ -8,9 +8,9 @@ from judge.worker.stored_runs import invoice_run, write
 from judge.worker.waiting import eventually
 from scripted_llm import Reply, ScriptedLLM
 
-from mast_trace_judge import verdict_store
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.ledger import StoreLedger
+from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.store.ledger import StoreLedger
 
 INVOICES = {
     "read": reading(point(3, '"pages": 3', severity="decisive")),

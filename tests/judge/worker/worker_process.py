@@ -9,7 +9,7 @@ import sys
 from mast_trace_collector.storage import Store
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.ledger import StoreLedger
+from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.worker import Worker
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mast_trace.trajectory.model import SpanRecord, Trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
-from mast_trace_judge.long_runs import PAGE_BYTES, read_run
+from mast_trace_judge.store.long_runs import PAGE_BYTES, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ def spans_of_runs(
 
 
 def read_alone(store: Store, run: FinishedRun) -> Trajectory:
-    """Read one run of any length, in bounded memory; see `mast_trace_judge.long_runs`.
+    """Read one run of any length, in bounded memory; see `mast_trace_judge.store.long_runs`.
 
     Raises:
         StorageError: the database does not answer.

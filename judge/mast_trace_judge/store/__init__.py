@@ -1,0 +1,1 @@
+"""Runs, verdicts, labels and spending: rows of ClickHouse as objects."""
