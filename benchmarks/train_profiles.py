@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 import mast_trace_judge.attribution as package
 from mast_trace_judge.attribution.calibration import STORED, fit_calibration
 from mast_trace_judge.attribution.cascade import uncalibrated
-from mast_trace_judge.attribution.training import REPEATS, fit
-from mast_trace_judge.bench.held_out import by_counterfactual, fusions, held_out
-from mast_trace_judge.bench.methods import recorded_answers
-from mast_trace_judge.datasets.labelled import data_folder
-from mast_trace_judge.datasets.who_and_when import read_who_and_when
+from mast_trace_judge.study.bench.held_out import by_counterfactual, fusions, held_out
+from mast_trace_judge.study.bench.methods import recorded_answers
+from mast_trace_judge.study.datasets.labelled import data_folder
+from mast_trace_judge.study.datasets.who_and_when import read_who_and_when
+from mast_trace_judge.study.training import REPEATS, fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace_judge.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 SHIPPED = {
     "ag2-captain": ("algorithm-generated", (r"expert$",)),

@@ -11,9 +11,9 @@ from judge.data import labelled_runs
 
 import mast_trace_judge.attribution
 import mast_trace_judge.rules
-from mast_trace_judge.datasets.mast import read_mast_v0
-from mast_trace_judge.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.phrases import Phrases
+from mast_trace_judge.study.datasets.mast import read_mast_v0
+from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.texts import alike, numbers, similarity
 
 MODULES = [

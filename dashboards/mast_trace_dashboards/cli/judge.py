@@ -23,10 +23,10 @@ from mast_trace_dashboards.cli.shown import Shown, load
 from mast_trace_dashboards.cli.store import open_store
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.rejudge import Selection
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import save
+from mast_trace_judge.study.rejudge import Selection
 from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:

@@ -18,16 +18,16 @@ from mast_trace_collector.storage.runs import RunSummary, run_summary
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.store import open_store
-from mast_trace_judge.attribution.training import FEWEST_LABELS, REPEATS, fit
-from mast_trace_judge.bench import LAYERS, run_bench
-from mast_trace_judge.bench.rendering import tables, to_json, write_markdown
-from mast_trace_judge.bench.scoring import Prediction
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.datasets.labelled import LabelledRun, data_folder
-from mast_trace_judge.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.store.long_runs import PAGE_BYTES, read_run
+from mast_trace_judge.study.bench import LAYERS, run_bench
+from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
+from mast_trace_judge.study.bench.scoring import Prediction
+from mast_trace_judge.study.datasets.labelled import LabelledRun, data_folder
+from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
+from mast_trace_judge.study.training import FEWEST_LABELS, REPEATS, fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,25 +17,25 @@ from mast_trace_dashboards.cli.lookup import NotFound, parse_time
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.store import open_store
-from mast_trace_judge.agreement import agreement, step_agreement
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.llm.panel_votes import panel_agreement
-from mast_trace_judge.rejudge import Selection, rejudge
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.verdicts import verdict_of
-from mast_trace_judge.version_diff import diff_versions
+from mast_trace_judge.study.agreement import agreement, step_agreement
+from mast_trace_judge.study.panel_votes import panel_agreement
+from mast_trace_judge.study.rejudge import Selection, rejudge
+from mast_trace_judge.study.version_diff import diff_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.agreement import Agreement, StepAgreement
     from mast_trace_judge.store.labels import HumanLabel
+    from mast_trace_judge.study.agreement import Agreement, StepAgreement
+    from mast_trace_judge.study.version_diff import RunDiff, VersionDiff
     from mast_trace_judge.verdict import Verdict
-    from mast_trace_judge.version_diff import RunDiff, VersionDiff
 
 JUDGE = "mast-trace judge"
 """The judge's name among the raters."""

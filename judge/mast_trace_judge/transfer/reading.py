@@ -15,17 +15,17 @@ from mast_trace.untrusted_json import read_json
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_collector.otlp.json_decoding import parse_json
 from mast_trace_collector.otlp.signals import TRACES
-from mast_trace_judge.datasets.agentrx import read_agentrx
-from mast_trace_judge.datasets.mast import from_trace, read_mast_v0
-from mast_trace_judge.datasets.who_and_when import SUBSETS, from_history, read_who_and_when
 from mast_trace_judge.store.labels import NO_MODES, HumanLabel
+from mast_trace_judge.study.datasets.agentrx import read_agentrx
+from mast_trace_judge.study.datasets.mast import from_trace, read_mast_v0
+from mast_trace_judge.study.datasets.who_and_when import SUBSETS, from_history, read_who_and_when
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from mast_trace.trajectory.model import Trajectory
-    from mast_trace_judge.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 _NESTING = 64
 

@@ -9,8 +9,8 @@ import pytest
 from judge.data import labelled_runs
 
 from mast_trace_collector.storage import Store
-from mast_trace_judge.bench import run_bench
 from mast_trace_judge.store.labels import NO_MODES, HumanLabel, labels_of
+from mast_trace_judge.study.bench import run_bench
 
 if TYPE_CHECKING:
     from pathlib import Path

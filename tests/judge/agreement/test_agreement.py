@@ -3,7 +3,7 @@
 import pytest
 from judge.data import labelled_runs
 
-from mast_trace_judge.agreement import (
+from mast_trace_judge.study.agreement import (
     ALL_MODES,
     FEWEST_POSITIVES,
     agreement,
@@ -13,7 +13,7 @@ from mast_trace_judge.agreement import (
     step_agreement,
     wilson,
 )
-from mast_trace_judge.datasets.mast import read_mast_v0
+from mast_trace_judge.study.datasets.mast import read_mast_v0
 
 
 def _table(both: int, first: int, second: int, neither: int) -> tuple[list[bool], list[bool]]:

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_judge.agreement import (
+from mast_trace_judge.study.agreement import (
     ALL_MODES,
     agreement,
     cohen_kappa,

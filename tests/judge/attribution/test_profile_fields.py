@@ -11,10 +11,10 @@ from judge.builders import RunBuilder
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.attribution import attribute
 from mast_trace_judge.attribution.features import FEATURES, features
-from mast_trace_judge.attribution.logit import Example
 from mast_trace_judge.attribution.profile import Profile
-from mast_trace_judge.attribution.training import _scores, cross_validate, fit, to_example
-from mast_trace_judge.datasets.labelled import LabelledRun
+from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.logit import Example
+from mast_trace_judge.study.training import _scores, cross_validate, fit, to_example
 
 
 @pytest.mark.parametrize(

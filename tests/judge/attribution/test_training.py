@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mast_trace_judge.attribution.logit import Example, Stack, minimise
-from mast_trace_judge.attribution.selection import folds, probabilities, train
-from mast_trace_judge.attribution.training import cross_fit, cross_validate
+from mast_trace_judge.study.feature_selection import folds, probabilities, train
+from mast_trace_judge.study.logit import Example, Stack, minimise
+from mast_trace_judge.study.training import cross_fit, cross_validate
 
 np = pytest.importorskip("numpy")
 

@@ -10,11 +10,11 @@ from judge.data import labelled_runs
 from rich.console import Console
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.bench import run_bench
-from mast_trace_judge.bench.methods import best_fixed_step, fixed_step, random_step
-from mast_trace_judge.bench.rendering import tables, to_json, write_markdown
-from mast_trace_judge.bench.scoring import Prediction, score
-from mast_trace_judge.datasets.labelled import LabelledRun
+from mast_trace_judge.study.bench import run_bench
+from mast_trace_judge.study.bench.methods import best_fixed_step, fixed_step, random_step
+from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
+from mast_trace_judge.study.bench.scoring import Prediction, score
+from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 
 def _labelled(step: int, agent: str = "b", group: str = "q", marked: frozenset[int] = frozenset()):

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 
-from mast_trace_judge.agreement import wilson
-from mast_trace_judge.bench.scoring import MEASURES, Prediction, score
-from mast_trace_judge.datasets.labelled import LabelledRun
+from mast_trace_judge.study.agreement import wilson
+from mast_trace_judge.study.bench.scoring import MEASURES, Prediction, score
+from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 RUN = LabelledRun(
     subset="made-up",

@@ -8,11 +8,11 @@ from judge.data import labelled_runs
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory.model import StepKind
-from mast_trace_judge.agreement import step_agreement
-from mast_trace_judge.datasets.agentrx import read_agentrx
-from mast_trace_judge.datasets.labelled import DATA_VARIABLE, data_folder
-from mast_trace_judge.datasets.mast import read_mast_v0, read_mathchat
-from mast_trace_judge.datasets.who_and_when import from_history, read_who_and_when, same_agent
+from mast_trace_judge.study.agreement import step_agreement
+from mast_trace_judge.study.datasets.agentrx import read_agentrx
+from mast_trace_judge.study.datasets.labelled import DATA_VARIABLE, data_folder
+from mast_trace_judge.study.datasets.mast import read_mast_v0, read_mathchat
+from mast_trace_judge.study.datasets.who_and_when import from_history, read_who_and_when, same_agent
 
 
 def test_names_lose_what_magentic_one_appends():

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.attribution.calibration import fit_calibration
-from mast_trace_judge.attribution.training import cross_fit, to_example
-from mast_trace_judge.bench.methods import predict, said
 from mast_trace_judge.fused_layers import pool
-from mast_trace_judge.fusion import Opinion, contradicts_itself, fuse
+from mast_trace_judge.study.bench.methods import predict, said
+from mast_trace_judge.study.bench.opinions import Opinion, contradicts_itself, fuse
+from mast_trace_judge.study.training import cross_fit, to_example
 
 if TYPE_CHECKING:
-    from mast_trace_judge.bench.scoring import Prediction
-    from mast_trace_judge.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.bench.scoring import Prediction
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 Answers = Mapping[tuple[str, str], Opinion | None]
 """What a model answered, by subset and name of the run."""

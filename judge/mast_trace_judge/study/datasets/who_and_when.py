@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.model import Step, StepKind, Trajectory
 from mast_trace.untrusted_json import read_json
-from mast_trace_judge.datasets.labelled import LabelledRun
+from mast_trace_judge.study.datasets.labelled import LabelledRun
 from mast_trace_judge.texts import says_failed
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.untrusted_json import read_json
-from mast_trace_judge.datasets.who_and_when import read_who_and_when
+from mast_trace_judge.study.datasets.who_and_when import read_who_and_when
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from mast_trace_judge.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 _LABELS = ("agentrx", "magentic_one_labels.json")
 

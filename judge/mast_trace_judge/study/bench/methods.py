@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_judge.attribution import attribute, summarise
 from mast_trace_judge.attribution.cascade import cascade
 from mast_trace_judge.attribution.profile import choose_profile
-from mast_trace_judge.bench.scoring import Prediction
-from mast_trace_judge.fusion import Opinion, read_opinion
 from mast_trace_judge.rules import find_modes
+from mast_trace_judge.study.bench.opinions import Opinion, read_opinion
+from mast_trace_judge.study.bench.scoring import Prediction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace_judge.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 
 def random_step(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import VerdictUnreadable
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_judge.agreement import Agreement, agreement
 from mast_trace_judge.llm.answers import Mapping as MappedModes
 from mast_trace_judge.llm.reading import parse_answer
 from mast_trace_judge.store.ledger import TABLE
+from mast_trace_judge.study.agreement import Agreement, agreement
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store

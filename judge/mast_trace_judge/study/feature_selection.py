@@ -9,8 +9,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.attribution.logit import Example, Stack, minimise
-from mast_trace_judge.numeric import numpy_module
+from mast_trace_judge.study.logit import Example, Stack, minimise
+from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

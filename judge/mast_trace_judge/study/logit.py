@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.numeric import numpy_module
+from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,19 +6,19 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.agreement import Interval, wilson
-from mast_trace_judge.bench.reliability import (
+from mast_trace_judge.study.agreement import Interval, wilson
+from mast_trace_judge.study.bench.reliability import (
     Confidence,
     calibration_error,
     error_by_chance,
     reliability,
 )
-from mast_trace_judge.datasets.who_and_when import same_agent
+from mast_trace_judge.study.datasets.who_and_when import same_agent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 MEASURES = (
     "agent",

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_judge.bench.plots import reliability_diagram, step_error_histogram
+from mast_trace_judge.study.bench.plots import reliability_diagram, step_error_histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from mast_trace_judge.agreement import Agreement
-    from mast_trace_judge.bench import Report
-    from mast_trace_judge.bench.scoring import Score
+    from mast_trace_judge.study.agreement import Agreement
+    from mast_trace_judge.study.bench import Report
+    from mast_trace_judge.study.bench.scoring import Score
 
 _COLUMNS = (
     ("agent", "agent"),

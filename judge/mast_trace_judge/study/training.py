@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.attribution.features import FEATURES, features
-from mast_trace_judge.attribution.logit import Example
 from mast_trace_judge.attribution.profile import Profile
-from mast_trace_judge.attribution.selection import Fold, folds, probabilities, train
-from mast_trace_judge.datasets.who_and_when import same_agent
-from mast_trace_judge.numeric import numpy_module
+from mast_trace_judge.study.datasets.who_and_when import same_agent
+from mast_trace_judge.study.feature_selection import Fold, folds, probabilities, train
+from mast_trace_judge.study.logit import Example
+from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace_judge.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 FEWEST_LABELS = 10
 """Below this many labelled runs a profile would be noise."""

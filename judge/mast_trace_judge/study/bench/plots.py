@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace_judge.bench.scoring import Score
+    from mast_trace_judge.study.bench.scoring import Score
 
 _WIDTH, _LEFT, _TOP, _SIDE = 330, 46, 34, 220
 _LEGEND = _TOP + _SIDE + 46

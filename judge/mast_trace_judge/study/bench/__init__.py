@@ -8,23 +8,23 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.agreement import Agreement, StepAgreement, agreement, step_agreement
 from mast_trace_judge.attribution import attribute
-from mast_trace_judge.attribution.training import FEWEST_LABELS, REPEATS
-from mast_trace_judge.bench import held_out, methods
-from mast_trace_judge.bench.notes import NOTES
-from mast_trace_judge.bench.scoring import Score, score
-from mast_trace_judge.datasets.agentrx import read_agentrx
-from mast_trace_judge.datasets.mast import read_mast_v0, read_mathchat
-from mast_trace_judge.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.rules import find_modes
+from mast_trace_judge.study.agreement import Agreement, StepAgreement, agreement, step_agreement
+from mast_trace_judge.study.bench import held_out, methods
+from mast_trace_judge.study.bench.notes import NOTES
+from mast_trace_judge.study.bench.scoring import Score, score
+from mast_trace_judge.study.datasets.agentrx import read_agentrx
+from mast_trace_judge.study.datasets.mast import read_mast_v0, read_mathchat
+from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
+from mast_trace_judge.study.training import FEWEST_LABELS, REPEATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace_judge.bench.scoring import Prediction
-    from mast_trace_judge.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.bench.scoring import Prediction
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 LAYERS = ("rules", "local", "recorded")
 """What can be measured without a model: rules, attribution, and recorded answers of models."""

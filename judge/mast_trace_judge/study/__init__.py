@@ -1,0 +1,1 @@
+"""Measures of the judge: benchmarks, agreement, fitting, judging again."""
