@@ -16,9 +16,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import mast_trace_judge.attribution as package
-from mast_trace_judge.attribution.calibration import STORED, fit_calibration
-from mast_trace_judge.attribution.cascade import uncalibrated
+import mast_trace_judge.local.attribution as package
+from mast_trace_judge.local.attribution.calibration import STORED, fit_calibration
+from mast_trace_judge.local.attribution.cascade import uncalibrated
 from mast_trace_judge.study.bench.held_out import by_counterfactual, fusions, held_out
 from mast_trace_judge.study.bench.methods import recorded_answers
 from mast_trace_judge.study.datasets.labelled import data_folder

@@ -72,7 +72,7 @@ def auc(values: Sequence[float], labels: Sequence[bool]) -> float:
 
 def measured() -> dict[str, Any]:
     """Apply every rule to every run."""
-    from mast_trace_judge.rules import RULES
+    from mast_trace_judge.local.rules import RULES
     from mast_trace_judge.study.datasets.mast import read_mast_v0, read_mathchat
 
     data = Path(os.environ.get("MAST_TRACE_DATA") or ROOT / ".." / "shared" / "data")

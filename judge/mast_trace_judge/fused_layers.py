@@ -6,9 +6,9 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.attribution import summarise
-from mast_trace_judge.attribution.calibration import fused_calibration
-from mast_trace_judge.outcome import RunOutcome, suspicion
+from mast_trace_judge.local.attribution import summarise
+from mast_trace_judge.local.attribution.calibration import fused_calibration
+from mast_trace_judge.local.outcome import RunOutcome, suspicion
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory.model import Trajectory
     from mast_trace_judge.llm.findings import Flip, ModelReading
-    from mast_trace_judge.local_layers import LocalFindings
+    from mast_trace_judge.local.layers import LocalFindings
 
 _UNCONFIRMED = 0.5
 """What a heuristic finding is worth that the model, having read the run, does not report."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import FinishedRun
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
-    from mast_trace_judge.local_layers import LocalFindings
+    from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.verdict import Verdict
 
 _SPANS_AT_ONCE = 4000

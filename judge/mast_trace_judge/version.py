@@ -7,7 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.attribution.profile import Profile
+from mast_trace_judge.local.attribution.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.config import JudgeConfig
 
-_LOCAL = ("rules", "attribution", "texts.py", "outcome.py", "assembly.py", "local_layers.py")
+_LOCAL = ("local", "assembly.py")
 _MODEL = ("llm", "prompts", "fused_layers.py", "study/bench/opinions.py")
 _SETTINGS = (
     "judge_temperature",

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import is_hypothesis_test
 from judge.builders import RunBuilder
 
-from mast_trace_judge.attribution import attribute
-from mast_trace_judge.rules import RULES, find_modes
+from mast_trace_judge.local.attribution import attribute
+from mast_trace_judge.local.rules import RULES, find_modes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

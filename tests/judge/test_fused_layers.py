@@ -3,11 +3,11 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.attribution import Attribution, attribute
 from mast_trace_judge.fused_layers import fuse_layers, pool
 from mast_trace_judge.llm.findings import Flip, ModelReading
-from mast_trace_judge.local_layers import LocalFindings
-from mast_trace_judge.outcome import RunOutcome, suspicion
+from mast_trace_judge.local.attribution import Attribution, attribute
+from mast_trace_judge.local.layers import LocalFindings
+from mast_trace_judge.local.outcome import RunOutcome, suspicion
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 RUN = RunBuilder(outcome="failure").asks().says("lead", "Go on.").says("coder", "Done.").build()

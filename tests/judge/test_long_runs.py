@@ -180,7 +180,7 @@ def test_nothing_is_exact_that_an_unread_step_might_take_back(store: Store) -> N
 
 
 def judged_whole(store: Store, trace_id: str) -> tuple[Any, ...]:
-    from mast_trace_judge.rules import find_modes
+    from mast_trace_judge.local.rules import find_modes
 
     return find_modes(Trajectory.from_spans(spans_of(store, trace_id)))
 
@@ -196,7 +196,7 @@ def test_a_loop_is_exact_where_it_was_read(store: Store) -> None:
 def test_a_finding_lists_so_many_steps_and_says_so(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mast_trace_judge.rules._MOST_STEPS", 50)
+    monkeypatch.setattr("mast_trace_judge.local.rules._MOST_STEPS", 50)
     verdict = judged(store, LOOP)
     (mode,) = [mode for mode in verdict.modes if mode.code == "1.3"]
     assert len(mode.steps) == 50

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge.data import labelled_runs
 
-import mast_trace_judge.attribution
-import mast_trace_judge.rules
-from mast_trace_judge.phrases import Phrases
+import mast_trace_judge.local.attribution
+import mast_trace_judge.local.rules
+from mast_trace_judge.local.phrases import Phrases
+from mast_trace_judge.local.texts import alike, numbers, similarity
 from mast_trace_judge.study.datasets.mast import read_mast_v0
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
-from mast_trace_judge.texts import alike, numbers, similarity
 
 MODULES = [
     importlib.import_module(found.name)
-    for package in (mast_trace_judge.rules, mast_trace_judge.attribution)
+    for package in (mast_trace_judge.local.rules, mast_trace_judge.local.attribution)
     for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
 ]
 PHRASES = {

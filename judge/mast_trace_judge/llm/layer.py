@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import FinishedRun
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.llm.findings import ModelReading
-    from mast_trace_judge.local_layers import LocalFindings
+    from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.store.ledger import Ledger
 
 

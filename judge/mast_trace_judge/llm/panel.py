@@ -11,7 +11,7 @@ from mast_trace_judge.llm.findings import Flip, ModelReading
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace_judge.outcome import Outcome
+    from mast_trace_judge.local.outcome import Outcome
     from mast_trace_judge.verdict import ModeFinding
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.llm.budget import Price
     from mast_trace_judge.llm.endpoint import Endpoint
-    from mast_trace_judge.local_layers import LocalFindings
-    from mast_trace_judge.outcome import Outcome
+    from mast_trace_judge.local.layers import LocalFindings
+    from mast_trace_judge.local.outcome import Outcome
     from mast_trace_judge.verdict import ModeFinding
 
 _SEVERITIES = ("decisive", "major", "minor")

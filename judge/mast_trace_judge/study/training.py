@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.attribution.features import FEATURES, features
-from mast_trace_judge.attribution.profile import Profile
+from mast_trace_judge.local.attribution.features import FEATURES, features
+from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.study.datasets.who_and_when import same_agent
 from mast_trace_judge.study.feature_selection import Fold, folds, probabilities, train
 from mast_trace_judge.study.logit import Example

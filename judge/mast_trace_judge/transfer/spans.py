@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 from mast_trace import semconv
 from mast_trace.content import content_hash
 from mast_trace.trajectory.model import StepKind
-from mast_trace_judge.local_layers import TRANSCRIPTS
+from mast_trace_judge.local.layers import TRANSCRIPTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_dashboards.cli.app import run
-from mast_trace_judge.attribution.profile import Profile
+from mast_trace_judge.local.attribution.profile import Profile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,9 +3,9 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.attribution import ABSTAIN_BELOW, UNTRAINED, attribute
-from mast_trace_judge.attribution.answer import final_answer, introduced
-from mast_trace_judge.rules import find_modes
+from mast_trace_judge.local.attribution import ABSTAIN_BELOW, UNTRAINED, attribute
+from mast_trace_judge.local.attribution.answer import final_answer, introduced
+from mast_trace_judge.local.rules import find_modes
 
 
 def _judged(run: RunBuilder):

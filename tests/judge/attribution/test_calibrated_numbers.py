@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.builders import RunBuilder
 
-from mast_trace_judge.attribution import ABSTAIN_BELOW, attribute, summarise
-from mast_trace_judge.attribution.calibration import Calibration, fit_calibration
-from mast_trace_judge.attribution.profile import Profile
 from mast_trace_judge.fused_layers import fuse_layers
 from mast_trace_judge.llm.findings import Flip, ModelReading
-from mast_trace_judge.local_layers import judge_by_rules
+from mast_trace_judge.local.attribution import ABSTAIN_BELOW, attribute, summarise
+from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration
+from mast_trace_judge.local.attribution.profile import Profile
+from mast_trace_judge.local.layers import judge_by_rules
 
 SHIPPED = json.loads(
-    files("mast_trace_judge.attribution").joinpath("calibrations.json").read_text("utf-8")
+    files("mast_trace_judge.local.attribution").joinpath("calibrations.json").read_text("utf-8")
 )
 DISTRIBUTIONS = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30).map(
     lambda weights: {3 * step: weight / sum(weights) for step, weight in enumerate(weights)}

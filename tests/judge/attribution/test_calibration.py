@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mast_trace_judge.attribution import calibration
-from mast_trace_judge.attribution.calibration import Calibration, fit_calibration, ranked
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.fused_layers import pool
+from mast_trace_judge.local.attribution import calibration
+from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration, ranked
 from mast_trace_judge.version import judge_version
 
 PROBABILITIES = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=40).map(

@@ -3,8 +3,8 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.attribution import attribute
-from mast_trace_judge.attribution.cascade import (
+from mast_trace_judge.local.attribution import attribute
+from mast_trace_judge.local.attribution.cascade import (
     answerable,
     before_first_failure,
     introduces_answer,

@@ -6,7 +6,7 @@ import statistics
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.attribution.features import FEATURES, features
+from mast_trace_judge.local.attribution.features import FEATURES, features
 
 CODE = "```python\ntotal = sum(red_apples)\n```"
 RUN = (

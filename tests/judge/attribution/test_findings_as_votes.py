@@ -3,8 +3,8 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.attribution.cascade import Vote, cascade, weigh
-from mast_trace_judge.attribution.findings import votes
+from mast_trace_judge.local.attribution.cascade import Vote, cascade, weigh
+from mast_trace_judge.local.attribution.mode_votes import votes
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 

@@ -9,9 +9,9 @@ import pytest
 from judge.builders import RunBuilder
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.attribution import attribute
-from mast_trace_judge.attribution.features import FEATURES, features
-from mast_trace_judge.attribution.profile import Profile
+from mast_trace_judge.local.attribution import attribute
+from mast_trace_judge.local.attribution.features import FEATURES, features
+from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 from mast_trace_judge.study.logit import Example
 from mast_trace_judge.study.training import _scores, cross_validate, fit, to_example

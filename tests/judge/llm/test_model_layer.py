@@ -17,10 +17,10 @@ from judge.llm.scripted_judge import (
 )
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.attribution.profile import Profile
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.llm import conversation
+from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.verdict import Evidence
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_judge.attribution import attribute
-from mast_trace_judge.rules import find_modes
+from mast_trace_judge.local.attribution import attribute
+from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.rules.clarification import assumed_instead_of_asking
-from mast_trace_judge.rules.inter_agent import never_shown, unchanged_after_correction
-from mast_trace_judge.rules.lost_context import asked_again, asks_for_what_it_had
-from mast_trace_judge.rules.withholding import withheld_findings
+from mast_trace_judge.local.rules.clarification import assumed_instead_of_asking
+from mast_trace_judge.local.rules.inter_agent import never_shown, unchanged_after_correction
+from mast_trace_judge.local.rules.lost_context import asked_again, asks_for_what_it_had
+from mast_trace_judge.local.rules.withholding import withheld_findings
 from mast_trace_judge.verdict import Evidence
 
 ROOM = "Double room in Lisbon near the harbour: 118 EUR per night"

@@ -10,8 +10,8 @@ import pytest
 from long_runs import SHAPES, operations, root, thinks, turn
 
 from mast_trace.trajectory.model import Trajectory
-from mast_trace_judge.attribution import attribute
-from mast_trace_judge.rules import RULES, find_modes
+from mast_trace_judge.local.attribution import attribute
+from mast_trace_judge.local.rules import RULES, find_modes
 
 SHORT, TIMES = 120, 4
 _MOST = 2.4 * TIMES

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.rules import lost_context
-from mast_trace_judge.rules.lost_context import asked_again, asks_for_what_it_had
+from mast_trace_judge.local.rules import lost_context
+from mast_trace_judge.local.rules.lost_context import asked_again, asks_for_what_it_had
 from mast_trace_judge.verdict import Evidence
 
 ROOM = "Double room in Lisbon near the harbour: 118 EUR per night"

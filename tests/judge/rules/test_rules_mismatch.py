@@ -3,7 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.rules.mismatch import (
+from mast_trace_judge.local.rules.mismatch import (
     _derived,
     _is_new,
     _near,

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 
-import mast_trace_judge.rules as module
-from mast_trace_judge.rules import find_modes
-from mast_trace_judge.rules._inputs import Allowance, Inbox, inboxes_of, readers_of
+import mast_trace_judge.local.rules as module
+from mast_trace_judge.local.rules import find_modes
+from mast_trace_judge.local.rules._inputs import Allowance, Inbox, inboxes_of, readers_of
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 

@@ -3,7 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.rules.premature_end import (
+from mast_trace_judge.local.rules.premature_end import (
     ended_with_error,
     ended_without_answer,
     gave_up,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.rules.reset import lost_input, restarted
+from mast_trace_judge.local.rules.reset import lost_input, restarted
 from mast_trace_judge.verdict import Evidence
 
 PLAN = (

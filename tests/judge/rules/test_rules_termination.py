@@ -3,7 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.rules.termination import (
+from mast_trace_judge.local.rules.termination import (
     ended_by_limit,
     went_on_after_done,
     went_on_after_signal,

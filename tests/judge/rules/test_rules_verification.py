@@ -3,7 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.rules.verification import (
+from mast_trace_judge.local.rules.verification import (
     idle_checker,
     passed_a_failure,
     skipped_check,

@@ -8,8 +8,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.attribution import attribute
-from mast_trace_judge.rules import find_modes
+from mast_trace_judge.local.attribution import attribute
+from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Agreement, StepAgreement, agreement, step_agreement
 from mast_trace_judge.study.bench import held_out, methods
 from mast_trace_judge.study.bench.notes import NOTES

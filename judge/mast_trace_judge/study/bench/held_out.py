@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.attribution.calibration import fit_calibration
 from mast_trace_judge.fused_layers import pool
+from mast_trace_judge.local.attribution.calibration import fit_calibration
 from mast_trace_judge.study.bench.methods import predict, said
 from mast_trace_judge.study.bench.opinions import Opinion, contradicts_itself, fuse
 from mast_trace_judge.study.training import cross_fit, to_example

@@ -6,10 +6,10 @@ import json
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.attribution import attribute, summarise
-from mast_trace_judge.attribution.cascade import cascade
-from mast_trace_judge.attribution.profile import choose_profile
-from mast_trace_judge.rules import find_modes
+from mast_trace_judge.local.attribution import attribute, summarise
+from mast_trace_judge.local.attribution.cascade import cascade
+from mast_trace_judge.local.attribution.profile import choose_profile
+from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.bench.opinions import Opinion, read_opinion
 from mast_trace_judge.study.bench.scoring import Prediction
 

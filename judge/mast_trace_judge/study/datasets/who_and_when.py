@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.model import Step, StepKind, Trajectory
 from mast_trace.untrusted_json import read_json
+from mast_trace_judge.local.texts import says_failed
 from mast_trace_judge.study.datasets.labelled import LabelledRun
-from mast_trace_judge.texts import says_failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.phrases import lowered
-from mast_trace_judge.rules._evidence import by_user, ends_run
-from mast_trace_judge.texts import number, numbers
+from mast_trace_judge.local.phrases import lowered
+from mast_trace_judge.local.rules._evidence import by_user, ends_run
+from mast_trace_judge.local.texts import number, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory.model import StepKind
-from mast_trace_judge.attribution.answer import final_answer, introduced
-from mast_trace_judge.attribution.calibration import cascade_calibration
-from mast_trace_judge.rules._evidence import by_user, failed, is_handoff, is_said
-from mast_trace_judge.texts import code_blocks
+from mast_trace_judge.local.attribution.answer import final_answer, introduced
+from mast_trace_judge.local.attribution.calibration import cascade_calibration
+from mast_trace_judge.local.rules._evidence import by_user, failed, is_handoff, is_said
+from mast_trace_judge.local.texts import code_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

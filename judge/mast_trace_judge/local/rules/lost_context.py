@@ -9,8 +9,8 @@ from functools import cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.phrases import Phrases
-from mast_trace_judge.rules._evidence import (
+from mast_trace_judge.local.phrases import Phrases
+from mast_trace_judge.local.rules._evidence import (
     call_key,
     finding,
     first_line,
@@ -19,7 +19,7 @@ from mast_trace_judge.rules._evidence import (
     is_tool,
     shown_together,
 )
-from mast_trace_judge.texts import quote, words
+from mast_trace_judge.local.texts import quote, words
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.phrases import Phrases
-from mast_trace_judge.rules._evidence import finding, first_line, is_said
-from mast_trace_judge.rules._inputs import inboxes_of
-from mast_trace_judge.texts import alike, quote
+from mast_trace_judge.local.phrases import Phrases
+from mast_trace_judge.local.rules._evidence import finding, first_line, is_said
+from mast_trace_judge.local.rules._inputs import inboxes_of
+from mast_trace_judge.local.texts import alike, quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.rules._evidence import (
+from mast_trace_judge.local.rules._evidence import (
     by_user,
     call_key,
     failed,
@@ -17,7 +17,7 @@ from mast_trace_judge.rules._evidence import (
     name_words,
     result_key,
 )
-from mast_trace_judge.texts import alike, fold
+from mast_trace_judge.local.texts import alike, fold
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.model import Step, StepKind, Trajectory
-from mast_trace_judge.texts import quote, says_failed
+from mast_trace_judge.local.texts import quote, says_failed
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:

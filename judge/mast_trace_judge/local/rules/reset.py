@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.phrases import Phrases
-from mast_trace_judge.rules._evidence import finding, first_line, is_said, shown_together
-from mast_trace_judge.texts import alike, quote
+from mast_trace_judge.local.phrases import Phrases
+from mast_trace_judge.local.rules._evidence import finding, first_line, is_said, shown_together
+from mast_trace_judge.local.texts import alike, quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace.semconv import Termination
 from mast_trace.trajectory.model import StepKind
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.rules._evidence import (
+from mast_trace_judge.local.rules._evidence import (
     ending,
     ends_run,
     failed,
@@ -18,7 +18,7 @@ from mast_trace_judge.rules._evidence import (
     is_tool,
     ordinary,
 )
-from mast_trace_judge.texts import quote
+from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

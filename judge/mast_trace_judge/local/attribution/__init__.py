@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.attribution.cascade import cascade, weigh
-from mast_trace_judge.attribution.findings import votes
-from mast_trace_judge.attribution.profile import Profile, choose_profile
+from mast_trace_judge.local.attribution.cascade import cascade, weigh
+from mast_trace_judge.local.attribution.mode_votes import votes
+from mast_trace_judge.local.attribution.profile import Profile, choose_profile
 from mast_trace_judge.verdict import Candidate, DecisiveError
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.rules.clarification import assumed_instead_of_asking
-from mast_trace_judge.rules.inter_agent import never_shown, unchanged_after_correction
-from mast_trace_judge.rules.lost_context import asked_again, asks_for_what_it_had
-from mast_trace_judge.rules.mismatch import claimed_call, misstated_result
-from mast_trace_judge.rules.premature_end import (
+from mast_trace_judge.local.rules.clarification import assumed_instead_of_asking
+from mast_trace_judge.local.rules.inter_agent import never_shown, unchanged_after_correction
+from mast_trace_judge.local.rules.lost_context import asked_again, asks_for_what_it_had
+from mast_trace_judge.local.rules.mismatch import claimed_call, misstated_result
+from mast_trace_judge.local.rules.premature_end import (
     ended_with_error,
     ended_without_answer,
     gave_up,
@@ -24,21 +24,21 @@ from mast_trace_judge.rules.premature_end import (
     left_pages_unread,
     unkept_promise,
 )
-from mast_trace_judge.rules.repetition import repeated_calls, repeated_messages
-from mast_trace_judge.rules.reset import lost_input, restarted
-from mast_trace_judge.rules.termination import (
+from mast_trace_judge.local.rules.repetition import repeated_calls, repeated_messages
+from mast_trace_judge.local.rules.reset import lost_input, restarted
+from mast_trace_judge.local.rules.termination import (
     ended_by_limit,
     went_on_after_done,
     went_on_after_signal,
 )
-from mast_trace_judge.rules.verification import (
+from mast_trace_judge.local.rules.verification import (
     idle_checker,
     passed_a_failure,
     skipped_check,
     unchecked_artefact,
     unsupported_answer,
 )
-from mast_trace_judge.rules.withholding import withheld_findings
+from mast_trace_judge.local.rules.withholding import withheld_findings
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:

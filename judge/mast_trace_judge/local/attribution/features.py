@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory.model import StepKind
-from mast_trace_judge.attribution.cascade import (
+from mast_trace_judge.local.attribution.cascade import (
     answerable,
     before_first_failure,
     introduces_answer,
     writes_surviving_code,
 )
-from mast_trace_judge.phrases import Phrases
-from mast_trace_judge.rules._evidence import failed
-from mast_trace_judge.texts import alike, code_blocks, numbers, words
+from mast_trace_judge.local.phrases import Phrases
+from mast_trace_judge.local.rules._evidence import failed
+from mast_trace_judge.local.texts import alike, code_blocks, numbers, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.phrases import Phrases
-from mast_trace_judge.rules._evidence import (
+from mast_trace_judge.local.phrases import Phrases
+from mast_trace_judge.local.rules._evidence import (
     checks,
     ending,
     failed,
@@ -17,7 +17,7 @@ from mast_trace_judge.rules._evidence import (
     name_words,
     ordinary,
 )
-from mast_trace_judge.texts import code_blocks, number, numbers, quote, values
+from mast_trace_judge.local.texts import code_blocks, number, numbers, quote, values
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_judge.attribution.features import FEATURES, features
+from mast_trace_judge.local.attribution.features import FEATURES, features
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -132,7 +132,7 @@ def softmax(scores: Sequence[float]) -> list[float]:
 @cache
 def shipped_profiles() -> tuple[Profile, ...]:
     """Return the profiles that come with the package."""
-    folder = files("mast_trace_judge.attribution") / "profiles"
+    folder = files("mast_trace_judge.local.attribution") / "profiles"
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=str)
     return tuple(Profile.from_json(entry.read_text(encoding="utf-8")) for entry in found)
 

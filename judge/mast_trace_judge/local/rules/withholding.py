@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.rules._evidence import (
+from mast_trace_judge.local.rules._evidence import (
     USERS,
     finding,
     first_line,
@@ -13,15 +13,15 @@ from mast_trace_judge.rules._evidence import (
     is_tool,
     ordinary,
 )
-from mast_trace_judge.rules._inputs import readers_of
-from mast_trace_judge.texts import number, numbers, values
+from mast_trace_judge.local.rules._inputs import readers_of
+from mast_trace_judge.local.texts import number, numbers, values
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from mast_trace.trajectory.model import Step, Trajectory
-    from mast_trace_judge.rules._inputs import Inbox
+    from mast_trace_judge.local.rules._inputs import Inbox
     from mast_trace_judge.verdict import ModeFinding
 
 _FACTS = 25

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mast_trace_judge.attribution.cascade import Vote
+from mast_trace_judge.local.attribution.cascade import Vote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

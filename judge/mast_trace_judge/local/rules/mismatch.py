@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from mast_trace_judge.rules._evidence import finding, is_said, is_tool, name_words
-from mast_trace_judge.texts import number, numbers, quote, values, words
+from mast_trace_judge.local.rules._evidence import finding, is_said, is_tool, name_words
+from mast_trace_judge.local.texts import number, numbers, quote, values, words
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.attribution import Attribution, attribute
-from mast_trace_judge.outcome import RunOutcome, outcome_of, strongly_suspect
-from mast_trace_judge.rules import find_modes
+from mast_trace_judge.local.attribution import Attribution, attribute
+from mast_trace_judge.local.outcome import RunOutcome, outcome_of, strongly_suspect
+from mast_trace_judge.local.rules import find_modes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.trajectory.model import Trajectory
-    from mast_trace_judge.attribution.profile import Profile
+    from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.verdict import ModeFinding
 
 

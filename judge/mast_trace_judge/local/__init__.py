@@ -1,0 +1,1 @@
+"""What decides a local verdict: rules, attribution and the texts they read."""
