@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory.model import Step, Trajectory
     from mast_trace_collector.storage.runs import FinishedRun
-    from mast_trace_judge.llm.findings import ModelReading
+    from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.verdict import ModeFinding
 

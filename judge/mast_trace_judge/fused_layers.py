@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.trajectory.model import Trajectory
-    from mast_trace_judge.llm.findings import Flip, ModelReading
+    from mast_trace_judge.llm.verification import Flip, ModelReading
     from mast_trace_judge.local.layers import LocalFindings
 
 _UNCONFIRMED = 0.5

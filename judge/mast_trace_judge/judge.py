@@ -18,8 +18,8 @@ from mast_trace_judge.version import judge_version, own_profiles
 if TYPE_CHECKING:
     from mast_trace.trajectory.model import Trajectory
     from mast_trace_collector.storage.runs import FinishedRun
-    from mast_trace_judge.llm.findings import ModelReading
     from mast_trace_judge.llm.layer import ModelLayer
+    from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.verdict import Verdict
 

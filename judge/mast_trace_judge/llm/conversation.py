@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mast_trace.exceptions import JudgeError, VerdictUnreadable
 from mast_trace_judge.llm.budget import Tokens
+from mast_trace_judge.llm.parsing import parse_answer
 from mast_trace_judge.llm.prompts import prompt
-from mast_trace_judge.llm.reading import parse_answer
-from mast_trace_judge.llm.rendering import clip, estimate_tokens
+from mast_trace_judge.llm.transcript import clip, estimate_tokens
 from mast_trace_judge.store.ledger import JudgeCall
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.llm.rendering import estimate_tokens
+from mast_trace_judge.llm.transcript import estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from mast_trace.trajectory.model import Step
-    from mast_trace_judge.llm.findings import Point
-    from mast_trace_judge.llm.rendering import Renderer
+    from mast_trace_judge.llm.transcript import Renderer
+    from mast_trace_judge.llm.verification import Point
 
 _SEVERITIES = ("decisive", "major", "minor")
 _SHARE = 0.75

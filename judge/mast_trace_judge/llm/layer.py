@@ -9,18 +9,18 @@ from openai import AsyncOpenAI
 from mast_trace.exceptions import JudgeError
 from mast_trace.urls import check_proxies
 from mast_trace_judge.llm.budget import DailyCap, RunBudget, UsageMeter
+from mast_trace_judge.llm.concurrency import together
 from mast_trace_judge.llm.conversation import RunContext
 from mast_trace_judge.llm.endpoint import Endpoint
+from mast_trace_judge.llm.interview import RunReader
 from mast_trace_judge.llm.panel import vote
-from mast_trace_judge.llm.reader import RunReader
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
-from mast_trace_judge.llm.together import together
 
 if TYPE_CHECKING:
     from mast_trace.trajectory.model import Trajectory
     from mast_trace_collector.storage.runs import FinishedRun
     from mast_trace_judge.config import JudgeConfig
-    from mast_trace_judge.llm.findings import ModelReading
+    from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.store.ledger import Ledger
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.llm.findings import Flip, ModelReading
+from mast_trace_judge.llm.verification import Flip, ModelReading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

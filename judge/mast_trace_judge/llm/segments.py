@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import BudgetExhausted
 from mast_trace.trajectory.model import StepKind
-from mast_trace_judge.llm.rendering import Renderer, RenderOptions, estimate_tokens
+from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import VerdictUnreadable
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_judge.llm.answers import Mapping as MappedModes
-from mast_trace_judge.llm.reading import parse_answer
+from mast_trace_judge.llm.parsing import parse_answer
 from mast_trace_judge.store.ledger import TABLE
 from mast_trace_judge.study.agreement import Agreement, agreement
 

@@ -17,7 +17,7 @@ from scripted_llm import Reply
 
 from mast_trace.exceptions import VerdictUnreadable
 from mast_trace_judge.llm.answers import Mapping, Reading
-from mast_trace_judge.llm.reading import parse_answer
+from mast_trace_judge.llm.parsing import parse_answer
 
 CUT = json.dumps(GOOD["read"])[:90]
 

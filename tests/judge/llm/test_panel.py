@@ -5,8 +5,8 @@ from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, reading, t
 from scripted_llm import Reply
 
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_judge.llm.findings import Flip, ModelReading
 from mast_trace_judge.llm.panel import vote
+from mast_trace_judge.llm.verification import Flip, ModelReading
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.study.agreement import ALL_MODES
 from mast_trace_judge.study.panel_votes import panel_agreement, panel_votes

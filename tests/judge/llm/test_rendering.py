@@ -2,7 +2,7 @@
 
 from judge.builders import RunBuilder
 
-from mast_trace_judge.llm.rendering import Renderer, RenderOptions, clip, estimate_tokens
+from mast_trace_judge.llm.transcript import Renderer, RenderOptions, clip, estimate_tokens
 
 
 def rendered(run, **options):

@@ -6,8 +6,8 @@ from judge.llm.scripted_judge import GOOD, JudgeScript, judged, mode, point, rea
 from scripted_llm import messages_of
 
 from mast_trace.exceptions import BudgetExhausted
-from mast_trace_judge.llm.rendering import Renderer, RenderOptions, estimate_tokens
 from mast_trace_judge.llm.segments import plan_reading
+from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens
 
 WORDS = "looking through the ledger line by line and comparing it with the bank statement "
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from mast_trace_judge.llm.rendering import clip
 from mast_trace_judge.llm.sanitise import clean
+from mast_trace_judge.llm.transcript import clip
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ def prompt(name: str) -> Prompt:
     Raises:
         ValueError: its first line says no version.
     """
-    file = resources.files("mast_trace_judge") / "prompts" / f"{name}.md"
+    file = resources.files(__name__) / f"{name}.md"
     content = file.read_text("utf-8").replace("\r\n", "\n")
     found = _VERSION.match(content)
     if found is None:
