@@ -176,9 +176,9 @@ def show_json(url: str, trace_id: str, _: Path) -> dict[str, float]:
 def judge(url: str, trace_id: str, _: Path) -> dict[str, float]:
     """Read a run and apply rules and local attribution."""
     from mast_trace_collector.storage.runs import run_summary
+    from mast_trace_judge.batch import judge_chunk
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.judge import Judge
-    from mast_trace_judge.local_batch import judge_chunk
 
     with Store.open(url) as store:
         summary = run_summary(store, trace_id)

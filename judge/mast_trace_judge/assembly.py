@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.fused_layers import fuse_layers
+from mast_trace_judge.layer_fusion import fuse_layers
 from mast_trace_judge.llm.budget import Usage
 from mast_trace_judge.verdict import RunFacts, Verdict
 

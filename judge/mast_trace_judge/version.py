@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.config import JudgeConfig
 
 _LOCAL = ("local", "assembly.py")
-_MODEL = ("llm", "fused_layers.py", "study/bench/opinions.py")
+_MODEL = ("llm", "layer_fusion.py", "study/bench/opinions.py")
 _SETTINGS = (
     "judge_temperature",
     "judge_max_output_tokens",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.runs import finished_runs
+from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
-from mast_trace_judge.local_batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.store import verdicts as verdict_store
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.fused_layers import fuse_layers, pool
+from mast_trace_judge.layer_fusion import fuse_layers, pool
 from mast_trace_judge.llm.verification import Flip, ModelReading
 from mast_trace_judge.local.attribution import Attribution, attribute
 from mast_trace_judge.local.layers import LocalFindings

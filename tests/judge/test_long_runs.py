@@ -14,9 +14,9 @@ from stores import new_store
 from mast_trace.trajectory.model import Trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary, spans_of
+from mast_trace_judge.batch import judge_chunk
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.local_batch import judge_chunk
 from mast_trace_judge.store import long_runs
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.transfer import exporting
@@ -125,7 +125,7 @@ def test_texts_are_cut_where_no_more_is_asked_for(store: Store) -> None:
 def short_sighted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that takes little for long."""
     monkeypatch.setattr(long_runs, "MOST_SPANS", 200)
-    monkeypatch.setattr("mast_trace_judge.local_batch.MOST_SPANS", 200)
+    monkeypatch.setattr("mast_trace_judge.batch.MOST_SPANS", 200)
     monkeypatch.setattr("mast_trace_judge.store.runs.PAGE_BYTES", PAGE)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.storage.runs import summary_of
-from mast_trace_judge.local_batch import chunks_of, judge_chunk
+from mast_trace_judge.batch import chunks_of, judge_chunk
 from mast_trace_judge.store import verdicts as verdict_store
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage.runs import FinishedRun
     from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.batch import JudgedLocally
     from mast_trace_judge.judge import Judge
-    from mast_trace_judge.local_batch import JudgedLocally
     from mast_trace_judge.verdict import Verdict
 
 _AT_ONCE = 8

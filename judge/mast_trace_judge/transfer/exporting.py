@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import summary_of
-from mast_trace_judge.local_batch import chunks_of
+from mast_trace_judge.batch import chunks_of
 from mast_trace_judge.store.labels import HumanLabel
 from mast_trace_judge.store.long_runs import MOST_SPANS
 from mast_trace_judge.store.runs import spans_of_runs, trajectory_of

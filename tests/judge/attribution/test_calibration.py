@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.fused_layers import pool
+from mast_trace_judge.layer_fusion import pool
 from mast_trace_judge.local.attribution import calibration
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration, ranked
 from mast_trace_judge.version import judge_version

@@ -6,7 +6,7 @@ from judge.worker.stored_runs import invoice_run, write
 from judge.worker.waiting import eventually
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge import local_batch
+from mast_trace_judge import batch
 from mast_trace_judge.store import verdicts as verdict_store
 
 
@@ -78,22 +78,22 @@ async def test_no_run_is_blamed_for_the_database(store, worker, monkeypatch):
 async def test_a_run_that_cannot_be_read_does_not_hold_up_its_chunk(store, worker, monkeypatch):
     """Where the database reads all runs but one, that one is unscored and the others are judged."""
     write(store, *(invoice_run(number) for number in range(1, 5)))
-    spans_of_runs = local_batch.spans_of_runs
+    spans_of_runs = batch.spans_of_runs
 
     def failing(store, runs):
         if any(run.trace_id == f"{3:032x}" for run in runs):
             raise StorageError("memory limit exceeded")
         return spans_of_runs(store, runs)
 
-    read_alone = local_batch.read_alone
+    read_alone = batch.read_alone
 
     def failing_alone(store, run):
         if run.trace_id == f"{3:032x}":
             raise StorageError("memory limit exceeded")
         return read_alone(store, run)
 
-    monkeypatch.setattr(local_batch, "spans_of_runs", failing)
-    monkeypatch.setattr(local_batch, "read_alone", failing_alone)
+    monkeypatch.setattr(batch, "spans_of_runs", failing)
+    monkeypatch.setattr(batch, "read_alone", failing_alone)
     one = worker(worker_attempts=1)
     assert await one.drain_once() == 4
     assert verdict_store.load_latest(store, f"{2:032x}").status == "ok"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.fused_layers import pool
+from mast_trace_judge.layer_fusion import pool
 from mast_trace_judge.local.attribution.calibration import fit_calibration
 from mast_trace_judge.study.bench.methods import predict, said
 from mast_trace_judge.study.bench.opinions import Opinion, contradicts_itself, fuse
