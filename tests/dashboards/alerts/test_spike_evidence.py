@@ -12,7 +12,7 @@ import pytest
 from stores import new_store
 
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.queries_alerts import _SPECIFICATION, _spike
+from mast_trace_dashboards.queries.alerts import _SPECIFICATION, _spike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

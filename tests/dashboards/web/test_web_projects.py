@@ -296,7 +296,7 @@ def test_what_the_database_says_is_the_operators(
 ) -> None:
     """An error's words tell of tables, limits and addresses."""
     broken = "SELECT throwIf(1, 'the limit is 7 GiB')"
-    monkeypatch.setattr("mast_trace_dashboards.query.Query.sql", broken)
+    monkeypatch.setattr("mast_trace_dashboards.queries.query.Query.sql", broken)
     with two.client("reader") as client:
         answer = client.get("/")
         assert answer.status_code == 503

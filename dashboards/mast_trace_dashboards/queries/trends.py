@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
-from mast_trace_dashboards._sql import BUCKET, CODES, MODE_HITS, OWNERS, RANGE, VERDICTS
-from mast_trace_dashboards.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import BUCKET, CODES, MODE_HITS, OWNERS, RANGE, VERDICTS
 
 _NAMES = {category.value: category.name.lower().replace("_", "-") for category in Category}
 _CATEGORIES = ", ".join(f"('{code}', '{name}')" for code, name in _NAMES.items())

@@ -6,7 +6,8 @@ from itertools import combinations
 from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES, SPECIFICATION_CODES
-from mast_trace_dashboards._sql import (
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import (
     BUCKET,
     CODES,
     COUNTED_RUNS,
@@ -17,7 +18,6 @@ from mast_trace_dashboards._sql import (
     VERDICTS,
     mode_mask,
 )
-from mast_trace_dashboards.query import Column, Param, Query
 
 _VIOLATES = f"bitAnd(ModeBits, {mode_mask(SPECIFICATION_CODES)}) != 0"
 _PAIRS = list(combinations(FAILURE_MODES, 2))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards._sql import BUCKET, OWNERS, RANGE, RUNS
-from mast_trace_dashboards.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import BUCKET, OWNERS, RANGE, RUNS
 
 _LIMIT = {"limit": Param("UInt32", 100, "most rows to return")}
 # A span that came twice counts once; its id is only its trace's. Numbers make a set in two thirds of the

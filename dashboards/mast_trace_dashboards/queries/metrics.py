@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
-from mast_trace_dashboards._sql import mode_mask, newest
-from mast_trace_dashboards.query import Column, Query
+from mast_trace_dashboards.queries.query import Column, Query
+from mast_trace_dashboards.queries.sql import mode_mask, newest
 
 _CATEGORIES = {
     category.name.lower(): mode_mask(c for c in FAILURE_MODES if c.startswith(f"{category.value}."))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace.taxonomy import SPECIFICATION_CODES
-from mast_trace_dashboards._sql import CODES, END, MODE_HITS, OPEN_RUNS, mode_mask, newest
-from mast_trace_dashboards.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import CODES, END, MODE_HITS, OPEN_RUNS, mode_mask, newest
 
 _UNTIL = {"until": Param("DateTime64(3)", END, "the moment that is looked at")}
 _GATES = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards._sql import (
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import (
     BUCKET,
     COUNTED,
     JUDGED_RUN,
@@ -12,7 +13,6 @@ from mast_trace_dashboards._sql import (
     RANGE,
     judged_runs,
 )
-from mast_trace_dashboards.query import Column, Param, Query
 
 TOTALS: Final = (
     "what spans, errors and tokens are: exact; at least (a run of millions of spans, or a number that "

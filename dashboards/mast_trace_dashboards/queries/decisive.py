@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards._sql import OWNERS, RANGE, STARTED, VERDICTS
-from mast_trace_dashboards.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import OWNERS, RANGE, STARTED, VERDICTS
 
 _DECIDED = f"""SELECT * FROM ({VERDICTS})
   WHERE Status = 'ok' AND Outcome != 'success' AND isNotNull(DecisiveStep)"""

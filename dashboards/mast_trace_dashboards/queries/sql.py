@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.query import Param
+from mast_trace_dashboards.queries.query import Param
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards._sql import RANGE
-from mast_trace_dashboards.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import RANGE
 
 SEARCH: Final = Query(
     name="search",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards._sql import BUCKET, CODES, JUDGED, OWNERS, RANGE, VERDICTS
-from mast_trace_dashboards.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import BUCKET, CODES, JUDGED, OWNERS, RANGE, VERDICTS
 
 _FINDINGS = {
     "evidence": Param("Array(String)", [], "exact, heuristic, model; none means all"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards._sql import OWNERS, RANGE, VERDICTS, WAITING
-from mast_trace_dashboards.query import Column, Query
+from mast_trace_dashboards.queries.query import Column, Query
+from mast_trace_dashboards.queries.sql import OWNERS, RANGE, VERDICTS, WAITING
 
 JUDGE_LAG: Final = Query(
     name="judge_lag",
