@@ -22,16 +22,16 @@ from naive import NAIVE
 from simulate import BASELINE_MINUTES, LEARNT, Scenario, simulated, stored
 
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_dashboards.alerts.evaluate import Evaluator
+from mast_trace_dashboards.alerts.evaluator import Evaluator
+from mast_trace_dashboards.alerts.lifecycle import step
 from mast_trace_dashboards.alerts.rules import RULES
-from mast_trace_dashboards.alerts.state import step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from simulate import Services
 
-    from mast_trace_dashboards.alerts.state import Alert, Change
+    from mast_trace_dashboards.alerts.lifecycle import Alert, Change
 
 EVERY: Final = 5
 SHIPPED: Final = [rule for rule in RULES if rule.query == "specification_spike"]

@@ -19,7 +19,7 @@ from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.damage import warn_of_damaged_parts
 from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards import state
-from mast_trace_dashboards.judge_metrics import JudgeMetrics
+from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.reader_password import ReaderPassword
 from mast_trace_dashboards.web.server import WebView
 from mast_trace_dashboards.web_config import WebConfig

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry
 
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_dashboards.judge_metrics import JudgeMetrics
+from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 
 if TYPE_CHECKING:
     from pathlib import Path

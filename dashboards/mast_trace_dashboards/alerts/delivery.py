@@ -7,14 +7,14 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB
+from mast_trace_dashboards.alerts.lifecycle import PROBLEM
 from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.alerts.runbooks import address
-from mast_trace_dashboards.alerts.state import PROBLEM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_dashboards.alerts.state import Change
+    from mast_trace_dashboards.alerts.lifecycle import Change
 
 Shape = Literal["alertmanager", "slack"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mast_trace_dashboards.alerts.state import Change
+    from mast_trace_dashboards.alerts.lifecycle import Change
     from mast_trace_dashboards.alerts.webhook import Answer
 
     Delivery = tuple[Change, ...]

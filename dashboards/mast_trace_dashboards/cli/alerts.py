@@ -20,10 +20,10 @@ from mast_trace_dashboards import state
 from mast_trace_dashboards.alerts.collectors import Collectors
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.alerts.delivery import finite, payload, sentence
-from mast_trace_dashboards.alerts.evaluate import Evaluator, run
+from mast_trace_dashboards.alerts.evaluator import Evaluator, run
+from mast_trace_dashboards.alerts.lifecycle import Memory, load, save
 from mast_trace_dashboards.alerts.outbox import Outbox
 from mast_trace_dashboards.alerts.rules import Rule, tuned
-from mast_trace_dashboards.alerts.state import Memory, load, save
 from mast_trace_dashboards.alerts.webhook import Answer, Webhook
 from mast_trace_dashboards.cli.lookup import parse_time
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.alerts.state import Change
+    from mast_trace_dashboards.alerts.lifecycle import Change
 
 FIRING = 1
 """Exit status of `alerts check` when a rule is above its threshold."""

@@ -37,7 +37,7 @@ class Runbooks:
 
     def __init__(self, templates: Jinja2Templates, folder: Traversable | None = None) -> None:
         self._templates = templates
-        self._folder = folder or resources.files("mast_trace_dashboards") / "runbooks"
+        self._folder = folder or resources.files("mast_trace_dashboards.alerts.runbooks")
         self.routes = [
             Route("/runbooks", self.index),
             Route("/runbooks/", self.index),

@@ -20,12 +20,12 @@ import mast_trace_dashboards.alerts
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.alerts import prometheus_rules
-from mast_trace_dashboards.alerts.evaluate import Evaluator
+from mast_trace_dashboards.alerts.evaluator import Evaluator
 from mast_trace_dashboards.alerts.files import as_yaml
 from mast_trace_dashboards.alerts.grafana import contact_file, rule_file
+from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, tuned
 from mast_trace_dashboards.grafana.macros import Dashboard
-from mast_trace_dashboards.judge_metrics import JudgeMetrics
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:

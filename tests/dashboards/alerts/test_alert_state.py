@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mast_trace_dashboards.alerts.lifecycle import Alert, Change, Memory, load, save, step
 from mast_trace_dashboards.alerts.rules import Rule
-from mast_trace_dashboards.alerts.state import Alert, Change, Memory, load, save, step
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.alerts.collectors import Collectors
-from mast_trace_dashboards.alerts.evaluate import Evaluator
+from mast_trace_dashboards.alerts.evaluator import Evaluator
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES
 
 if TYPE_CHECKING:

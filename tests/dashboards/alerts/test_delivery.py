@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mast_trace_dashboards.alerts.delivery import payload, sentence
+from mast_trace_dashboards.alerts.lifecycle import Alert, Change
 from mast_trace_dashboards.alerts.rules import RULES
-from mast_trace_dashboards.alerts.state import Alert, Change
 from mast_trace_dashboards.alerts.webhook import Webhook
 
 if TYPE_CHECKING:

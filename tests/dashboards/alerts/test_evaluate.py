@@ -13,7 +13,7 @@ from collector_metrics import Page, metrics_page
 
 from mast_trace_dashboards.alerts import outbox as outbox_module
 from mast_trace_dashboards.alerts.collectors import Collectors
-from mast_trace_dashboards.alerts.evaluate import Evaluator, run
+from mast_trace_dashboards.alerts.evaluator import Evaluator, run
 from mast_trace_dashboards.alerts.outbox import Outbox
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES
 from mast_trace_dashboards.alerts.webhook import Answer
@@ -21,8 +21,8 @@ from mast_trace_dashboards.alerts.webhook import Answer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mast_trace_dashboards.alerts.lifecycle import Change
     from mast_trace_dashboards.alerts.rules import OnNothing, Rule
-    from mast_trace_dashboards.alerts.state import Change
 
 BEGIN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 (DAMAGED_FILES,) = [rule for rule in RULES if rule.query == DAMAGED]

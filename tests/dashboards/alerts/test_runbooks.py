@@ -16,8 +16,8 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.alerts import grafana, prometheus_rules, runbooks
 from mast_trace_dashboards.alerts.config import DEFAULT_WEB, AlertConfig
 from mast_trace_dashboards.alerts.delivery import payload
+from mast_trace_dashboards.alerts.lifecycle import Alert, Change
 from mast_trace_dashboards.alerts.rules import RULES
-from mast_trace_dashboards.alerts.state import Alert, Change
 from mast_trace_dashboards.cli.dashboards import export
 
 if TYPE_CHECKING:

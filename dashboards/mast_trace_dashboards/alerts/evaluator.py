@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import MastTraceError
+from mast_trace_dashboards.alerts.lifecycle import PROBLEM, Alert, Change, step
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, Rule
-from mast_trace_dashboards.alerts.state import PROBLEM, Alert, Change, step
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:

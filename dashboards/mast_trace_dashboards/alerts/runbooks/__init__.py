@@ -1,6 +1,6 @@
 """The runbooks of the alerts: what an alert means, where to look, what to do.
 
-Each is a Markdown file under ``mast_trace_dashboards/runbooks``. `mast-trace web` serves them at
+Each is a Markdown file under ``mast_trace_dashboards/alerts/runbooks``. `mast-trace web` serves them at
 ``/runbooks/NAME``, and every form of every alert links there.
 """
 
@@ -15,7 +15,7 @@ _PREFIX = "Mast"
 
 def names() -> list[str]:
     """Return the names of all runbooks."""
-    folder = resources.files("mast_trace_dashboards") / "runbooks"
+    folder = resources.files(__name__)
     files = (file.name for file in folder.iterdir() if file.name.endswith(_SUFFIX))
     return sorted(name.removesuffix(_SUFFIX) for name in files)
 
@@ -28,7 +28,7 @@ def text(name: str) -> str:
     """
     if name not in names():
         raise KeyError(name)
-    file = resources.files("mast_trace_dashboards") / "runbooks" / f"{name}{_SUFFIX}"
+    file = resources.files(__name__) / f"{name}{_SUFFIX}"
     return file.read_text("utf-8")
 
 
