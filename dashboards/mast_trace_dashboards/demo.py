@@ -15,7 +15,7 @@ from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.up_config import UpConfig
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:

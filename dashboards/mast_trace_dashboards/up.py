@@ -21,8 +21,8 @@ from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards import state
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.reader_password import ReaderPassword
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.server import WebView
-from mast_trace_dashboards.web_config import WebConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.worker import Worker

@@ -27,7 +27,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.reader_password import ReaderPassword
 from mast_trace_dashboards.up import Up
 from mast_trace_dashboards.up_config import UpConfig
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:

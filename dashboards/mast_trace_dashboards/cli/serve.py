@@ -26,7 +26,7 @@ from mast_trace_dashboards.cli.serving import (
     stop_signal,
 )
 from mast_trace_dashboards.up_config import UpConfig
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:

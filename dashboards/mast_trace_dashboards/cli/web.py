@@ -22,7 +22,7 @@ from mast_trace_dashboards.cli.serving import (
     stop_signal,
 )
 from mast_trace_dashboards.cli.store import locate
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 
 
 def register(app: typer.Typer) -> None:

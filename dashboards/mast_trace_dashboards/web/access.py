@@ -11,10 +11,10 @@ from starlette.exceptions import HTTPException
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, is_loopback
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.proxies import Proxies
 from mast_trace_dashboards.web.sessions import Attempts, Sessions
 from mast_trace_dashboards.web.visitor import OPERATOR, Visitor
-from mast_trace_dashboards.web_config import WebConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,12 +15,12 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
+from mast_trace_dashboards.web.conversation_graph import drawn
 from mast_trace_dashboards.web.filters import Filters
 from mast_trace_dashboards.web.forms import read_form
-from mast_trace_dashboards.web.graph import drawn
 from mast_trace_dashboards.web.numbers import whole
 from mast_trace_dashboards.web.otlp import as_otlp_json
-from mast_trace_dashboards.web.steps import CLIP, PAGE, Page, blocks, parting
+from mast_trace_dashboards.web.run_view import CLIP, PAGE, Page, blocks, parting
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.web.graph import Graph
-    from mast_trace_dashboards.web.steps import Row
+    from mast_trace_dashboards.web.conversation_graph import Graph
+    from mast_trace_dashboards.web.run_view import Row
     from mast_trace_judge.verdict import Verdict
 
 PER_PAGE = 50

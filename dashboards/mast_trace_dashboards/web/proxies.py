@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from mast_trace_collector.rights import Right
-    from mast_trace_dashboards.web_config import Network, WebConfig
+    from mast_trace_dashboards.web.config import Network, WebConfig
 
 _PROJECT = re.compile(r"[\w.-]{1,64}")
 _LONGEST_NAME = 256

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.http_server.limits import HTTPLimits
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.web_config import WebConfig
+    from mast_trace_dashboards.web.config import WebConfig
 
 
 class WebView:

@@ -15,7 +15,7 @@ from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.up import Up
 from mast_trace_dashboards.up_config import UpConfig
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:

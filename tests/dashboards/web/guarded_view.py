@@ -10,7 +10,7 @@ from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mast_trace_dashboards.web.graph import HEIGHT, MOST_AGENTS, WIDTH, drawn
+from mast_trace_dashboards.web.conversation_graph import HEIGHT, MOST_AGENTS, WIDTH, drawn
 
 
 def ring(count: int, *, letters: int = 5) -> dict[tuple[str, str], int]:

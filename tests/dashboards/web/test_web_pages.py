@@ -11,7 +11,7 @@ from view_server import serve
 from web_runs import BARE, LONG, LOOP, SHORT
 
 from mast_trace_dashboards.web.access import Access
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web import views
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from mast_trace_collector.security import new_key
 from mast_trace_dashboards.up_config import UpConfig
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.store.labels import labels_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from web_runs import SHORT, message
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_dashboards.web.access import COOKIE, Access
-from mast_trace_dashboards.web_config import WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

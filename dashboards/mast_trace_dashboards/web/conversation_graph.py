@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_dashboards.web.steps import Edge
+from mast_trace_dashboards.web.run_view import Edge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
