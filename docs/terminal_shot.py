@@ -18,9 +18,9 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from mast_trace_dashboards import demo
 from mast_trace_dashboards.cli.demo import report
 from mast_trace_dashboards.cli.show import load
+from mast_trace_dashboards.local import demo
 
 if TYPE_CHECKING:
     from mast_trace_dashboards.cli.show import Shown

@@ -19,7 +19,7 @@ from mast_trace_collector.settings import variable_of
 from mast_trace_collector.storage import Store, embedded, migrate
 from mast_trace_collector.storage.erasure import _TABLES
 from mast_trace_dashboards.cli.dashboards import export
-from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig

@@ -11,7 +11,7 @@ import pytest
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.settings import Settings
 from mast_trace_dashboards.alerts.config import AlertConfig
-from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 

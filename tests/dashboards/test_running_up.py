@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards import state
+from mast_trace_dashboards.local import announcement
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def running(folder: Path, port: int) -> state.Running:
-    return state.Running(
+def running(folder: Path, port: int) -> announcement.Running:
+    return announcement.Running(
         pid=1,
         data_dir=str(folder),
         clickhouse=f"http://default:secret@127.0.0.1:{port}/mast_trace",
@@ -26,32 +26,32 @@ def running(folder: Path, port: int) -> state.Running:
 
 def test_nothing_runs_where_nothing_was_announced(tmp_path: Path) -> None:
     """A folder without the file has no running process."""
-    assert state.find(tmp_path) is None
+    assert announcement.find(tmp_path) is None
 
 
 def test_what_is_announced_is_found_while_it_answers(tmp_path: Path) -> None:
     """The addresses are found as long as something listens there, and not after withdrawal."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         announced = running(tmp_path, server.getsockname()[1])
-        state.announce(announced)
-        assert state.find(tmp_path) == announced
-        state.withdraw(tmp_path)
-        assert state.find(tmp_path) is None
-    state.withdraw(tmp_path)
+        announcement.announce(announced)
+        assert announcement.find(tmp_path) == announced
+        announcement.withdraw(tmp_path)
+        assert announcement.find(tmp_path) is None
+    announcement.withdraw(tmp_path)
 
 
 def test_a_killed_process_is_not_found(tmp_path: Path) -> None:
     """The file that a killed process left behind counts for nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    state.announce(running(tmp_path, port))
-    assert state.find(tmp_path) is None
+    announcement.announce(running(tmp_path, port))
+    assert announcement.find(tmp_path) is None
 
 
 def test_only_the_user_can_read_the_password(tmp_path: Path) -> None:
     """The file holds a password, so it is the user's alone, also when it is written again."""
     for _ in range(2):
-        path = state.announce(running(tmp_path, 1))
+        path = announcement.announce(running(tmp_path, 1))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -60,4 +60,4 @@ def test_a_broken_file_is_named(tmp_path: Path, content: str) -> None:
     """A file that cannot be read is an error that says which."""
     (tmp_path / "up.json").write_text(content, encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"up\.json"):
-        state.find(tmp_path)
+        announcement.find(tmp_path)

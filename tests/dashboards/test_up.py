@@ -21,12 +21,12 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.http_server.owner_socket import socket_path
 from mast_trace_collector.security import hash_of
 from mast_trace_collector.storage import Store
-from mast_trace_dashboards import state
 from mast_trace_dashboards.cli.store import locate
+from mast_trace_dashboards.local import announcement
+from mast_trace_dashboards.local.all_in_one import Up
+from mast_trace_dashboards.local.config import UpConfig
+from mast_trace_dashboards.local.reader_password import ReaderPassword
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.reader_password import ReaderPassword
-from mast_trace_dashboards.up import Up
-from mast_trace_dashboards.up_config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
@@ -48,7 +48,7 @@ def make(folder: Path, **settings: Any) -> Up:
 
 
 @asynccontextmanager
-async def started(folder: Path, **settings: Any) -> AsyncIterator[tuple[Up, state.Running]]:
+async def started(folder: Path, **settings: Any) -> AsyncIterator[tuple[Up, announcement.Running]]:
     up = make(folder, **settings)
     running = await up.start()
     try:
@@ -94,7 +94,7 @@ async def test_a_run_is_received_stored_and_judged(tmp_path: Path) -> None:
 async def test_others_read_and_the_user_writes(tmp_path: Path) -> None:
     """The address that is shown reads; the one in the user's file writes as well."""
     async with started(tmp_path) as (up, running):
-        assert state.find(tmp_path) == running
+        assert announcement.find(tmp_path) == running
 
         def read_and_write() -> None:
             insert = "INSERT INTO mast_human_labels (TraceId, Annotator) VALUES ('a', 'me')"
@@ -118,7 +118,7 @@ async def test_stopping_leaves_the_folder_free(tmp_path: Path) -> None:
     """After the stop nobody is announced, a second stop is harmless, and it can start again."""
     async with started(tmp_path) as (up, running):
         await up.stop()
-        assert state.find(tmp_path) is None
+        assert announcement.find(tmp_path) is None
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", int(running.otlp_http.rsplit(":", 1)[1])))
     async with started(tmp_path) as (up, _):
@@ -131,7 +131,7 @@ async def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> N
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=str(port)):
             await make(tmp_path, clickhouse_port=port).start()
-    assert state.find(tmp_path) is None
+    assert announcement.find(tmp_path) is None
     async with started(tmp_path):
         pass
 
@@ -217,18 +217,18 @@ async def test_commands_use_the_socket_and_it_goes_with_the_process(tmp_path: Pa
 
 async def test_a_server_with_a_password_is_announced_without(tmp_path: Path) -> None:
     """Commands then ask for the address instead of failing to sign in."""
-    announced = state.Running(
+    announced = announcement.Running(
         pid=1,
         data_dir=str(tmp_path),
         clickhouse=without_secrets("http://me:secret@127.0.0.1:8123/db?password=x"),
         otlp_http="",
         needs_password=True,
     )
-    state.announce(announced)
+    announcement.announce(announced)
     assert "secret" not in (tmp_path / "up.json").read_text()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         place = f"http://me@127.0.0.1:{listening.getsockname()[1]}/db"
-        state.announce(replace(announced, clickhouse=place))
+        announcement.announce(replace(announced, clickhouse=place))
         with pytest.raises(StorageError, match="MAST_TRACE_DATABASE_URL"):
             locate(None, tmp_path)
 

@@ -16,7 +16,6 @@ from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_dashboards import state
 from mast_trace_dashboards.alerts.collectors import Collectors
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.alerts.delivery import finite, payload, sentence
@@ -29,6 +28,7 @@ from mast_trace_dashboards.cli.lookup import parse_time
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.store import open_store
+from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _outbox(settings: AlertConfig, shape: Shape, view: str, remembered: Memory) 
 
 def _collectors(settings: AlertConfig, data_dir: Path) -> Collectors | None:
     """Return those that were named, else that of the running `mast-trace up`, else none."""
-    running = None if settings.alert_collectors else state.find(data_dir)
+    running = None if settings.alert_collectors else announcement.find(data_dir)
     urls = settings.alert_collectors or ([running.otlp_http] if running else [])
     key = settings.alert_collector_key.get_secret_value()
     return Collectors(urls, key) if urls else None

@@ -10,10 +10,10 @@ import typer
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_dashboards import state
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.store import open_store
+from mast_trace_dashboards.local import announcement
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -43,11 +43,11 @@ def backup(
 
     settings = CollectorConfig.load(config, data_dir=data_dir)
     engine_folder(settings)
-    running = state.find(settings.data_dir)
+    running = announcement.find(settings.data_dir)
     with open_store(None, data_dir, config) as store:
         if running is None:
             _store_what_waits(store, settings)
-        since = None if running is None else state.announced(settings.data_dir)
+        since = None if running is None else announcement.announced(settings.data_dir)
         manifest = back_up(store, settings, folder, started=since, say=warn)
     if as_json:
         print_json({"folder": str(folder.absolute()), **asdict(manifest)})
@@ -83,7 +83,7 @@ def restore(
     from mast_trace_collector.backup.restore import restore as bring_back
 
     settings = CollectorConfig.load(config, data_dir=data_dir)
-    if (running := state.find(settings.data_dir)) is not None:
+    if (running := announcement.find(settings.data_dir)) is not None:
         raise StorageError(
             f"`mast-trace up` (process {running.pid}) serves {settings.data_dir}: stop it first"
         )

@@ -14,7 +14,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from mast_trace_dashboards import demo as script
 from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.options import AsJson
 from mast_trace_dashboards.cli.output import console, print_json
@@ -22,14 +21,15 @@ from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.serving import stop_signal
 from mast_trace_dashboards.cli.show import as_dict
 from mast_trace_dashboards.cli.shown import Shown, load
+from mast_trace_dashboards.local import demo as script
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
-    from mast_trace_dashboards.state import Running
-    from mast_trace_dashboards.up import Up
+    from mast_trace_dashboards.local.all_in_one import Up
+    from mast_trace_dashboards.local.announcement import Running
 
 _STOP_SECONDS = 40.0
 

@@ -25,15 +25,15 @@ from mast_trace_dashboards.cli.serving import (
     ready,
     stop_signal,
 )
-from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from mast_trace_dashboards.state import Running
-    from mast_trace_dashboards.up import Up
+    from mast_trace_dashboards.local.all_in_one import Up
+    from mast_trace_dashboards.local.announcement import Running
 
 
 def register(app: typer.Typer) -> None:
@@ -72,7 +72,7 @@ def up(
     Example: `mast-trace up --data-dir ./traces --http-port 0 --ready-file ready.json`
     """
     # Servers load slowly, and no other command needs them.
-    from mast_trace_dashboards.up import Up
+    from mast_trace_dashboards.local.all_in_one import Up
 
     settings = UpConfig.load(
         config,

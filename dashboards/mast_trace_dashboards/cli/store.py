@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, check_schema
-from mast_trace_dashboards import state
+from mast_trace_dashboards.local import announcement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def locate(url: str | None, data_dir: Path | None, config: Path | None = None) -
     settings = CollectorConfig.load(config, data_dir=data_dir, database_url=url or None)
     if settings.database_url:
         return settings.database_url
-    running = state.find(settings.data_dir)
+    running = announcement.find(settings.data_dir)
     if running is not None:
         if running.needs_password:
             raise StorageError(

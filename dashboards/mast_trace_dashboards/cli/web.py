@@ -11,7 +11,6 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.storage import Store
-from mast_trace_dashboards import state
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, print_json_line
 from mast_trace_dashboards.cli.serving import (
@@ -22,6 +21,7 @@ from mast_trace_dashboards.cli.serving import (
     stop_signal,
 )
 from mast_trace_dashboards.cli.store import locate
+from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.web.config import WebConfig
 
 
@@ -53,7 +53,7 @@ def web(
     """
     settings = WebConfig.load(config, web_host=host, web_port=port)
     collector = CollectorConfig.load(config, data_dir=data_dir, database_url=url or None)
-    if not collector.database_url and state.find(collector.data_dir) is None:
+    if not collector.database_url and announcement.find(collector.data_dir) is None:
         # Opening the folder ourselves would keep `up` from starting.
         raise ConfigurationError(
             f"no `mast-trace up` is running on {collector.data_dir}: start it (it serves the web "

@@ -13,8 +13,8 @@ from end_to_end.span_sender import request_of
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.app import run
-from mast_trace_dashboards.up import Up
-from mast_trace_dashboards.up_config import UpConfig
+from mast_trace_dashboards.local.all_in_one import Up
+from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 

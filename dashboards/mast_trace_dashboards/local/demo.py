@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.up_config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mast_trace_dashboards.state import Running
-    from mast_trace_dashboards.up import Up
+    from mast_trace_dashboards.local.all_in_one import Up
+    from mast_trace_dashboards.local.announcement import Running
 
 _PACKAGES = ("ag2", "langchain", "langchain_openai", "langgraph", "langgraph_supervisor", "openai")
 _AT_A_TIME = 2
@@ -99,7 +99,7 @@ def check_packages() -> None:
 
 def demo_up(data_dir: Path) -> Up:
     """Return a mast-trace on free ports of this machine that asks no model."""
-    from mast_trace_dashboards.up import Up
+    from mast_trace_dashboards.local.all_in_one import Up
 
     return Up(
         UpConfig.load(clickhouse_port=0),

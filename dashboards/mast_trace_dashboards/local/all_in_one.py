@@ -18,9 +18,9 @@ from mast_trace_collector.security import ProjectKeys
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.damage import warn_of_damaged_parts
 from mast_trace_collector.storage.totals_repair import RepairLater
-from mast_trace_dashboards import state
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
-from mast_trace_dashboards.reader_password import ReaderPassword
+from mast_trace_dashboards.local import announcement
+from mast_trace_dashboards.local.reader_password import ReaderPassword
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.server import WebView
 from mast_trace_judge.judge import Judge
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_collector.config import CollectorConfig
-    from mast_trace_dashboards.up_config import UpConfig
+    from mast_trace_dashboards.local.config import UpConfig
     from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 _LOOPBACK = "127.0.0.1"
@@ -79,7 +79,7 @@ class Up:
             return f"rules, local attribution and {', '.join(self._judge_config.models)}"
         return "rules and local attribution (no model: MAST_TRACE_JUDGE_MODEL is not set)"
 
-    async def start(self) -> state.Running:
+    async def start(self) -> announcement.Running:
         """Start every part, and tell other processes where they are.
 
         Raises:
@@ -109,7 +109,7 @@ class Up:
         """Stop every part; what was received is stored first. May be called twice."""
         await self._parts.aclose()
 
-    async def _start(self, parts: AsyncExitStack) -> state.Running:
+    async def _start(self, parts: AsyncExitStack) -> announcement.Running:
         config = self._collector_config
         data_dir = config.data_dir.absolute()
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -136,7 +136,7 @@ class Up:
         parts.push_async_callback(collector.stop)
 
         web = await self._serve_web(parts, collector.metrics.refusals("web"))
-        running = state.Running(
+        running = announcement.Running(
             pid=os.getpid(),
             data_dir=str(data_dir),
             clickhouse=clickhouse,
@@ -146,8 +146,8 @@ class Up:
             web=web,
             needs_password=clickhouse != config.store_url and not owner,
         )
-        state.announce(running)
-        parts.callback(state.withdraw, data_dir)
+        announcement.announce(running)
+        parts.callback(announcement.withdraw, data_dir)
         return running
 
     async def _serve_clickhouse(

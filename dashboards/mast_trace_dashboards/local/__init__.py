@@ -1,0 +1,1 @@
+"""Everything on one machine: `up`, its demo and its announcement."""
