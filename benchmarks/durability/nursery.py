@@ -29,7 +29,7 @@ _IMPORTED = (
     "mast_trace_collector.collector",
     "mast_trace_dashboards.cli.app",
     "mast_trace_dashboards.cli.collect",
-    "mast_trace_dashboards.cli.serve",
+    "mast_trace_dashboards.cli.up",
     "mast_trace_dashboards.local.all_in_one",
 )
 

@@ -21,7 +21,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.http_server.owner_socket import socket_path
 from mast_trace_collector.security import hash_of
 from mast_trace_collector.storage import Store
-from mast_trace_dashboards.cli.store import locate
+from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.local.all_in_one import Up
 from mast_trace_dashboards.local.config import UpConfig

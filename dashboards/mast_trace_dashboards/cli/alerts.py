@@ -24,10 +24,10 @@ from mast_trace_dashboards.alerts.lifecycle import Memory, load, save
 from mast_trace_dashboards.alerts.outbox import Outbox
 from mast_trace_dashboards.alerts.rules import Rule, tuned
 from mast_trace_dashboards.alerts.webhook import Answer, Webhook
-from mast_trace_dashboards.cli.lookup import parse_time
+from mast_trace_dashboards.cli.arguments import parse_time
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
-from mast_trace_dashboards.cli.store import open_store
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.queries import QUERIES
 

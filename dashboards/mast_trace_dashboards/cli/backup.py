@@ -10,9 +10,9 @@ import typer
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.store import open_store
 from mast_trace_dashboards.local import announcement
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards.cli import dead_letters
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
-from mast_trace_dashboards.cli.serving import (
+from mast_trace_dashboards.cli.until_stopped import (
     GRPCPort,
     Host,
     HTTPPort,

@@ -18,9 +18,9 @@ from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.options import AsJson
 from mast_trace_dashboards.cli.output import console, print_json
 from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.serving import stop_signal
 from mast_trace_dashboards.cli.show import as_dict
 from mast_trace_dashboards.cli.shown import Shown, load
+from mast_trace_dashboards.cli.until_stopped import stop_signal
 from mast_trace_dashboards.local import demo as script
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.shutdown import end_within
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli import judge_bench, judge_study
-from mast_trace_dashboards.cli.lookup import NotFound, parse_time, resolve_run
+from mast_trace_dashboards.cli import judge_agreement, judge_bench
+from mast_trace_dashboards.cli.arguments import NotFound, parse_time, resolve_run
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.show import json_pieces, print_pieces
 from mast_trace_dashboards.cli.shown import Shown, load
-from mast_trace_dashboards.cli.store import open_store
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.ledger import StoreLedger
@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Judge runs.", no_args_is_help=True)
     group.command("work")(work)
     group.command("run")(run)
-    judge_study.register(group)
+    judge_agreement.register(group)
     judge_bench.register(group)
     app.add_typer(group, name="judge")
 
@@ -139,7 +139,7 @@ def run(
     with open_store(url, data_dir, config) as store:
         if name is None:
             chosen = Selection(begin, version, unscored, project)
-            _report(judge_study.judge_again(store, chosen, config), as_json=as_json)
+            _report(judge_agreement.judge_again(store, chosen, config), as_json=as_json)
             return
         trace_id = resolve_run(store, name, project)
         shown = asyncio.run(_judge_one(store, trace_id, project, config, keep=keep))

@@ -15,9 +15,9 @@ from rich.progress import Progress
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import RunSummary, run_summary
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.store import open_store
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.labels import labels_of

@@ -11,13 +11,13 @@ import typer
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.cli.lookup import resolve_run
+from mast_trace_dashboards.cli.arguments import resolve_run
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import clip, console, plain, print_json
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.runs import Outcome
 from mast_trace_dashboards.cli.shown import load
-from mast_trace_dashboards.cli.store import open_store
 from mast_trace_judge.store.labels import NO_MODES, HumanLabel, save_labels
 
 if TYPE_CHECKING:

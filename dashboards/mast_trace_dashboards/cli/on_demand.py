@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 MODULES = {
     "demo": "demo",
-    "up": "serve",
+    "up": "up",
     "collect": "collect",
     "web": "web",
     "runs": "runs",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mast_trace_dashboards.cli.complete import run_ids
+from mast_trace_dashboards.cli.completion import run_ids
 
 RunName = Annotated[
     str,

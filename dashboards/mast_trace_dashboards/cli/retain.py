@@ -17,9 +17,9 @@ from mast_trace_collector.storage.retention import (
     set_ttl,
     shrink_to,
 )
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
-from mast_trace_dashboards.cli.store import open_store
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)i?B?", re.IGNORECASE)
 _UNITS = ("", "K", "M", "G", "T")

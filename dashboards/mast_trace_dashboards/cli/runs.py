@@ -12,11 +12,11 @@ from rich.live import Live
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import record_outcome
-from mast_trace_dashboards.cli.lookup import parse_time, resolve_run
+from mast_trace_dashboards.cli.arguments import parse_time, resolve_run
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.render import runs_table
-from mast_trace_dashboards.cli.store import open_store
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:

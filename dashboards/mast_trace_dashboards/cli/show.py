@@ -12,13 +12,13 @@ import typer
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory.model import Step
-from mast_trace_dashboards.cli.lookup import resolve_run
+from mast_trace_dashboards.cli.arguments import resolve_run
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, json_text, print_json_line
 from mast_trace_dashboards.cli.render_run import run_view, steps_view
 from mast_trace_dashboards.cli.render_verdict import verdict_view
 from mast_trace_dashboards.cli.shown import Shown, load
-from mast_trace_dashboards.cli.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_dashboards.cli.lookup import NotFound
+from mast_trace_dashboards.cli.arguments import NotFound
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_judge.store.verdicts import load_latest

@@ -11,11 +11,11 @@ import typer
 from rich.progress import track
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.cli.arguments import parse_time
 from mast_trace_dashboards.cli.drafts import draft_of
-from mast_trace_dashboards.cli.lookup import parse_time
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
-from mast_trace_dashboards.cli.store import open_store
 from mast_trace_judge.transfer.exporting import (
     count_runs,
     export_runs,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.output import json_text, safe
 from mast_trace_dashboards.cli.show import as_dict, follow, json_pieces
 from mast_trace_dashboards.cli.shown import load
-from mast_trace_dashboards.cli.store import open_store
 
 if TYPE_CHECKING:
     from conftest import CLI

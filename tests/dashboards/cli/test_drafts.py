@@ -7,7 +7,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from mast_trace_dashboards.cli.serving import not_ready, ready
+from mast_trace_dashboards.cli.until_stopped import not_ready, ready
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.open_files import raise_limit
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, print_json_line
-from mast_trace_dashboards.cli.serving import (
+from mast_trace_dashboards.cli.until_stopped import (
     GRPCPort,
     Host,
     HTTPPort,
