@@ -20,6 +20,7 @@ import wrapt
 from mast_trace.content import ContentPolicy
 from mast_trace.exceptions import UnsupportedVersion
 from mast_trace.spans.telemetry import Telemetry
+from mast_trace.spans.within import handler
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -35,19 +36,25 @@ class Patch:
     Attributes:
         module: where the target lives, such as ``langgraph.pregel.main``.
         target: dotted path inside it, such as ``Pregel.stream``.
-        wrapper: name of the method of the instrumentor that wraps it; its signature is wrapt's
+        begin: name of the method of the instrumentor that begins to trace a call of the target. It
+            takes the instance, the arguments and the keyword arguments, and returns a
+            `mast_trace.spans.Call`, or None to trace nothing. It runs when the target's code does,
+            be that a function, a coroutine, a generator or an asynchronous generator.
+        optional: why the target may be absent ("since 1.1"), or empty when every supported version
+            has it: only an absence of those is reported as missing.
+        only_if: name of a method of the instrumentor that says whether a call is to be traced;
+            where it is not, the target is called without a Python frame in between.
+        wrapper: name of a method that calls the target itself, instead of ``begin``, for rows that
+            change what the target is given or what it returns; its signature is wrapt's
             ``(wrapped, instance, args, kwargs)``.
-        since: why the row may be absent ("1.1"), or empty when every supported version has it:
-            only an absence of those is reported as missing.
-        only_if: name of a method of the instrumentor that says whether the wrapper is needed for
-            a call; where it is not, the target is called without a Python frame in between.
     """
 
     module: str
     target: str
-    wrapper: str
-    since: str = ""
+    begin: str = ""
+    optional: str = ""
     only_if: str = ""
+    wrapper: str = ""
 
     @property
     def path(self) -> str:
@@ -103,10 +110,11 @@ class InstrumentationState:
 
 
 class Instrumentor:
-    """Instruments one framework. Sub-classes fill in the class attributes and write the wrappers.
+    """Instruments one framework. Sub-classes fill in the class attributes and write what begins.
 
-    A wrapper runs the framework's own call outside of `mast_trace.spans.guard.guarded`, so that its
-    exceptions pass through untouched, and everything else inside of it.
+    The methods that the rows name run inside of `mast_trace.spans.guarded`, so an error of theirs
+    is logged and the framework goes on; the framework's own call runs outside of it, so that its
+    exceptions pass through untouched. Only a ``wrapper`` has to see to both by itself.
     """
 
     framework: ClassVar[str]
@@ -254,10 +262,15 @@ class Instrumentor:
             return
         own = attribute in vars(owner)
         needed = getattr(self, patch.only_if) if patch.only_if else self._enabled
-        wrapper = wrapt.FunctionWrapper(original, getattr(self, patch.wrapper), needed)
+        wrapper = wrapt.FunctionWrapper(original, self._handler(patch, original), needed)
         setattr(owner, attribute, wrapper)
         self._applied.append(_Applied(owner, attribute, original, wrapper, own))
         self.state.patched.append(patch.path)
+
+    def _handler(self, patch: Patch, original: Any) -> Any:
+        if patch.wrapper:
+            return getattr(self, patch.wrapper)
+        return handler(original, getattr(self, patch.begin), f"recording {patch.path}")
 
     def _report_module(self, module: str) -> None:
         for patch in self.patches:
@@ -265,7 +278,7 @@ class Instrumentor:
                 self._report(patch)
 
     def _report(self, patch: Patch) -> None:
-        if patch.since:
+        if patch.optional:
             return
         self.state.missing.append(patch.path)
         logger.warning(

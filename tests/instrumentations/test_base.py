@@ -42,8 +42,8 @@ class Toy(Instrumentor):
     distributions = ("toy",)
     versions = ("1.0", "2.0")
     patches = (
-        Patch("toyframework.core", "Agent.run", "_run"),
-        Patch("toyframework.core", "start", "_run"),
+        Patch("toyframework.core", "Agent.run", wrapper="_run"),
+        Patch("toyframework.core", "start", wrapper="_run"),
     )
     version = "1.5"
 
@@ -144,7 +144,7 @@ class TestMissingTargets:
         """One warning that names it."""
 
         class Newer(toy):
-            patches = (Patch("toyframework.core", "Agent.act", "_run"), *Toy.patches)
+            patches = (Patch("toyframework.core", "Agent.act", wrapper="_run"), *Toy.patches)
 
         instrumentor = Newer()
         state = instrumentor.instrument(TracerProvider())
@@ -159,7 +159,7 @@ class TestMissingTargets:
         """It would be waited for in vain otherwise; found out without an import."""
 
         class Newer(toy):
-            patches = (Patch("toyframework.engine", "Engine.run", "_run"), *Toy.patches)
+            patches = (Patch("toyframework.engine", "Engine.run", wrapper="_run"), *Toy.patches)
 
         state = Newer().instrument(TracerProvider())
 
@@ -173,8 +173,8 @@ class TestMissingTargets:
 
         class Wider(toy):
             patches = (
-                Patch("toyframework.core", "Agent.act", "_run", since="1.6"),
-                Patch("toyframework.engine", "Engine.run", "_run", since="1.6"),
+                Patch("toyframework.core", "Agent.act", wrapper="_run", optional="since 1.6"),
+                Patch("toyframework.engine", "Engine.run", wrapper="_run", optional="since 1.6"),
                 *Toy.patches,
             )
 
@@ -188,7 +188,7 @@ class TestMissingTargets:
         """Rows for an optional companion of a framework wait, silently."""
 
         class Wider(toy):
-            patches = (Patch("toycompanion.extras", "Extra.run", "_run"),)
+            patches = (Patch("toycompanion.extras", "Extra.run", wrapper="_run"),)
 
         state = Wider().instrument(TracerProvider())
 
@@ -215,7 +215,7 @@ class TestUninstrument:
         """A patch on a class that only inherits the method leaves nothing behind."""
 
         class Lead(toy):
-            patches = (Patch("toyframework.core", "Lead.run", "_run"),)
+            patches = (Patch("toyframework.core", "Lead.run", wrapper="_run"),)
 
         module = core()
         instrumentor = Lead()
@@ -233,7 +233,7 @@ class TestUninstrument:
         """The descriptor itself is put back."""
 
         class Static(toy):
-            patches = (Patch("toyframework.core", "Agent.count", "_run"),)
+            patches = (Patch("toyframework.core", "Agent.count", wrapper="_run"),)
 
         module = core()
         before = vars(module.Agent)["count"]

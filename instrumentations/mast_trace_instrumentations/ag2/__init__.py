@@ -37,14 +37,18 @@ class AG2Instrumentor(Instrumentor):
     distributions = ("ag2",)
     versions = ("1.0", "1.3")
     patches = (
-        Patch("ag2.agent", "Agent._turn_scope", "turn_scope"),
-        Patch("ag2.tools.executor", "_execute_call", "execute_call"),
-        Patch("ag2.network.hub.core", "Hub._fan_out", "hub_event"),
-        Patch("ag2.network.hub.core", "Hub._wal_append", "stamp"),
-        Patch("ag2.network.hub.core", "Hub._dispatch", "dispatch"),
-        Patch("ag2.network.hub.core", "Hub.close", "close_hub"),
-        Patch("ag2.network.client.agent_client", "AgentClient.receive", "receive"),
-        Patch("ag2.middleware.builtin.telemetry", "TelemetryMiddleware.__call__", "stand_aside"),
+        Patch("ag2.agent", "Agent._turn_scope", wrapper="turn_scope"),
+        Patch("ag2.tools.executor", "_execute_call", wrapper="execute_call"),
+        Patch("ag2.network.hub.core", "Hub._fan_out", wrapper="hub_event"),
+        Patch("ag2.network.hub.core", "Hub._wal_append", wrapper="stamp"),
+        Patch("ag2.network.hub.core", "Hub._dispatch", wrapper="dispatch"),
+        Patch("ag2.network.hub.core", "Hub.close", wrapper="close_hub"),
+        Patch("ag2.network.client.agent_client", "AgentClient.receive", wrapper="receive"),
+        Patch(
+            "ag2.middleware.builtin.telemetry",
+            "TelemetryMiddleware.__call__",
+            wrapper="stand_aside",
+        ),
     )
 
     def __init__(self) -> None:

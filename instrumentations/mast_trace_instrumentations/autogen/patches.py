@@ -18,7 +18,9 @@ _EXECUTORS = (
 def _both(module: str, target: str, wrapper: str) -> tuple[Patch, Patch]:
     """Return the rows for a method and its async twin."""
     owner, _, name = target.rpartition(".")
-    return Patch(module, target, wrapper), Patch(module, f"{owner}.a_{name}", wrapper)
+    return Patch(module, target, wrapper=wrapper), Patch(
+        module, f"{owner}.a_{name}", wrapper=wrapper
+    )
 
 
 PATCHES = (
@@ -26,31 +28,31 @@ PATCHES = (
     *_both(AGENT, "ConversableAgent.initiate_chats", "sequence"),
     *_both(AGENT, "ConversableAgent.sequential_run", "background_sequence"),
     *(
-        Patch(module, name, "sequence")
+        Patch(module, name, wrapper="sequence")
         for module in ("autogen.agentchat.chat", "autogen.agentchat", "autogen")
         for name in ("initiate_chats", "a_initiate_chats")
         if (module, name) != ("autogen", "a_initiate_chats")
     ),
-    Patch(AGENT, "ConversableAgent._process_received_message", "message"),
+    Patch(AGENT, "ConversableAgent._process_received_message", wrapper="message"),
     # Agents answer each other by recursion: a frame of ours per message would end long chats.
     *(
-        Patch(AGENT, f"ConversableAgent.{name}", "receive", only_if="outside_any_chat")
+        Patch(AGENT, f"ConversableAgent.{name}", wrapper="receive", only_if="outside_any_chat")
         for name in ("receive", "a_receive")
     ),
     *_both(AGENT, "ConversableAgent.generate_reply", "generate_reply"),
     *_both(AGENT, "ConversableAgent.execute_function", "execute_function"),
-    Patch(AGENT, "ConversableAgent.execute_code_blocks", "execute_code_blocks"),
-    Patch(AGENT, "ConversableAgent._should_terminate_chat", "should_terminate"),
+    Patch(AGENT, "ConversableAgent.execute_code_blocks", wrapper="execute_code_blocks"),
+    Patch(AGENT, "ConversableAgent._should_terminate_chat", wrapper="should_terminate"),
     *(
-        Patch(module, f"{name}.execute_code_blocks", "execute_code_blocks")
+        Patch(module, f"{name}.execute_code_blocks", wrapper="execute_code_blocks")
         for module, name in _EXECUTORS
     ),
-    Patch("autogen.oai.client", "OpenAIWrapper.create", "create"),
+    Patch("autogen.oai.client", "OpenAIWrapper.create", wrapper="create"),
     *_both(_GROUP, "GroupChat.select_speaker", "select_speaker"),
-    Patch(_GROUP, "GroupChat._auto_select_speaker", "auto_select_speaker"),
-    Patch(_GROUP, "GroupChat.a_auto_select_speaker", "auto_select_speaker"),
+    Patch(_GROUP, "GroupChat._auto_select_speaker", wrapper="auto_select_speaker"),
+    Patch(_GROUP, "GroupChat.a_auto_select_speaker", wrapper="auto_select_speaker"),
     *_both(_GROUP, "GroupChatManager.resume", "resume"),
-    Patch("autogen.events.base_event", "BaseEvent.__init__", "event"),
+    Patch("autogen.events.base_event", "BaseEvent.__init__", wrapper="event"),
 )
 IMPORT_HOOKS = (
     ImportHook(AGENT, "keep_context_in_agents"),

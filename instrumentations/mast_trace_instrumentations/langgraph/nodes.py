@@ -84,6 +84,14 @@ def end_node(scope: NodeScope, task: Any, error: BaseException | None) -> None:
         scope.span.end(None if steering else error)
 
 
+def note_attempt(*, again: bool) -> None:
+    """Count a failed attempt of the current node that LangGraph makes ``again``."""
+    scope = current_scope()
+    if again and isinstance(scope, NodeScope):
+        scope.failures += 1
+        scope.stands_for_graph = False
+
+
 def _selection(scope: NodeScope, recipients: Sequence[str]) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     if recipients and scope.caller is None:

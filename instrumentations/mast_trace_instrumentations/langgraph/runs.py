@@ -11,7 +11,6 @@ from opentelemetry.trace import Link
 
 from mast_trace.messages import Message
 from mast_trace.semconv import Termination
-from mast_trace.spans.guard import guarded
 from mast_trace.spans.run_state import current_run
 from mast_trace_instrumentations.langgraph import messages
 from mast_trace_instrumentations.langgraph.graphs import GraphShape, shape_of
@@ -55,18 +54,15 @@ class Interrupted:
 
 
 class GraphRun:
-    """One call of `Pregel.stream` or `Pregel.astream`: what `_streams.drive` drives."""
+    """One call of `Pregel.stream` or `Pregel.astream`."""
 
     def __init__(
         self, telemetry: Telemetry, interrupted: Interrupted, graph: Any, given: Any, config: Any
     ) -> None:
         self._interrupted = interrupted
         self._thread = _thread_of(graph, config)
-        self.context = otel_context.get_current()
-        self.scope: GraphScope | None = None
-        with guarded("beginning a graph"):
-            self.scope = self._begin(telemetry, shape_of(graph), given)
-            self.context = self.scope.context
+        self.scope = self._begin(telemetry, shape_of(graph), given)
+        self.context = self.scope.context
 
     def _begin(self, telemetry: Telemetry, shape: GraphShape, given: Any) -> GraphScope:
         context = otel_context.get_current()
@@ -95,23 +91,19 @@ class GraphRun:
             links=links,
         )
 
-    def end(self, error: BaseException | None) -> None:
-        """End what was begun; see `_streams.Streamed`."""
+    def end(self, _result: Any, error: BaseException | None) -> None:
+        """End the turn and the run that were begun."""
         scope = self.scope
-        if scope is None:
-            return
-        with guarded("ending a graph"):
-            failure = None if _is_no_failure(error) else error
-            if scope.span is not None:
-                if scope.last is not None:
-                    scope.span.reply(scope.last)
-                scope.span.end(failure)
-            if scope.run is not None:
-                reason = _termination(scope, error)
-                if reason == Termination.INTERRUPTED and self._thread:
-                    root = scope.run.span.get_span_context()
-                    self._interrupted.add(self._thread, root)
-                scope.run.finish(reason, error=failure)
+        failure = None if _is_no_failure(error) else error
+        if scope.span is not None:
+            if scope.last is not None:
+                scope.span.reply(scope.last)
+            scope.span.end(failure)
+        if scope.run is not None:
+            reason = _termination(scope, error)
+            if reason == Termination.INTERRUPTED and self._thread:
+                self._interrupted.add(self._thread, scope.run.span.get_span_context())
+            scope.run.finish(reason, error=failure)
 
 
 def _begin_turn(scope: GraphScope) -> None:

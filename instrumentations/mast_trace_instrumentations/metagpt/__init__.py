@@ -30,13 +30,15 @@ _PROVIDERS = (
 def _provider_patches() -> Iterator[Patch]:
     for module, name in _PROVIDERS:
         path = f"metagpt.provider.{module}"
-        yield Patch(path, f"{name}._achat_completion", "complete")
-        yield Patch(path, f"{name}._achat_completion_stream", "complete")
-    yield Patch("metagpt.provider.openai_api", "OpenAILLM._achat_completion_function", "complete")
-    yield Patch("metagpt.provider.base_llm", "BaseLLM._update_costs", "usage")
-    yield Patch("metagpt.provider.anthropic_api", "AnthropicLLM._update_costs", "usage")
-    yield Patch("metagpt.provider.ark_api", "ArkLLM._update_costs", "usage")
-    yield Patch("metagpt.provider.human_provider", "HumanProvider.ask", "human")
+        yield Patch(path, f"{name}._achat_completion", wrapper="complete")
+        yield Patch(path, f"{name}._achat_completion_stream", wrapper="complete")
+    yield Patch(
+        "metagpt.provider.openai_api", "OpenAILLM._achat_completion_function", wrapper="complete"
+    )
+    yield Patch("metagpt.provider.base_llm", "BaseLLM._update_costs", wrapper="usage")
+    yield Patch("metagpt.provider.anthropic_api", "AnthropicLLM._update_costs", wrapper="usage")
+    yield Patch("metagpt.provider.ark_api", "ArkLLM._update_costs", wrapper="usage")
+    yield Patch("metagpt.provider.human_provider", "HumanProvider.ask", wrapper="human")
 
 
 class MetaGPTInstrumentor(TeamWrappers, RoleWrappers, ActionWrappers, ModelWrappers, Instrumentor):
@@ -46,18 +48,20 @@ class MetaGPTInstrumentor(TeamWrappers, RoleWrappers, ActionWrappers, ModelWrapp
     distributions = ("metagpt",)
     versions = ("0.8", "0.9")
     patches = (
-        Patch("metagpt.team", "Team.run", "run_team"),
-        Patch("metagpt.team", "Team._check_balance", "note_error"),
-        Patch("metagpt.environment.base_env", "Environment.run", "run_environment"),
-        Patch("metagpt.environment.base_env", "Environment.publish_message", "publish"),
-        Patch("metagpt.roles.role", "Role.run", "run_role"),
-        Patch("metagpt.roles.role", "Role._observe", "observe"),
-        Patch("metagpt.actions.di.execute_nb_code", "ExecuteNbCode.run", "run_action"),
-        Patch("metagpt.actions.run_code", "RunCode.run", "run_action"),
-        Patch("metagpt.actions.search_and_summarize", "SearchAndSummarize.run", "run_action"),
-        Patch("metagpt.actions.research", "CollectLinks.run", "run_action"),
-        Patch("metagpt.actions.research", "WebBrowseAndSummarize.run", "run_action"),
-        Patch("metagpt.actions.di.ask_review", "AskReview.run", "review"),
+        Patch("metagpt.team", "Team.run", wrapper="run_team"),
+        Patch("metagpt.team", "Team._check_balance", wrapper="note_error"),
+        Patch("metagpt.environment.base_env", "Environment.run", wrapper="run_environment"),
+        Patch("metagpt.environment.base_env", "Environment.publish_message", wrapper="publish"),
+        Patch("metagpt.roles.role", "Role.run", wrapper="run_role"),
+        Patch("metagpt.roles.role", "Role._observe", wrapper="observe"),
+        Patch("metagpt.actions.di.execute_nb_code", "ExecuteNbCode.run", wrapper="run_action"),
+        Patch("metagpt.actions.run_code", "RunCode.run", wrapper="run_action"),
+        Patch(
+            "metagpt.actions.search_and_summarize", "SearchAndSummarize.run", wrapper="run_action"
+        ),
+        Patch("metagpt.actions.research", "CollectLinks.run", wrapper="run_action"),
+        Patch("metagpt.actions.research", "WebBrowseAndSummarize.run", wrapper="run_action"),
+        Patch("metagpt.actions.di.ask_review", "AskReview.run", wrapper="review"),
         *_provider_patches(),
     )
 

@@ -43,24 +43,24 @@ class ModelCall:
     """An open `chat` span, and how to read the answer that ends it."""
 
     def __init__(self, span: ChatSpan, interface: Interface) -> None:
-        self.span = span
+        self.context = span.context
+        self._span = span
         self._interface = interface
 
-    def finish(self, result: Any, error: BaseException | None) -> None:
+    def end(self, result: Any, error: BaseException | None) -> None:
         """End the span with what the call returned or raised; a stream ends it later itself."""
-        with guarded("recording a model's answer"):
-            if error is not None:
-                self.span.end(error)
-                return
-            # `with_raw_response` keeps what it has parsed: the program gets the same object.
-            if type(result).__name__ == "LegacyAPIResponse":
-                result = result.parse()
-            if hasattr(result, "_iterator"):
-                self._follow(result)
-                return
-            if hasattr(result, "id") and hasattr(result, "model"):
-                self._record(self._interface.answer(result))
-            self.span.end()
+        if error is not None:
+            self._span.end(error)
+            return
+        # `with_raw_response` keeps what it has parsed: the program gets the same object.
+        if type(result).__name__ == "LegacyAPIResponse":
+            result = result.parse()
+        if hasattr(result, "_iterator"):
+            self._follow(result)
+            return
+        if hasattr(result, "id") and hasattr(result, "model"):
+            self._record(self._interface.answer(result))
+        self._span.end()
 
     def _follow(self, stream: Any) -> None:
         """Listen to a stream from inside, so that the program keeps the client's own object."""
@@ -103,12 +103,12 @@ class ModelCall:
 
     def _end(self, assembly: answers.Assembly, error: BaseException | None) -> None:
         with guarded("recording a model's answer"):
-            if self.span.span.is_recording():
+            if self._span.span.is_recording():
                 self._record(assembly.answer())
-                self.span.end(None if isinstance(error, GeneratorExit) else error)
+                self._span.end(None if isinstance(error, GeneratorExit) else error)
 
     def _record(self, answer: answers.Answer) -> None:
-        self.span.response(answer.message, **answer.about)
+        self._span.response(answer.message, **answer.about)
 
 
 def begin(

@@ -1,16 +1,14 @@
-"""What of the OpenAI client is wrapped."""
+"""The patches of the OpenAI client."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans.guard import guarded
-from mast_trace_instrumentations._streams import Inside
 from mast_trace_instrumentations.base import Instrumentor, Patch
-from mast_trace_instrumentations.openai import calls
+from mast_trace_instrumentations.openai.calls import CHAT, RESPONSES, begin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from mast_trace_instrumentations.openai.calls import ModelCall
 
 _Args = tuple[Any, ...]
 _Kwargs = dict[str, Any]
@@ -26,69 +24,20 @@ class OpenAIInstrumentor(Instrumentor):
     distributions = ("openai",)
     versions = ("1.30", "4.0")
     patches = (
-        Patch(_CHAT, "Completions.create", "_chat"),
-        Patch(_CHAT, "AsyncCompletions.create", "_achat"),
-        Patch(_CHAT, "Completions.parse", "_chat", since="1.92"),
-        Patch(_CHAT, "AsyncCompletions.parse", "_achat", since="1.92"),
-        Patch(_RESPONSES, "Responses.create", "_response", since="1.66"),
-        Patch(_RESPONSES, "AsyncResponses.create", "_aresponse", since="1.66"),
-        Patch(_RESPONSES, "Responses.parse", "_response", since="1.66"),
-        Patch(_RESPONSES, "AsyncResponses.parse", "_aresponse", since="1.66"),
+        Patch(_CHAT, "Completions.create", "begin_chat"),
+        Patch(_CHAT, "AsyncCompletions.create", "begin_chat"),
+        Patch(_CHAT, "Completions.parse", "begin_chat", optional="since 1.92"),
+        Patch(_CHAT, "AsyncCompletions.parse", "begin_chat", optional="since 1.92"),
+        Patch(_RESPONSES, "Responses.create", "begin_response", optional="since 1.66"),
+        Patch(_RESPONSES, "AsyncResponses.create", "begin_response", optional="since 1.66"),
+        Patch(_RESPONSES, "Responses.parse", "begin_response", optional="since 1.66"),
+        Patch(_RESPONSES, "AsyncResponses.parse", "begin_response", optional="since 1.66"),
     )
 
-    def _chat(
-        self, wrapped: Callable[..., Any], resource: Any, args: _Args, kwargs: _Kwargs
-    ) -> Any:
-        return self._call(calls.CHAT, wrapped, resource, args, kwargs)
+    def begin_chat(self, resource: Any, _args: _Args, kwargs: _Kwargs) -> ModelCall | None:
+        """Begin a call of the chat completions."""
+        return begin(self.telemetry, CHAT, resource, kwargs)
 
-    def _achat(
-        self, wrapped: Callable[..., Any], resource: Any, args: _Args, kwargs: _Kwargs
-    ) -> Any:
-        return self._acall(calls.CHAT, wrapped, resource, args, kwargs)
-
-    def _response(
-        self, wrapped: Callable[..., Any], resource: Any, args: _Args, kwargs: _Kwargs
-    ) -> Any:
-        return self._call(calls.RESPONSES, wrapped, resource, args, kwargs)
-
-    def _aresponse(
-        self, wrapped: Callable[..., Any], resource: Any, args: _Args, kwargs: _Kwargs
-    ) -> Any:
-        return self._acall(calls.RESPONSES, wrapped, resource, args, kwargs)
-
-    def _call(
-        self,
-        interface: calls.Interface,
-        wrapped: Callable[..., Any],
-        resource: Any,
-        args: _Args,
-        kwargs: _Kwargs,
-    ) -> Any:
-        entered = self._enter(interface, resource, kwargs)
-        if entered is None:
-            return wrapped(*args, **kwargs)
-        with entered:
-            entered.result = wrapped(*args, **kwargs)
-        return entered.result
-
-    async def _acall(
-        self,
-        interface: calls.Interface,
-        wrapped: Callable[..., Any],
-        resource: Any,
-        args: _Args,
-        kwargs: _Kwargs,
-    ) -> Any:
-        entered = self._enter(interface, resource, kwargs)
-        if entered is None:
-            return await wrapped(*args, **kwargs)
-        with entered:
-            entered.result = await wrapped(*args, **kwargs)
-        return entered.result
-
-    def _enter(self, interface: calls.Interface, resource: Any, kwargs: _Kwargs) -> Inside | None:
-        with guarded("beginning a model call"):
-            call = calls.begin(self.telemetry, interface, resource, kwargs)
-            if call is not None:
-                return Inside(call.span.context, call.finish)
-        return None
+    def begin_response(self, resource: Any, _args: _Args, kwargs: _Kwargs) -> ModelCall | None:
+        """Begin a call of the responses."""
+        return begin(self.telemetry, RESPONSES, resource, kwargs)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mast_trace.content import as_text
 from mast_trace.manual.blocks import (
-    AgentScope,
+    AgentBlock,
     F,
-    RunScope,
-    ToolScope,
+    RunBlock,
+    ToolBlock,
     active_telemetry,
     as_message,
 )
@@ -40,14 +40,14 @@ def run(
     input: Any = None,
     conversation_id: str | None = None,
     attributes: Mapping[str, Any] | None = None,
-) -> RunScope: ...
+) -> RunBlock: ...
 def run(
     name: str | F | None = None,
     *,
     input: Any = None,  # noqa: A002  # the convention's word
     conversation_id: str | None = None,
     attributes: Mapping[str, Any] | None = None,
-) -> RunScope | F:
+) -> RunBlock | F:
     """Record a run: ``with mast_trace.run("refund"):``, or ``@mast_trace.run``.
 
     Args:
@@ -58,7 +58,7 @@ def run(
     """
     if callable(name):
         return run()(name)
-    return RunScope(name, input=input, conversation_id=conversation_id, attributes=attributes)
+    return RunBlock(name, input=input, conversation_id=conversation_id, attributes=attributes)
 
 
 @overload
@@ -71,7 +71,7 @@ def agent(
     agent_id: str | None = None,
     description: str | None = None,
     attributes: Mapping[str, Any] | None = None,
-) -> AgentScope: ...
+) -> AgentBlock: ...
 def agent(
     name: str | F | None = None,
     *,
@@ -79,7 +79,7 @@ def agent(
     agent_id: str | None = None,
     description: str | None = None,
     attributes: Mapping[str, Any] | None = None,
-) -> AgentScope | F:
+) -> AgentBlock | F:
     """Record an agent's turn: ``with mast_trace.agent("planner"):``, or ``@mast_trace.agent``.
 
     A decorated function that returns text has that recorded as the agent's reply.
@@ -93,7 +93,7 @@ def agent(
     """
     if callable(name):
         return agent()(name)
-    return AgentScope(
+    return AgentBlock(
         name, input=input, agent_id=agent_id, description=description, attributes=attributes
     )
 
@@ -108,7 +108,7 @@ def tool(
     call_id: str | None = None,
     description: str | None = None,
     attributes: Mapping[str, Any] | None = None,
-) -> ToolScope: ...
+) -> ToolBlock: ...
 def tool(
     name: str | F | None = None,
     arguments: Any = None,
@@ -116,7 +116,7 @@ def tool(
     call_id: str | None = None,
     description: str | None = None,
     attributes: Mapping[str, Any] | None = None,
-) -> ToolScope | F:
+) -> ToolBlock | F:
     """Record a tool's execution: ``with mast_trace.tool("search", {"q": q}) as call:``.
 
     As a decorator, ``@mast_trace.tool``, it takes the arguments and the result from the call.
@@ -130,7 +130,7 @@ def tool(
     """
     if callable(name):
         return tool()(name)
-    return ToolScope(
+    return ToolBlock(
         name, arguments=arguments, call_id=call_id, description=description, attributes=attributes
     )
 

@@ -6,19 +6,18 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.content import as_text
-from mast_trace.manual.decorators import decorated
 from mast_trace.messages import Message
 from mast_trace.spans.guard import guarded
+from mast_trace.spans.within import NO_RESULT, restore, traced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from contextvars import Token
     from types import TracebackType
 
@@ -31,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound="OpenSpan")
 
 
-class Scope(ABC, Generic[S]):
+class Block(ABC, Generic[S]):
     """A span around a block or a function. Use each instance for one block at a time."""
 
     _doing = "recording a span"
@@ -78,21 +77,17 @@ class Scope(ABC, Generic[S]):
             with guarded(self._doing):
                 opened.end(None if isinstance(error, GeneratorExit) else error)
 
-    def returned(self, value: Any) -> None:
-        """Record what a decorated function returned."""
-        if self._open is not None:
-            with guarded(self._doing):
-                self._returned(value)
+    @property
+    def context(self) -> Context | None:
+        """The context of the open span; None while nothing is recorded."""
+        return None if self._open is None else self._open.context
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Make the open span current for a call in the same frame."""
-        token = otel_context.attach(self._open.context) if self._open else None
-        try:
-            yield
-        finally:
-            if token is not None:
-                _restore(token)
+    def end(self, result: Any, error: BaseException | None) -> None:
+        """Record how a decorated function's call ended; see `mast_trace.spans.within.Call`."""
+        if self._open is not None and result is not NO_RESULT:
+            with guarded(self._doing):
+                self._returned(result)
+        self.close(error)
 
     def __enter__(self) -> Self:
         self.open()
@@ -108,7 +103,7 @@ class Scope(ABC, Generic[S]):
     ) -> None:
         token, self._token = self._token, None
         if token is not None:
-            _restore(token)
+            restore(token)
         self.close(error)
 
     async def __aenter__(self) -> Self:
@@ -126,17 +121,18 @@ class Scope(ABC, Generic[S]):
         """Decorate a function, coroutine function or generator: each call is a block of its own."""
         name = self.name or getattr(function, "__name__", type(function).__name__)
 
-        def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Scope[S]:
+        def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Block[S]:
             block = type(self)(name, **self._options)
             if active_telemetry() is not None:
                 with guarded(self._doing):
                     block._called(_bound(function, args, kwargs))  # noqa: SLF001
+            block.open()
             return block
 
-        return cast("F", decorated(function, begin))
+        return cast("F", traced(function, begin, self._doing))
 
 
-class RunScope(Scope["RunSpan"]):
+class RunBlock(Block["RunSpan"]):
     """One run of a system of agents: the root of its trace."""
 
     _doing = "recording a run"
@@ -160,7 +156,7 @@ class RunScope(Scope["RunSpan"]):
         super().close(error)
 
 
-class AgentScope(Scope["AgentSpan"]):
+class AgentBlock(Block["AgentSpan"]):
     """One turn of an agent."""
 
     _doing = "recording an agent's turn"
@@ -180,7 +176,7 @@ class AgentScope(Scope["AgentSpan"]):
             self.reply(value)
 
 
-class ToolScope(Scope["ToolSpan"]):
+class ToolBlock(Block["ToolSpan"]):
     """One execution of a tool."""
 
     _doing = "recording a tool call"
@@ -200,20 +196,6 @@ class ToolScope(Scope["ToolSpan"]):
 
     def _returned(self, value: Any) -> None:
         self.result(value)
-
-
-def _restore(token: Token[Context]) -> None:
-    """Make current again what was so before the block.
-
-    A generator that is closed elsewhere leaves its block in another context, where there is
-    nothing to restore; `opentelemetry.context.detach` would log that as an error.
-    """
-    try:
-        token.var.reset(token)
-    except ValueError:
-        pass
-    except AttributeError:  # another implementation of contexts than Python's own
-        otel_context.detach(token)
 
 
 def active_telemetry() -> Telemetry | None:

@@ -1,0 +1,405 @@
+"""A call inside a span: the called code and its caller notice nothing, whatever kind it is of."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import inspect
+import logging
+from typing import Any
+
+import pytest
+import wrapt
+from opentelemetry import context as otel_context
+
+from mast_trace.spans.within import NO_RESULT, Inside, handler, traced
+
+_INSIDE = "inside-of-the-test"
+
+
+class Traced:
+    """A call that notes its end."""
+
+    def __init__(self) -> None:
+        self.context = otel_context.set_value(_INSIDE, value=True)
+        self.results: list[Any] = []
+        self.ends: list[BaseException | None] = []
+
+    def end(self, result: Any, error: BaseException | None) -> None:
+        assert not inside()
+        self.results.append(result)
+        self.ends.append(error)
+
+
+def inside() -> bool:
+    return otel_context.get_value(_INSIDE) is True
+
+
+@pytest.fixture
+def call() -> Traced:
+    return Traced()
+
+
+def drive(function: Any, call: Any) -> Any:
+    """Call ``function`` as a patched method is called."""
+    begin = call if callable(call) else lambda *_: call
+    return wrapt.FunctionWrapper(function, handler(function, begin, "testing"))()
+
+
+class TestGenerators:
+    """Synchronous generators."""
+
+    def test_values_and_result_pass(self, call):
+        """What is yielded, and what is returned."""
+
+        def counting() -> Any:
+            yield 1
+            yield 2
+            return "counted"
+
+        def consumer() -> Any:
+            return (yield from drive(counting, call))
+
+        driven = consumer()
+        assert [next(driven), next(driven)] == [1, 2]
+        with pytest.raises(StopIteration) as stop:
+            next(driven)
+        assert stop.value.value == "counted"
+        assert call.results == ["counted"]
+        assert call.ends == [None]
+
+    def test_the_context_is_current_inside_only(self, call):
+        """In the generator's own code, not in its consumer's."""
+
+        def looking() -> Any:
+            yield inside()
+            yield inside()
+
+        for seen in drive(looking, call):
+            assert seen
+            assert not inside()
+
+    def test_nothing_begins_before_the_first_step(self, call):
+        """As with the generator itself."""
+        begun: list[int] = []
+
+        def begin(*_: Any) -> Traced:
+            begun.append(1)
+            return call
+
+        def one() -> Any:
+            yield 1
+
+        driven = drive(one, begin)
+        assert begun == []
+        next(driven)
+        assert begun == [1]
+
+    def test_what_is_sent_arrives(self, call):
+        """`send`."""
+
+        def echo() -> Any:
+            got = yield "ready"
+            while True:
+                got = yield f"got {got}"
+
+        driven = drive(echo, call)
+        next(driven)
+        assert driven.send("a") == "got a"
+        assert driven.send("b") == "got b"
+
+    def test_what_is_thrown_can_be_handled(self, call):
+        """`throw`: the generator may go on."""
+
+        def stubborn() -> Any:
+            try:
+                yield 1
+            except ValueError:
+                assert inside()
+                yield 2
+
+        driven = drive(stubborn, call)
+        next(driven)
+        assert driven.throw(ValueError("handled")) == 2
+        assert call.ends == []
+        assert list(driven) == []
+        assert call.ends == [None]
+
+    def test_an_error_passes_as_it_is(self, call):
+        """The very object, noted as the end."""
+        error = KeyError("mine")
+
+        def failing() -> Any:
+            yield 1
+            raise error
+
+        driven = drive(failing, call)
+        next(driven)
+        with pytest.raises(KeyError) as caught:
+            next(driven)
+        assert caught.value is error
+        assert call.ends == [error]
+        assert not inside()
+
+    def test_closing_closes_the_generator_inside_of_the_context(self, call):
+        """Its clean-up belongs to what is traced."""
+        cleaned: list[bool] = []
+
+        def tidy() -> Any:
+            try:
+                yield 1
+            finally:
+                cleaned.append(inside())
+
+        driven = drive(tidy, call)
+        next(driven)
+        driven.close()
+
+        assert cleaned == [True]
+        assert [type(end) for end in call.ends] == [GeneratorExit]
+
+
+class TestAsynchronousGenerators:
+    """Asynchronous generators."""
+
+    async def test_values_pass_and_the_context_is_current_inside_only(self, call):
+        """As with synchronous ones."""
+
+        async def looking() -> Any:
+            yield inside()
+            yield inside()
+
+        seen: list[bool] = []
+        async for value in drive(looking, call):
+            seen.append(value)
+            assert not inside()
+        assert seen == [True, True]
+        assert call.ends == [None]
+
+    async def test_what_is_sent_and_thrown_arrives(self, call):
+        """`asend` and `athrow`."""
+
+        async def echo() -> Any:
+            got = yield "ready"
+            try:
+                yield f"got {got}"
+            except ValueError:
+                yield "handled"
+
+        driven = drive(echo, call)
+        await anext(driven)
+        assert await driven.asend("a") == "got a"
+        assert await driven.athrow(ValueError("thrown")) == "handled"
+
+    async def test_an_error_passes_as_it_is(self, call):
+        """The very object."""
+        error = KeyError("mine")
+
+        async def failing() -> Any:
+            yield 1
+            raise error
+
+        driven = drive(failing, call)
+        await anext(driven)
+        with pytest.raises(KeyError) as caught:
+            await anext(driven)
+        assert caught.value is error
+        assert call.ends == [error]
+
+    async def test_closing_closes_the_generator(self, call):
+        """`aclose`."""
+        cleaned: list[bool] = []
+
+        async def tidy() -> Any:
+            try:
+                yield 1
+            finally:
+                cleaned.append(inside())
+
+        driven = drive(tidy, call)
+        await anext(driven)
+        await driven.aclose()
+
+        assert cleaned == [True]
+        assert [type(end) for end in call.ends] == [GeneratorExit]
+
+
+class TestPlainCalls:
+    """Functions and coroutines."""
+
+    def test_the_result_passes_and_the_context_is_current_inside_only(self, call):
+        """The end comes once the context is detached."""
+        assert drive(inside, call) is True
+        assert not inside()
+        assert (call.results, call.ends) == ([True], [None])
+
+    def test_an_error_passes_as_it_is(self, call):
+        """The very object; there is no result."""
+        error = KeyError("mine")
+
+        def fail() -> None:
+            raise error
+
+        with pytest.raises(KeyError) as caught:
+            drive(fail, call)
+        assert caught.value is error
+        assert (call.results, call.ends) == ([NO_RESULT], [error])
+
+    async def test_a_coroutine_is_traced_while_it_is_awaited(self, call):
+        """Not when it is made: it may be awaited by another task, or never."""
+        begun: list[int] = []
+
+        async def look() -> bool:
+            await asyncio.sleep(0)
+            return inside()
+
+        def begin(*_: Any) -> Traced:
+            begun.append(1)
+            return call
+
+        waiting = drive(look, begin)
+        assert begun == []
+        assert await asyncio.create_task(waiting) is True
+        assert (begun, call.results, call.ends) == ([1], [True], [None])
+
+    async def test_a_coroutine_behind_a_plain_function_is_traced_as_well(self, call):
+        """Clients check arguments in a decorator that hides the kind."""
+
+        async def look() -> bool:
+            await asyncio.sleep(0)
+            return inside()
+
+        waiting = drive(lambda: look(), call)  # noqa: PLW0108
+        assert call.ends == []
+        assert await waiting is True
+        assert (call.results, call.ends) == ([True], [None])
+
+    async def test_a_task_that_is_returned_stays_the_task(self, call):
+        """Whoever gets it may cancel it."""
+        task = asyncio.create_task(asyncio.sleep(0, "slept"))
+        assert drive(lambda: task, call) is task
+        assert await task == "slept"
+
+    async def test_a_cancellation_passes(self, call):
+        """It ends the call."""
+
+        async def forever() -> None:
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(drive(forever, call))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [type(end) for end in call.ends] == [asyncio.CancelledError]
+
+    def test_a_coroutine_that_is_closed_elsewhere_ends_quietly(self, call, caplog):
+        """Its token belongs to a context that is gone."""
+
+        async def forever() -> None:
+            await asyncio.Event().wait()
+
+        waiting = drive(forever, call)
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(waiting)
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        task._log_destroy_pending = False
+        loop.close()
+        with caplog.at_level(logging.WARNING):
+            waiting.close()
+            del task
+            gc.collect()
+        assert [type(end) for end in call.ends] == [GeneratorExit]
+        assert caplog.records == []
+
+
+KINDS: list[Any] = []
+
+
+@KINDS.append
+def plain(value: int) -> int:
+    return value
+
+
+@KINDS.append
+async def coroutine(value: int) -> int:
+    return value
+
+
+@KINDS.append
+def generator(value: int) -> Any:
+    yield value
+
+
+@KINDS.append
+async def asynchronous_generator(value: int) -> Any:
+    yield value
+
+
+async def outcome_of(made: Any) -> Any:
+    """Run whatever a call returned to its end."""
+    if inspect.isawaitable(made):
+        return await made
+    if inspect.isasyncgen(made):
+        return [item async for item in made]
+    return list(made) if inspect.isgenerator(made) else made
+
+
+@pytest.mark.parametrize("function", KINDS)
+class TestEveryKind:
+    """Rules that hold for functions, coroutines, generators and asynchronous generators."""
+
+    async def test_nothing_is_traced_where_nothing_begins(self, function):
+        """The result is the same."""
+        bare = await outcome_of(function(1))
+        assert await outcome_of(traced(function, lambda *_: None, "testing")(1)) == bare
+        patched = wrapt.FunctionWrapper(function, handler(function, lambda *_: None, "testing"))
+        assert await outcome_of(patched(1)) == bare
+
+    async def test_an_error_of_telemetry_changes_nothing(self, function, monkeypatch, caplog):
+        """Neither at the beginning nor at the end; each is logged."""
+        monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
+        monkeypatch.setattr("mast_trace.spans.guard._reported", set())
+
+        def broken(*_: Any) -> Any:
+            raise ZeroDivisionError
+
+        bare = await outcome_of(function(1))
+        assert await outcome_of(traced(function, broken, "beginning")(1)) == bare
+        ending = traced(function, lambda *_: Inside(end=broken), "ending")
+        assert await outcome_of(ending(1)) == bare
+        told = [record.getMessage() for record in caplog.records]
+        assert [line.partition(";")[0] for line in told] == [
+            "mast-trace failed while beginning",
+            "mast-trace failed while ending",
+        ]
+
+    def test_the_kind_stays(self, function):
+        """Frameworks look at it."""
+        made = traced(function, lambda *_: None, "testing")
+        for look in (
+            inspect.iscoroutinefunction,
+            inspect.isgeneratorfunction,
+            inspect.isasyncgenfunction,
+        ):
+            assert look(made) == look(function)
+        assert made.__name__ == function.__name__
+
+    def test_wrong_arguments_of_a_patched_call_fail_as_they_did(self, function):
+        """At once, or when awaited."""
+        patched = wrapt.FunctionWrapper(function, handler(function, lambda *_: Inside(), "testing"))
+        with pytest.raises(TypeError, match="missing 1 required positional argument"):
+            asyncio.run(outcome_of(patched()))
+
+    async def test_a_decorator_around_it_hides_nothing(self, function, call):
+        """The kind is that of the innermost function."""
+
+        @functools.wraps(function)
+        def decorated(*args: Any) -> Any:
+            return function(*args)
+
+        patched = wrapt.FunctionWrapper(decorated, handler(decorated, lambda *_: call, "testing"))
+        assert await outcome_of(patched(1)) == await outcome_of(function(1))
+        assert call.ends == [None]
