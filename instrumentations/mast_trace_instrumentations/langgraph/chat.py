@@ -14,7 +14,7 @@ from mast_trace.messages import Message
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.run_state import current_agent
 from mast_trace_instrumentations.langgraph import model_calls
-from mast_trace_instrumentations.langgraph.scopes import Memory, memory_of
+from mast_trace_instrumentations.langgraph.state import Memory, memory_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

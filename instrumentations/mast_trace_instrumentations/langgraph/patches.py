@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mast_trace.spans.within import Inside
 from mast_trace_instrumentations.base import ImportHook, Instrumentor, Patch
-from mast_trace_instrumentations.langgraph import model_calls, nodes, tools
-from mast_trace_instrumentations.langgraph.runs import GraphRun, Interrupted, note_exit
+from mast_trace_instrumentations.langgraph import model_calls
+from mast_trace_instrumentations.langgraph.agent import begin_node, end_node, note_attempt
+from mast_trace_instrumentations.langgraph.run import GraphRun, Interrupted, note_exit
+from mast_trace_instrumentations.langgraph.tool import (
+    RequestedCall,
+    begin_tool,
+    end_call,
+    end_tool,
+    with_call,
+)
 
 if TYPE_CHECKING:
     from contextvars import ContextVar
@@ -87,28 +95,28 @@ class LangGraphInstrumentor(Instrumentor):
     def begin_node(self, _instance: Any, args: _Args, _kwargs: _Kwargs) -> Call | None:
         """Begin an execution of a node."""
         task = args[0]
-        scope = nodes.begin_node(task)
+        scope = begin_node(task)
         if scope is None:
             return None
-        return Inside(scope.context, lambda _, error: nodes.end_node(scope, task, error))
+        return Inside(scope.context, lambda _, error: end_node(scope, task, error))
 
     def begin_retry(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """Count a node's attempts: LangGraph is deciding whether to try again."""
-        return Inside(end=lambda again, _: nodes.note_attempt(again=again is True))
+        return Inside(end=lambda again, _: note_attempt(again=again is True))
 
     def begin_call(self, _node: Any, args: _Args, kwargs: _Kwargs) -> Call:
         """Begin a `ToolNode`'s handling of one call that a model asked for."""
-        call = tools.RequestedCall(args[0] if args else kwargs["call"])
-        return Inside(tools.with_call(call), partial(tools.end_call, self.telemetry, call))
+        call = RequestedCall(args[0] if args else kwargs["call"])
+        return Inside(with_call(call), partial(end_call, self.telemetry, call))
 
     def begin_tool(self, tool: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
         """Begin an execution of a tool."""
         given = args[0] if args else kwargs.get("tool_input")
         call_id = kwargs.get("tool_call_id")
-        scope = tools.begin_tool(self.telemetry, tool, given, call_id)
+        scope = begin_tool(self.telemetry, tool, given, call_id)
         if scope is None:
             return None
-        return Inside(scope.context, partial(tools.end_tool, scope, call_id))
+        return Inside(scope.context, partial(end_tool, scope, call_id))
 
     def begin_model(self, _model: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
         """Let what runs beneath a model call see that the call has its span: the recorder's."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace_instrumentations.langgraph import messages
-from mast_trace_instrumentations.langgraph.scopes import GraphScope, NodeScope
+from mast_trace_instrumentations.langgraph import reading
+from mast_trace_instrumentations.langgraph.state import GraphScope, NodeScope
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def snapshot(given: Any) -> Any:
     """Keep a node's input as it is now: reducers may extend its lists in place."""
-    return messages.messages_in(given) or given
+    return reading.messages_in(given) or given
 
 
 def enter_loop(graph: GraphScope, given: Any) -> None:
@@ -47,17 +47,17 @@ def record_shown(scope: GraphScope | NodeScope) -> str | None:
 def _read(scope: GraphScope | NodeScope) -> list[Message]:
     if _holds_messages(scope.shown):
         return [scope.memory.read(raw) for raw in scope.shown]
-    return messages.leaves(scope.shown)
+    return reading.leaves(scope.shown)
 
 
 def _answered(shown: Any) -> int:
     """The position of the last message that somebody said: no tool's result, no formality."""
     if _holds_messages(shown):
         for position in range(len(shown) - 1, -1, -1):
-            if shown[position].type != "tool" and not messages.is_synthetic(shown[position]):
+            if shown[position].type != "tool" and not reading.is_synthetic(shown[position]):
                 return position
     return -1
 
 
 def _holds_messages(shown: Any) -> bool:
-    return isinstance(shown, list) and bool(shown) and messages.is_message(shown[0])
+    return isinstance(shown, list) and bool(shown) and reading.is_message(shown[0])

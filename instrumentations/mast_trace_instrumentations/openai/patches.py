@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_instrumentations.base import Instrumentor, Patch
-from mast_trace_instrumentations.openai.calls import CHAT, RESPONSES, begin
+from mast_trace_instrumentations.openai.chat import CHAT, RESPONSES, begin
 
 if TYPE_CHECKING:
-    from mast_trace_instrumentations.openai.calls import ModelCall
+    from mast_trace_instrumentations.openai.chat import ModelCall
 
 _Args = tuple[Any, ...]
 _Kwargs = dict[str, Any]

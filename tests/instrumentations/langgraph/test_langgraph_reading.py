@@ -20,7 +20,7 @@ from langchain_core.messages import (
 from pydantic import BaseModel
 
 from mast_trace.messages import Message, ToolCall
-from mast_trace_instrumentations.langgraph.messages import (
+from mast_trace_instrumentations.langgraph.reading import (
     OUT_OF_STEPS,
     is_message,
     is_synthetic,

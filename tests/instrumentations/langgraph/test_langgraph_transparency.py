@@ -153,7 +153,7 @@ class TestErrors:
     def test_telemetry_that_fails_does_not_reach_the_program(self, models, monkeypatch, caplog):
         """In production every error of ours is logged once and swallowed."""
         monkeypatch.delenv("PYTEST_CURRENT_TEST")
-        from mast_trace_instrumentations.langgraph import nodes, runs, tools
+        from mast_trace_instrumentations.langgraph import agent, run, tool
 
         def defect(*_args: Any, **_more: Any) -> Any:
             raise ZeroDivisionError("a defect")
@@ -162,10 +162,10 @@ class TestErrors:
         recorded = RecordedSpans.of(LangGraphInstrumentor())
         try:
             for place in (
-                (runs, "shape_of"),
-                (nodes, "snapshot"),
-                (nodes, "next_nodes"),
-                (tools, "record_result"),
+                (run, "shape_of"),
+                (agent, "snapshot"),
+                (agent, "next_nodes"),
+                (tool, "record_result"),
             ):
                 with monkeypatch.context() as patching:
                     patching.setattr(*place, defect)

@@ -10,18 +10,18 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessage
 
 from mast_trace.messages import Message, ToolCall
-from mast_trace_instrumentations.openai.answers import (
-    Answer,
-    ChatAssembly,
-    ResponseAssembly,
-    chat_answer,
-    response_answer,
-)
 from mast_trace_instrumentations.openai.requests import (
     chat_messages,
     responses_messages,
     text_of,
     tool_call,
+)
+from mast_trace_instrumentations.openai.responses import (
+    Answer,
+    ChatAssembly,
+    ResponseAssembly,
+    chat_answer,
+    response_answer,
 )
 
 pytestmark = pytest.mark.framework("openai")

@@ -9,8 +9,9 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.spans.run_state import current_agent, current_run, with_agent
-from mast_trace_instrumentations.langgraph import messages
-from mast_trace_instrumentations.langgraph.scopes import (
+from mast_trace_instrumentations.langgraph import reading
+from mast_trace_instrumentations.langgraph.message import utter
+from mast_trace_instrumentations.langgraph.state import (
     NodeScope,
     ToolScope,
     current_scope,
@@ -18,7 +19,6 @@ from mast_trace_instrumentations.langgraph.scopes import (
     memory_of,
     with_scope,
 )
-from mast_trace_instrumentations.langgraph.speech import utter
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -153,9 +153,9 @@ def record_result(span: ToolSpan, output: Any, call_id: str | None) -> None:
     message = _answer(output, call_id)
     if message is None:
         if not _is_command(output):
-            span.result(messages.update_text({"result": output}))
+            span.result(reading.update_text({"result": output}))
         return
-    text = messages.text_of(message.content)
+    text = reading.text_of(message.content)
     span.result(text)
     if getattr(message, "status", "") == "error":
         span.fail(text)
@@ -165,7 +165,7 @@ def _answer(output: Any, call_id: str | None) -> Any:
     """Find the tool's message in its output: the output itself, or inside of a `Command`."""
     for item in output if isinstance(output, list) else [output]:
         for given in _payloads(item):
-            for message in messages.messages_in(given):
+            for message in reading.messages_in(given):
                 if call_id is None or getattr(message, "tool_call_id", None) == call_id:
                     return message
     return None
@@ -206,7 +206,7 @@ def end_failed(call: RequestedCall, output: Any) -> None:
         return
     message = _answer(output, call.call.get("id"))
     if message is not None:
-        call.failed.result(messages.text_of(message.content))
+        call.failed.result(reading.text_of(message.content))
     call.failed.end(call.error)
     call.failed = call.error = None
 

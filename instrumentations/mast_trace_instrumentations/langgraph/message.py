@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mast_trace.spans.telemetry import Telemetry
-    from mast_trace_instrumentations.langgraph.scopes import Said
+    from mast_trace_instrumentations.langgraph.state import Said
 
 _BRANCH = "branch:to:"
 _JOIN = "join:"

@@ -10,8 +10,10 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.spans.run_state import current_agent, current_run
-from mast_trace_instrumentations.langgraph import messages
-from mast_trace_instrumentations.langgraph.scopes import (
+from mast_trace_instrumentations.langgraph import reading
+from mast_trace_instrumentations.langgraph.message import answer_of, next_nodes, utter
+from mast_trace_instrumentations.langgraph.shown import enter_loop, record_shown, snapshot
+from mast_trace_instrumentations.langgraph.state import (
     GraphScope,
     NodeScope,
     Said,
@@ -19,8 +21,6 @@ from mast_trace_instrumentations.langgraph.scopes import (
     is_control_flow,
     with_scope,
 )
-from mast_trace_instrumentations.langgraph.shown import enter_loop, record_shown, snapshot
-from mast_trace_instrumentations.langgraph.speech import answer_of, next_nodes, utter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,7 +120,7 @@ def _written(scope: NodeScope, task: Any) -> list[Said]:
     update: dict[str, Any] = {}
     found: list[Any] = []
     for channel, value in task.writes:
-        given = messages.messages_in(_unwrapped(value))
+        given = reading.messages_in(_unwrapped(value))
         found.extend(given)
         if not given and (channel in _RESULTS or not (channel[:2] == "__" or ":" in channel)):
             update[channel] = value
@@ -128,7 +128,7 @@ def _written(scope: NodeScope, task: Any) -> list[Said]:
         message = scope.memory.read(raw)
         scope.memory.ask(message, scope.agent)
         if message.content and message.key not in relayed:
-            said.append(_said(scope, message, synthetic=messages.is_synthetic(raw)))
+            said.append(_said(scope, message, synthetic=reading.is_synthetic(raw)))
     if not found and not scope.graph.agent:
         said.extend(
             _said(scope, message)
@@ -142,7 +142,7 @@ def _new(scope: NodeScope, shown: Any, found: Sequence[Any]) -> Iterator[Any]:
     """Leave out what is written again: what the node was given, what was said before."""
     if not found:
         return
-    given = messages.messages_in(shown)
+    given = reading.messages_in(shown)
     objects = {id(raw) for raw in given}
     ids = {raw.id for raw in given if raw.id}
     for raw in found:
@@ -156,9 +156,9 @@ def _updated(update: dict[str, Any]) -> list[Message]:
     given = [
         message
         for channel, value in update.items()
-        for message in messages.written_shorthand(channel, value)
+        for message in reading.written_shorthand(channel, value)
     ]
-    return given or [Message(messages.update_text(update))]
+    return given or [Message(reading.update_text(update))]
 
 
 def _said(scope: NodeScope, message: Message, *, synthetic: bool = False) -> Said:
@@ -179,6 +179,6 @@ def _record_interrupts(scope: NodeScope, error: BaseException | None) -> None:
         if not hasattr(interrupt, "value"):
             continue
         scope.graph.interrupted = True
-        text = messages.update_text({"value": interrupt.value})
+        text = reading.update_text({"value": interrupt.value})
         if text and run is not None and run.once(("interrupt", getattr(interrupt, "id", text))):
             utter(scope.telemetry, [_said(scope, Message(text))], [_USER])

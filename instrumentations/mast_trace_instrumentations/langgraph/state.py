@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace_instrumentations.langgraph.messages import read
+from mast_trace_instrumentations.langgraph.reading import read
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -12,7 +12,7 @@ from mast_trace import semconv
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.run_state import chat_is_open, current_run, exported_with
 from mast_trace.trajectory import vocabulary
-from mast_trace_instrumentations.openai import answers, requests
+from mast_trace_instrumentations.openai import requests, responses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -29,13 +29,13 @@ class Interface:
     """One of the client's interfaces to models."""
 
     messages: Callable[[Mapping[str, Any]], list[Message]]
-    answer: Callable[[Any], answers.Answer]
-    assembly: Callable[[], answers.Assembly]
+    answer: Callable[[Any], responses.Answer]
+    assembly: Callable[[], responses.Assembly]
 
 
-CHAT = Interface(requests.chat_messages, answers.chat_answer, answers.ChatAssembly)
+CHAT = Interface(requests.chat_messages, responses.chat_answer, responses.ChatAssembly)
 RESPONSES = Interface(
-    requests.responses_messages, answers.response_answer, answers.ResponseAssembly
+    requests.responses_messages, responses.response_answer, responses.ResponseAssembly
 )
 
 
@@ -70,7 +70,7 @@ class ModelCall:
         stream._iterator = follow(inner, assembly)  # noqa: SLF001
         stream.close = self._closing(stream.close, assembly)
 
-    def _events(self, inner: Iterator[Any], assembly: answers.Assembly) -> Iterator[Any]:
+    def _events(self, inner: Iterator[Any], assembly: responses.Assembly) -> Iterator[Any]:
         try:
             for event in inner:
                 with guarded("reading a model's stream"):
@@ -82,7 +82,7 @@ class ModelCall:
         self._end(assembly, None)
 
     async def _aevents(
-        self, inner: AsyncIterator[Any], assembly: answers.Assembly
+        self, inner: AsyncIterator[Any], assembly: responses.Assembly
     ) -> AsyncIterator[Any]:
         try:
             async for event in inner:
@@ -94,20 +94,20 @@ class ModelCall:
             raise
         self._end(assembly, None)
 
-    def _closing(self, close: Callable[[], Any], assembly: answers.Assembly) -> Callable[[], Any]:
+    def _closing(self, close: Callable[[], Any], assembly: responses.Assembly) -> Callable[[], Any]:
         def closed() -> Any:
             self._end(assembly, None)
             return close()
 
         return closed
 
-    def _end(self, assembly: answers.Assembly, error: BaseException | None) -> None:
+    def _end(self, assembly: responses.Assembly, error: BaseException | None) -> None:
         with guarded("recording a model's answer"):
             if self._span.span.is_recording():
                 self._record(assembly.answer())
                 self._span.end(None if isinstance(error, GeneratorExit) else error)
 
-    def _record(self, answer: answers.Answer) -> None:
+    def _record(self, answer: responses.Answer) -> None:
         self._span.response(answer.message, **answer.about)
 
 

@@ -12,9 +12,9 @@ from opentelemetry.trace import Link
 from mast_trace.messages import Message
 from mast_trace.semconv import Termination
 from mast_trace.spans.run_state import current_run
-from mast_trace_instrumentations.langgraph import messages
+from mast_trace_instrumentations.langgraph import reading
 from mast_trace_instrumentations.langgraph.graphs import GraphShape, shape_of
-from mast_trace_instrumentations.langgraph.scopes import (
+from mast_trace_instrumentations.langgraph.state import (
     GraphScope,
     Memory,
     NodeScope,
@@ -131,7 +131,7 @@ def _termination(scope: GraphScope, error: BaseException | None) -> str:
     if error is None or is_control_flow(error):
         if scope.interrupted:
             return Termination.INTERRUPTED
-        soft_end = scope.last is not None and scope.last.content == messages.OUT_OF_STEPS
+        soft_end = scope.last is not None and scope.last.content == reading.OUT_OF_STEPS
         return Termination.RECURSION_LIMIT if soft_end else Termination.COMPLETED
     if type(error).__name__ == "GraphRecursionError":
         return Termination.RECURSION_LIMIT
@@ -158,15 +158,15 @@ def _asked(given: Any, memory: Memory) -> list[Message]:
         return []
     if type(given).__name__ == "Command":
         resume = given.resume
-        return [] if resume is None else [Message(messages.update_text({"v": resume}), role="user")]
-    found = messages.messages_in(given)
+        return [] if resume is None else [Message(reading.update_text({"v": resume}), role="user")]
+    found = reading.messages_in(given)
     if found:
         return [memory.read(raw) for raw in found]
     if isinstance(given, dict) and "messages" in given:
-        spelled = messages.shorthand(given["messages"])
+        spelled = reading.shorthand(given["messages"])
         if spelled:
             return spelled
-    return messages.leaves(given)
+    return reading.leaves(given)
 
 
 def _thread_of(graph: Any, config: Mapping[str, Any] | None) -> str | None:
