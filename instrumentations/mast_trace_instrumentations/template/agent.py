@@ -1,0 +1,27 @@
+"""Turns of agents, on the messages that they see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.messages import Message
+from mast_trace.spans.within import NO_RESULT, Inside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace.spans.telemetry import Telemetry
+    from mast_trace.spans.within import Call
+
+
+def begin_turn(telemetry: Telemetry, agent: Any, history: Sequence[tuple[str, str]]) -> Call:
+    """Begin a turn of ``agent`` on its history: pairs of a sender and a text."""
+    seen = [Message(text, role="user", name=sender) for sender, text in history]
+    turn = telemetry.agent(agent.name, input=seen)
+
+    def end(result: Any, error: BaseException | None) -> None:
+        if result is not NO_RESULT:
+            turn.reply(Message(str(result), role="assistant"))
+        turn.end(error)
+
+    return Inside(turn.context, end)

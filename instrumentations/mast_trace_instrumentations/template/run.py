@@ -1,0 +1,26 @@
+"""Runs of a team: the root span of a trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.messages import Message
+from mast_trace.semconv import Termination
+from mast_trace.spans.within import Inside
+
+if TYPE_CHECKING:
+    from mast_trace.spans.telemetry import Telemetry
+    from mast_trace.spans.within import Call
+
+
+def begin_run(telemetry: Telemetry, team: Any, task: str) -> Call:
+    """Begin a run on ``task``; its end says why it stopped."""
+    run = telemetry.run(team.name, input=[Message(task, role="user")])
+
+    def end(_result: Any, error: BaseException | None) -> None:
+        # A consumer that leaves a stream early has cancelled the run; it has not failed.
+        left = isinstance(error, GeneratorExit)
+        reason = Termination.COMPLETED if error is None else Termination.ERROR
+        run.finish(Termination.CANCELLED if left else reason, error=None if left else error)
+
+    return Inside(run.context, end)

@@ -1,0 +1,25 @@
+"""Executions of tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.spans.within import NO_RESULT, Inside
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mast_trace.spans.telemetry import Telemetry
+    from mast_trace.spans.within import Call
+
+
+def begin_tool(telemetry: Telemetry, tool: Any, arguments: Mapping[str, Any]) -> Call:
+    """Begin an execution; the agent whose turn it is asked for it."""
+    span = telemetry.tool(tool.name, arguments=arguments)
+
+    def end(result: Any, error: BaseException | None) -> None:
+        if result is not NO_RESULT:
+            span.result(result)
+        span.end(error)
+
+    return Inside(span.context, end)

@@ -1,0 +1,144 @@
+"""The template that newcomers copy works as it stands, and their copy does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from instrumentations.template import toyteam
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from mast_trace import semconv
+from mast_trace_instrumentations.template import ToyTeamInstrumentor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TREE = """\
+invoke_workflow toy team
+  invoke_agent first
+    execute_tool add
+    chat toy-1
+  send_message first
+  invoke_agent second
+    execute_tool add
+    chat toy-1"""
+HERE = Path(__file__).parent
+INSTRUMENTATIONS = HERE.parents[2] / "instrumentations" / "mast_trace_instrumentations"
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """The spans of ToyTeam programs."""
+    monkeypatch.setitem(sys.modules, "toyteam", toyteam)
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    instrumentor = ToyTeamInstrumentor()
+    state = instrumentor.instrument(provider)
+    assert state.missing == []
+    yield exporter
+    instrumentor.uninstrument()
+
+
+def tree(exporter: InMemorySpanExporter) -> str:
+    """Indent the names of all spans below their parents', in the order of their beginnings."""
+    spans = sorted(exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+
+    def below(parent: int | None, depth: int) -> Iterator[str]:
+        for span in spans:
+            if (span.parent.span_id if span.parent else None) == parent:
+                yield "  " * depth + span.name
+                yield from below(span.context.span_id, depth + 1)
+
+    return "\n".join(below(None, 0))
+
+
+async def test_a_run_is_recorded_whole(spans: InMemorySpanExporter) -> None:
+    """One span for each run, turn, message, tool call and model call, under its parent."""
+    assert await toyteam.Team().run("task") == "answer to answer to task (2) (2)"
+    assert tree(spans) == TREE
+    (root,) = (span for span in spans.get_finished_spans() if span.parent is None)
+    assert (root.attributes or {})[semconv.RUN_TERMINATION_REASON] == "completed"
+
+
+async def test_a_stream_is_recorded_the_same(spans: InMemorySpanExporter) -> None:
+    """Asynchronous generators take the same kind of row."""
+    heard = [text async for text in toyteam.Team().stream("task")]
+    assert heard == ["answer to task (2)", "answer to answer to task (2) (2)"]
+    assert tree(spans) == TREE
+
+
+async def test_a_stream_that_is_left_early_was_cancelled(spans: InMemorySpanExporter) -> None:
+    """Its consumer has seen enough; nothing failed."""
+    stream = toyteam.Team().stream("task")
+    assert await anext(stream) == "answer to task (2)"
+    await stream.aclose()
+    (root,) = (span for span in spans.get_finished_spans() if span.parent is None)
+    assert (root.attributes or {})[semconv.RUN_TERMINATION_REASON] == "cancelled"
+    assert root.status.status_code is trace.StatusCode.UNSET
+
+
+def test_a_copy_of_it_works(tmp_path: Path) -> None:
+    """The recipe: copy the folder, put the names of the framework in."""
+    copy = tmp_path / "mast_trace_instrumentations"
+    shutil.copytree(INSTRUMENTATIONS, copy)
+    shutil.copytree(copy / "template", copy / "newteam")
+    for file in (copy / "newteam").glob("*.py"):
+        text = file.read_text()
+        text = text.replace(
+            "mast_trace_instrumentations.template", "mast_trace_instrumentations.newteam"
+        )
+        file.write_text(text.replace("ToyTeam", "NewTeam").replace("toyteam", "newteam"))
+    shutil.copy(HERE / "toyteam.py", tmp_path / "newteam.py")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    ended = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.stderr == ""
+    assert ended.stdout.splitlines() == [
+        "execute_tool newteam",
+        "chat newteam",
+        "invoke_agent newteam",
+        "send_message newteam",
+        "execute_tool newteam",
+        "chat newteam",
+        "invoke_agent newteam",
+        "invoke_workflow newteam",
+    ]
+
+
+PROGRAM = """
+import asyncio
+
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from mast_trace import semconv
+from mast_trace_instrumentations.newteam import NewTeamInstrumentor
+
+exporter = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+NewTeamInstrumentor().instrument(provider)
+
+import newteam
+
+asyncio.run(newteam.Team().run("task"))
+for span in exporter.get_finished_spans():
+    print(span.attributes[semconv.OPERATION_NAME], span.attributes[semconv.FRAMEWORK])
+"""
