@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.settings import Settings
+from mast_trace_collector.settings import ProcessSettings
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent.parent
 PACKAGES = ("collector", "judge", "dashboards")
-CLASSES: list[type[Settings]] = [
+CLASSES: list[type[ProcessSettings]] = [
     CollectorConfig,
     JudgeConfig,
     WorkerConfig,
@@ -36,7 +36,7 @@ def modules() -> Iterator[ast.Module]:
             yield ast.parse(path.read_text("utf-8"))
 
 
-def read_with(config: type[Settings]) -> set[str]:
+def read_with(config: type[ProcessSettings]) -> set[str]:
     """Attributes that are read in modules in which the class is named."""
     found: set[str] = set()
     for module in modules():
@@ -51,12 +51,12 @@ def read_with(config: type[Settings]) -> set[str]:
 
 
 @pytest.mark.parametrize("config", CLASSES, ids=lambda config: config.__name__)
-def test_every_setting_is_read(config: type[Settings]) -> None:
+def test_every_setting_is_read(config: type[ProcessSettings]) -> None:
     assert set(config.model_fields) - read_with(config) == set()
 
 
 def test_no_class_of_settings_is_left_out() -> None:
-    assert {each.__name__ for each in Settings.__subclasses__()} == {
+    assert {each.__name__ for each in ProcessSettings.__subclasses__()} == {
         each.__name__ for each in CLASSES
     }
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.http_server.limits import HTTPLimits
 from mast_trace_collector.http_server.server import HTTPServer
-from mast_trace_collector.pipeline import Way
-from mast_trace_collector.receivers.intake import Intake
+from mast_trace_collector.pipeline import Pipeline
+from mast_trace_collector.receivers.intake import Ingest
 from mast_trace_collector.receivers.operations import Operations
 from mast_trace_collector.receivers.otlp_grpc import OTLPGRPCReceiver
 from mast_trace_collector.receivers.otlp_http import OTLPHTTPReceiver
@@ -62,25 +62,25 @@ class Collector:
         self._config = config
         self._keys = ProjectKeys(config.keys_file) if config.keys_file else None
         self.metrics = CollectorMetrics()
-        self._ways = [Way.of_spans(config, writer, self.metrics)]
+        self._pipelines = [Pipeline.of_spans(config, writer, self.metrics)]
         if store is not None:
-            self._ways.append(Way.of_logs(config, LogWriter(store), self.metrics))
+            self._pipelines.append(Pipeline.of_logs(config, LogWriter(store), self.metrics))
             self.metrics.registry.register(RunMetrics(store, idle=config.run_idle_seconds))
-        self.dead_letters = self._ways[0].dead_letters
-        self._intake = Intake(
-            {way.signal: way.spool for way in self._ways},
+        self.dead_letters = self._pipelines[0].dead_letters
+        self._ingest = Ingest(
+            {pipeline.signal: pipeline.spool for pipeline in self._pipelines},
             config,
             self._keys,
-            {way.signal: way.metrics for way in self._ways},
+            {pipeline.signal: pipeline.metrics for pipeline in self._pipelines},
         )
         self._http = self._http_server(app)
-        self._grpc = OTLPGRPCReceiver(self._intake, config)
+        self._grpc = OTLPGRPCReceiver(self._ingest, config)
         self._running = False
         self._usual_switch_interval = sys.getswitchinterval()
         self.metrics.watch(
             "damaged_files",
             "Damaged files of spools and dead letters, set aside now.",
-            lambda: sum(way.damaged_files for way in self._ways),
+            lambda: sum(pipeline.damaged_files for pipeline in self._pipelines),
         )
         self.metrics.watch(
             "up", "1 while spans are taken.", lambda: float(bool(self.readiness()["ready"]))
@@ -88,12 +88,12 @@ class Collector:
 
     def _http_server(self, app: ASGIApp | None) -> HTTPServer:
         config = self._config
-        operations = Operations(self.metrics, self._intake, self.readiness, app)
+        operations = Operations(self.metrics, self._ingest, self.readiness, app)
         tls = None
         if config.tls_cert_file is not None and config.tls_key_file is not None:
             tls = (config.tls_cert_file, config.tls_key_file)
         return HTTPServer(
-            OTLPHTTPReceiver(self._intake, config, operations),
+            OTLPHTTPReceiver(self._ingest, config, operations),
             config.host,
             config.http_port,
             limits=HTTPLimits.of(config),
@@ -117,15 +117,17 @@ class Collector:
         """Whether spans are taken now, why not, and how the database does."""
         reason = "" if self._running else "the collector is not running"
         try:
-            self._ways[0].spool.check()
+            self._pipelines[0].spool.check()
         except Refused as error:
             reason = str(error)
-        trouble = [way.pipeline.trouble for way in self._ways if way.pipeline.trouble]
+        trouble = [
+            pipeline.exporter.trouble for pipeline in self._pipelines if pipeline.exporter.trouble
+        ]
         return {
             "ready": not reason,
             "reason": reason,
             "database": trouble[0] if trouble else "ok",
-            "waiting_bytes": sum(way.spool.waiting_bytes for way in self._ways),
+            "waiting_bytes": sum(pipeline.spool.waiting_bytes for pipeline in self._pipelines),
         }
 
     async def start(self) -> None:
@@ -138,8 +140,8 @@ class Collector:
         await asyncio.to_thread(self._open)
         sys.setswitchinterval(_SWITCH_INTERVAL)
         self._running = True
-        for way in self._ways:
-            way.pipeline.start()
+        for pipeline in self._pipelines:
+            pipeline.exporter.start()
         try:
             await self._http.start()
             if self._config.grpc_enabled:
@@ -149,11 +151,11 @@ class Collector:
             raise
 
     def _open(self) -> None:
-        for number, way in enumerate(self._ways):
+        for number, pipeline in enumerate(self._pipelines):
             try:
-                way.open()
+                pipeline.open()
             except BaseException:
-                for opened in self._ways[:number]:
+                for opened in self._pipelines[:number]:
                     opened.spool.close()
                     opened.spool.release()
                 raise
@@ -170,12 +172,12 @@ class Collector:
         if not self._running:
             return
         self._running = False
-        self._intake.stop_reading()
+        self._ingest.stop_reading()
         await asyncio.gather(self._http.stop(), self._grpc.stop())
         await asyncio.to_thread(self._finish, drain=drain)
         sys.setswitchinterval(self._usual_switch_interval)
 
     def _finish(self, *, drain: bool) -> None:
-        self._intake.close()
-        for way in self._ways:
-            way.close(self._config.drain_timeout_seconds, drain=drain)
+        self._ingest.close()
+        for pipeline in self._pipelines:
+            pipeline.close(self._config.drain_timeout_seconds, drain=drain)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from mast_trace_collector.settings import Settings
+from mast_trace_collector.settings import ProcessSettings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,7 +25,7 @@ def default_data_dir() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "share") / "mast-trace"
 
 
-class CollectorConfig(Settings):
+class CollectorConfig(ProcessSettings):
     """What the collector may be told; `[collector]` in the configuration file."""
 
     table: ClassVar[str] = "collector"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_collector.pipeline import Way
+from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
@@ -21,15 +21,15 @@ def drain(store: Store, config: CollectorConfig) -> int:
         CollectorError: another process uses the spool.
     """
     metrics = CollectorMetrics()
-    ways = []
+    pipelines = []
     if config.spool_dir.is_dir():
-        ways.append(Way.of_spans(config, SpanWriter(store), metrics))
+        pipelines.append(Pipeline.of_spans(config, SpanWriter(store), metrics))
     if config.log_spool_dir.is_dir():
-        ways.append(Way.of_logs(config, LogWriter(store), metrics))
+        pipelines.append(Pipeline.of_logs(config, LogWriter(store), metrics))
     left = 0
-    for way in ways:
-        way.open()
-        way.pipeline.start()
-        way.close(config.drain_timeout_seconds, drain=True)
-        left += way.spool.waiting_items
+    for pipeline in pipelines:
+        pipeline.open()
+        pipeline.exporter.start()
+        pipeline.close(config.drain_timeout_seconds, drain=True)
+        left += pipeline.spool.waiting_items
     return left

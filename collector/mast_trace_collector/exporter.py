@@ -90,7 +90,7 @@ class _Lane:
     failures: int = 0
 
 
-class Pipeline:
+class Exporter:
     """Stores segments, the oldest are taken first.
 
     The token of what is written is the segment's name, so storing it again after a crash adds
@@ -130,7 +130,7 @@ class Pipeline:
         self._letters_seen = 0.0
         self._threads = [
             threading.Thread(
-                target=self._run, args=(_Lane(number),), name=f"pipeline-{number}", daemon=True
+                target=self._run, args=(_Lane(number),), name=f"exporter-{number}", daemon=True
             )
             for number in range(lanes)
         ]

@@ -1,4 +1,4 @@
-"""The way of one signal through a collector: its spool, its pipeline, its dead letters."""
+"""The pipeline of one signal: its spool, its exporter, its dead letters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.dead_letters import DeadLetters
-from mast_trace_collector.exporter import Pipeline
+from mast_trace_collector.exporter import Exporter
 from mast_trace_collector.hold import Hold
 from mast_trace_collector.otlp.signals import LOGS, TRACES
 from mast_trace_collector.spool import Spool, SpoolLimits
@@ -27,18 +27,20 @@ _SHARE_OF_LOGS = 4
 
 
 @dataclass(frozen=True)
-class Way:
-    """One signal's way; signals wait for each other nowhere but in the database."""
+class Pipeline:
+    """The pipeline of one signal. Signals share nothing except the database."""
 
     signal: Signal
     spool: Spool
-    pipeline: Pipeline
+    exporter: Exporter
     dead_letters: DeadLetters
     metrics: CollectorMetrics
 
     @classmethod
-    def of_spans(cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics) -> Way:
-        """Return the way of spans."""
+    def of_spans(
+        cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics
+    ) -> Pipeline:
+        """Return the pipeline of spans."""
         limits = _limits(config, config.spool_max_bytes, config.batch_max_bytes)
         spool = Spool(config.spool_dir, limits)
         return cls._made(
@@ -52,8 +54,10 @@ class Way:
         )
 
     @classmethod
-    def of_logs(cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics) -> Way:
-        """Return the way of log records, counted beside the spans of ``metrics``."""
+    def of_logs(
+        cls, config: CollectorConfig, writer: Writer, metrics: CollectorMetrics
+    ) -> Pipeline:
+        """Return the pipeline of log records, counted beside the spans of ``metrics``."""
         most = max(config.spool_max_bytes // _SHARE_OF_LOGS, 1)
         # A segment of them is laid out in Python as a whole.
         limits = _limits(config, most, min(config.batch_max_bytes, COLUMNS_BYTES))
@@ -71,7 +75,7 @@ class Way:
         config: CollectorConfig,
         metrics: CollectorMetrics,
         lanes: int = 1,
-    ) -> Way:
+    ) -> Pipeline:
         letters = DeadLetters(dead, signal.items.replace("_", " "))
         watch = metrics.watch
         watch("waiting_bytes", "Bytes that wait for the database.", lambda: spool.waiting_bytes)
@@ -79,8 +83,8 @@ class Way:
         watch("waiting_age_seconds", "Age of the oldest item that waits.", spool.oldest_age)
         watch("dead_letters", "Requests set aside now.", lambda: len(letters))
         hold = Hold(config.data_dir)
-        pipeline = Pipeline(spool, writer, letters, config, metrics, lanes=lanes, hold=hold)
-        return cls(signal, spool, pipeline, letters, metrics)
+        exporter = Exporter(spool, writer, letters, config, metrics, lanes=lanes, hold=hold)
+        return cls(signal, spool, exporter, letters, metrics)
 
     @property
     def damaged_files(self) -> int:
@@ -100,10 +104,10 @@ class Way:
     def close(self, timeout: float, *, drain: bool) -> None:
         """Take no more; store what waits, within a time, or leave it for the next start."""
         if not drain:
-            self.pipeline.stop(timeout, drain=False)
+            self.exporter.stop(timeout, drain=False)
         self.spool.close()
         if drain:
-            self.pipeline.stop(timeout)
+            self.exporter.stop(timeout)
         self.spool.release()
         if self.spool.waiting_items:
             logger.info(

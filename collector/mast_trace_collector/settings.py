@@ -48,7 +48,7 @@ class EffectiveSetting:
     meaning: str
 
 
-class Settings(BaseSettings):
+class ProcessSettings(BaseSettings):
     """Base of each process's settings: arguments, then environment, then file, then defaults.
 
     A sub-class names its table in the configuration file and declares its fields; each field's

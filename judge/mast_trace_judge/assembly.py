@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.trajectory.model import Step, Trajectory
-    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.verdict import ModeFinding
 
 
-def unscored(run: FinishedRun, version: str, reason: str, *, steps: int = 0) -> Verdict:
+def unscored(run: RunSummary, version: str, reason: str, *, steps: int = 0) -> Verdict:
     """Return the verdict that none could be reached; neither a pass nor a fail."""
     return Verdict(**_identity(run, version), status="unscored", status_reason=reason, steps=steps)
 
 
 def assemble(
-    run: FinishedRun,
+    run: RunSummary,
     trajectory: Trajectory,
     local: LocalFindings,
     *,
@@ -75,7 +75,7 @@ def assemble(
 
 
 def _put_together(
-    run: FinishedRun, trajectory: Trajectory, found: LocalFindings, version: str
+    run: RunSummary, trajectory: Trajectory, found: LocalFindings, version: str
 ) -> Verdict:
     outcome, attribution = found.outcome, found.attribution
     steps = trajectory.steps
@@ -138,7 +138,7 @@ def _located(mode: ModeFinding, steps: Sequence[Step]) -> ModeFinding:
     return mode.model_copy(update={"span_ids": tuple(steps[index].span_id for index in mode.steps)})
 
 
-def _identity(run: FinishedRun, version: str) -> dict[str, Any]:
+def _identity(run: RunSummary, version: str) -> dict[str, Any]:
     return {
         "trace_id": run.trace_id,
         "fingerprint": run.fingerprint,
@@ -154,7 +154,7 @@ def _identity(run: FinishedRun, version: str) -> dict[str, Any]:
     }
 
 
-def _facts(run: FinishedRun) -> RunFacts:
+def _facts(run: RunSummary) -> RunFacts:
     return RunFacts(
         seen=run.last_seen,
         spans=run.spans,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mast_trace.trajectory.model import SpanRecord, Trajectory
-    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.local.layers import LocalFindings
@@ -35,7 +35,7 @@ class JudgedLocally:
         error: set where the run could not be judged.
     """
 
-    run: FinishedRun
+    run: RunSummary
     verdict: Verdict | None = None
     trajectory: Trajectory | None = None
     local: LocalFindings | None = None
@@ -47,16 +47,16 @@ class JudgedLocally:
         return isinstance(self.error, StorageError | OSError | MemoryError)
 
     @property
-    def for_model(self) -> tuple[FinishedRun, Trajectory, LocalFindings]:
+    def for_model(self) -> tuple[RunSummary, Trajectory, LocalFindings]:
         """What the model layer needs of a run that it is to read."""
         assert self.trajectory is not None
         assert self.local is not None
         return self.run, self.trajectory, self.local
 
 
-def chunks_of(runs: Sequence[FinishedRun]) -> Iterator[list[FinishedRun]]:
+def chunks_of(runs: Sequence[RunSummary]) -> Iterator[list[RunSummary]]:
     """Divide runs so that the spans of a chunk fit into memory and few runs wait for the others."""
-    chunk: list[FinishedRun] = []
+    chunk: list[RunSummary] = []
     spans = 0
     for run in runs:
         if chunk and (spans + run.spans > _SPANS_AT_ONCE or len(chunk) == _RUNS_AT_ONCE):
@@ -68,7 +68,7 @@ def chunks_of(runs: Sequence[FinishedRun]) -> Iterator[list[FinishedRun]]:
         yield chunk
 
 
-def judge_chunk(store: Store, judge: Judge, runs: Sequence[FinishedRun]) -> list[JudgedLocally]:
+def judge_chunk(store: Store, judge: Judge, runs: Sequence[RunSummary]) -> list[JudgedLocally]:
     """Read the runs and apply the local layers.
 
     Raises:
@@ -89,12 +89,12 @@ def judge_chunk(store: Store, judge: Judge, runs: Sequence[FinishedRun]) -> list
     return [_judge_one(judge, run, partial(read_alone, store)) for run in runs]
 
 
-def _of_chunk(spans: Sequence[SpanRecord], run: FinishedRun) -> Trajectory:
+def _of_chunk(spans: Sequence[SpanRecord], run: RunSummary) -> Trajectory:
     return trajectory_of(run, spans)
 
 
 def _judge_one(
-    judge: Judge, run: FinishedRun, read: Callable[[FinishedRun], Trajectory]
+    judge: Judge, run: RunSummary, read: Callable[[RunSummary], Trajectory]
 ) -> JudgedLocally:
     try:
         trajectory = read(run)

@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_settings import SettingsConfigDict
 
 from mast_trace.urls import check_key, parse_url
-from mast_trace_collector.settings import Settings
+from mast_trace_collector.settings import ProcessSettings
 from mast_trace_judge.llm.budget import Price  # noqa: TC001  # pydantic reads it at run time
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _OF_OPENAI = {"judge_base_url": "OPENAI_BASE_URL", "judge_api_key": "OPENAI_API_
 """The variables of the OpenAI clients that stand in for settings that are empty."""
 
 
-class JudgeConfig(Settings):
+class JudgeConfig(ProcessSettings):
     """What the judge may be told; `[judge]` in the configuration file."""
 
     # Empty settings are validated too: that is where the variables stand in.
@@ -143,7 +143,7 @@ class JudgeConfig(Settings):
         return bool(self.models and (self.judge_base_url or self.judge_api_key.get_secret_value()))
 
 
-class WorkerConfig(Settings):
+class WorkerConfig(ProcessSettings):
     """What the worker may be told; `[worker]` in the configuration file."""
 
     table: ClassVar[str] = "worker"

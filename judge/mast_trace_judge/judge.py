@@ -17,7 +17,7 @@ from mast_trace_judge.version import judge_version, own_profiles
 
 if TYPE_CHECKING:
     from mast_trace.trajectory.model import Trajectory
-    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.layer import ModelLayer
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
@@ -57,7 +57,7 @@ class Judge:
         """Whether there is a model beside the local layers."""
         return self.config.uses_model
 
-    async def judge(self, run: FinishedRun, trajectory: Trajectory) -> Verdict:
+    async def judge(self, run: RunSummary, trajectory: Trajectory) -> Verdict:
         """Judge a run.
 
         What the model cannot contribute, because it is away, unreadable or over its budget, is
@@ -76,7 +76,7 @@ class Judge:
         return judge_by_rules(trajectory, self._profiles)
 
     def without_model(
-        self, run: FinishedRun, trajectory: Trajectory, local: LocalFindings
+        self, run: RunSummary, trajectory: Trajectory, local: LocalFindings
     ) -> Verdict:
         """Judge a run by what the local layers found."""
         if not trajectory.steps:
@@ -84,7 +84,7 @@ class Judge:
         return assemble(run, trajectory, local, version=self.version)
 
     async def judge_further(
-        self, run: FinishedRun, trajectory: Trajectory, local: LocalFindings
+        self, run: RunSummary, trajectory: Trajectory, local: LocalFindings
     ) -> Verdict:
         """Let the model read a run that the local layers have been through; see `judge`."""
         usage = UsageMeter()
@@ -107,12 +107,12 @@ class Judge:
             run, trajectory, local, version=self.version, reading=reading, usage=usage.total
         )
 
-    def unscored(self, run: FinishedRun, error: Exception) -> Verdict:
+    def unscored(self, run: RunSummary, error: Exception) -> Verdict:
         """Return the verdict on a run that the local layers could not get through."""
         reason = f"the run could not be judged: {type(error).__name__}: {error}"
         return unscored(run, self.version, reason)
 
-    def wants_model(self, run: FinishedRun, local: LocalFindings) -> bool:
+    def wants_model(self, run: RunSummary, local: LocalFindings) -> bool:
         """Whether the model reads this run: always what is at fault, of the rest a sample.
 
         The sample follows from the run's id, so that every worker and every repetition agree.

@@ -23,7 +23,7 @@ from mast_trace_judge.store import verdicts as verdict_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.verdict import Verdict
@@ -167,7 +167,7 @@ class Worker:
             await asyncio.gather(*self._in_flight.values())
         return taken
 
-    async def _due(self, *, all_at_once: bool) -> list[FinishedRun]:
+    async def _due(self, *, all_at_once: bool) -> list[RunSummary]:
         """Find runs that are finished, and neither being judged nor held off after a failure.
 
         While others wait, as after a start, or have failed, all runs are looked through; then only
@@ -207,7 +207,7 @@ class Worker:
             self._look_at_all = now + _LOOK_AT_ALL
         return [run for run in runs if _key(run) not in busy][:room]
 
-    async def _take_up(self, runs: Sequence[FinishedRun]) -> None:
+    async def _take_up(self, runs: Sequence[RunSummary]) -> None:
         judged = await asyncio.to_thread(judge_chunk, self._store, self._judge, runs)
         self._beat()
         ready: list[Verdict] = []
@@ -306,5 +306,5 @@ class Worker:
         self._status = replace(self._status, last_beat=time.time(), problem=problem)
 
 
-def _key(run: FinishedRun) -> Key:
+def _key(run: RunSummary) -> Key:
     return (run.project, run.trace_id, run.fingerprint)

@@ -91,7 +91,7 @@ def test_a_write_that_the_disk_cuts_short_is_refused_and_leaves_no_trace(small_d
     spool.open()
     kept = []
     for number in range(100):
-        spool._room._free, spool._room._checked = 1 << 60, float("inf")
+        spool._quota._free, spool._quota._checked = 1 << 60, float("inf")
         payload = number.to_bytes(2, "big") * 40_000
         refusal = spool.append(payload, 1).durable.exception(timeout=10)
         if refusal is not None:

@@ -27,7 +27,7 @@ _AT_A_TIME = 4096
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """Bounds of what a request may hold.
 
     Attributes:
@@ -61,7 +61,12 @@ class Decoded:
 
 
 def decode(
-    body: bytes, signal: Signal, limits: Limits, *, json: bool = False, project: str | None = None
+    body: bytes,
+    signal: Signal,
+    limits: RequestLimits,
+    *,
+    json: bool = False,
+    project: str | None = None,
 ) -> Decoded:
     """Check a request.
 

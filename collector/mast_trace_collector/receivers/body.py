@@ -11,7 +11,7 @@ from mast_trace_collector.otlp.errors import TooLarge, TooSlow
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
-    from mast_trace_collector.receivers.memory import Memory
+    from mast_trace_collector.receivers.memory import MemoryReservation
     from mast_trace_collector.receivers.otlp_http import Receive
 
 
@@ -41,7 +41,7 @@ class Body:
         self._size = 0
         self._complete = False
 
-    async def read(self, declared: int | None, memory: Memory) -> bytes:
+    async def read(self, declared: int | None, memory: MemoryReservation) -> bytes:
         """Read it to its end; memory is held as it arrives.
 
         Raises:

@@ -9,11 +9,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_collector.otlp.decoding import Decoded, Limits, decode
+from mast_trace_collector.otlp.decoding import Decoded, RequestLimits, decode
 from mast_trace_collector.otlp.decompression import decompress
 from mast_trace_collector.otlp.density import takes_long
 from mast_trace_collector.otlp.errors import Forbidden, TooLarge, Unauthenticated
-from mast_trace_collector.receivers.memory import Memory, MemoryShares
+from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares
 from mast_trace_collector.receivers.slots import Slots
 from mast_trace_collector.rights import MissingRight, Right
 from mast_trace_collector.spool import Refused
@@ -36,7 +36,7 @@ _INLINE_SECONDS = 0.01
 _DECODERS = 4
 
 
-class Intake:
+class Ingest:
     """Checks requests, makes them durable and counts them.
 
     Args:
@@ -57,7 +57,7 @@ class Intake:
         self._config = config
         self._keys = keys
         self.metrics = metrics
-        self._limits = Limits(config.max_nesting, config.max_attributes, config.max_values)
+        self._limits = RequestLimits(config.max_nesting, config.max_attributes, config.max_values)
         share = max(config.max_inflight_bytes // 2, config.max_body_bytes)
         self._memory = MemoryShares(config.max_inflight_bytes, share)
         self._decoders = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
@@ -95,13 +95,13 @@ class Intake:
         self._spools[signal].check()
 
     @contextlib.contextmanager
-    def holding(self, sender: str) -> Iterator[Memory]:
+    def holding(self, sender: str) -> Iterator[MemoryReservation]:
         """Account for the memory of one request until it is answered.
 
         Args:
             sender: the address that it comes from.
         """
-        memory = Memory(self._memory, sender)
+        memory = MemoryReservation(self._memory, sender)
         try:
             yield memory
         finally:
@@ -117,7 +117,7 @@ class Intake:
         self,
         body: bytes,
         signal: Signal,
-        memory: Memory,
+        memory: MemoryReservation,
         *,
         transport: str,
         encoding: str = "",
@@ -190,19 +190,19 @@ class Intake:
         if not decoded.items:
             _count(metrics, decoded, transport, duplicate=False)
             return
-        ticket = self._spools[signal].append(decoded.payload, decoded.items)
+        kept = self._spools[signal].append(decoded.payload, decoded.items)
 
         def count(durable: Future[None]) -> None:
             if durable.exception() is None:
-                _count(metrics, decoded, transport, duplicate=ticket.duplicate)
+                _count(metrics, decoded, transport, duplicate=kept.duplicate)
 
         try:
-            await asyncio.wrap_future(ticket.durable)
+            await asyncio.wrap_future(kept.durable)
         except asyncio.CancelledError:
             # The sender has hung up, but the request is being kept all the same.
-            ticket.durable.add_done_callback(count)
+            kept.durable.add_done_callback(count)
             raise
-        count(ticket.durable)
+        count(kept.durable)
 
     def stop_reading(self) -> None:
         """Refuse the requests whose bodies are still arriving; their senders send them again."""

@@ -33,13 +33,13 @@ class MemoryShares:
         self._most = most
         self._share = share
         self._by_sender: Counter[str] = Counter()
-        self._arriving: dict[str, dict[Memory, None]] = {}
+        self._arriving: dict[str, dict[MemoryReservation, None]] = {}
         self._waits: dict[str, float] = {}
         self._closed: Refused | None = None
         self.held = 0
 
     def hold(self, sender: str, size: int) -> None:
-        """Count bytes as held; use `Memory`.
+        """Count bytes as held; use `MemoryReservation`.
 
         Raises:
             Refused: there is no room, or the sender has its share.
@@ -62,17 +62,17 @@ class MemoryShares:
         self._by_sender[sender] += size
 
     def let_go(self, sender: str, size: int) -> None:
-        """Count bytes as no longer held; use `Memory`."""
+        """Count bytes as no longer held; use `MemoryReservation`."""
         self.held -= size
         self._by_sender[sender] -= size
         if not self._by_sender[sender]:
             del self._by_sender[sender]
 
-    def arrives(self, memory: Memory) -> None:
+    def arrives(self, memory: MemoryReservation) -> None:
         """Count a request among those whose bodies are arriving."""
         self._arriving.setdefault(memory.sender, {})[memory] = None
 
-    def arrived(self, memory: Memory) -> None:
+    def arrived(self, memory: MemoryReservation) -> None:
         """Count it no longer among them."""
         requests = self._arriving.get(memory.sender, {})
         requests.pop(memory, None)
@@ -117,7 +117,7 @@ class MemoryShares:
         return any(who != sender for who in self._waits)
 
 
-class Memory:
+class MemoryReservation:
     """The memory that one request holds.
 
     Attributes:

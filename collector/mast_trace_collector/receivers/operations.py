@@ -15,7 +15,7 @@ from mast_trace_collector.rights import Right
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace_collector.receivers.intake import Intake
+    from mast_trace_collector.receivers.intake import Ingest
     from mast_trace_collector.receivers.otlp_http import ASGIApp, Message, Receive, Send
 
 _TEXT = "text/plain; charset=utf-8"
@@ -31,7 +31,7 @@ class Operations:
 
     Args:
         metrics: what ``/metrics`` shows.
-        intake: where keys are checked; with keys, ``/metrics`` needs one with the right to
+        ingest: where keys are checked; with keys, ``/metrics`` needs one with the right to
             it: it tells of all projects.
         readiness: the answer of ``/readyz``; its "ready" decides the status.
         other: the application for all other paths, if there is one.
@@ -40,12 +40,12 @@ class Operations:
     def __init__(
         self,
         metrics: telemetry.CollectorMetrics,
-        intake: Intake,
+        ingest: Ingest,
         readiness: Callable[[], dict[str, Any]],
         other: ASGIApp | None = None,
     ) -> None:
         self._metrics = metrics
-        self._intake = intake
+        self._ingest = ingest
         self._readiness = readiness
         self._other = other
 
@@ -72,7 +72,7 @@ class Operations:
         headers = dict(scope["headers"])
         try:
             shown = headers.get(b"authorization", b"").decode("latin-1")
-            self._intake.authenticate(shown, Right.METRICS)
+            self._ingest.authenticate(shown, Right.METRICS)
         except (Unauthenticated, Forbidden) as error:
             content = orjson.dumps({"message": str(error)})
             asked = [(b"www-authenticate", b"Bearer")] if error.status == 401 else []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.otlp.signals import Signal
-    from mast_trace_collector.receivers.intake import Intake
+    from mast_trace_collector.receivers.intake import Ingest
 
     _Context = grpc.aio.ServicerContext[Any, Any]
     _Handler = Callable[[object, _Context], Awaitable[bytes]]
@@ -44,12 +44,12 @@ class OTLPGRPCReceiver:
     """Serves the export services of the accepted signals; the others are unimplemented.
 
     Args:
-        intake: takes the requests.
+        ingest: takes the requests.
         config: address and limits.
     """
 
-    def __init__(self, intake: Intake, config: CollectorConfig) -> None:
-        self._intake = intake
+    def __init__(self, ingest: Ingest, config: CollectorConfig) -> None:
+        self._ingest = ingest
         self._config = config
         self._messages = Messages(config)
         self._server: grpc.aio.Server | None = None
@@ -85,7 +85,7 @@ class OTLPGRPCReceiver:
         return int(server.add_secure_port(address, _credentials(cert, key)))
 
     def _services(self) -> list[grpc.GenericRpcHandler[Any, Any]]:
-        accepted = self._intake.signals
+        accepted = self._ingest.signals
         handlers = [
             _service(signal.service, self._exporter(signal))
             for signal in (TRACES, LOGS)
@@ -100,7 +100,7 @@ class OTLPGRPCReceiver:
 
     def _exporter(self, signal: Signal) -> _Handler:
         async def export(_: object, context: _Context) -> bytes:
-            self._intake.metrics[signal].received.labels(_TRANSPORT).inc()
+            self._ingest.metrics[signal].received.labels(_TRANSPORT).inc()
             try:
                 answer: bytes = await self._take(context, signal)
             except RequestError as error:
@@ -116,22 +116,22 @@ class OTLPGRPCReceiver:
     async def _take(self, context: _Context, signal: Signal) -> bytes:
         metadata = dict(context.invocation_metadata() or ())
         authorization = metadata.get("authorization", "")
-        project = self._intake.authenticate(
+        project = self._ingest.authenticate(
             authorization if isinstance(authorization, str) else authorization.decode("latin-1")
         )
-        self._intake.check_room(signal)
-        with self._intake.holding(_peer(context.peer())) as memory:
+        self._ingest.check_room(signal)
+        with self._ingest.holding(_peer(context.peer())) as memory:
             memory.belongs_to(project)
             body = await self._messages.read(context, memory.sender)
             memory.grow(len(body))
-            answer = await self._intake.take(
+            answer = await self._ingest.take(
                 body, signal, memory, transport=_TRANSPORT, project=project
             )
         content: bytes = answer.SerializeToString()
         return content
 
     def _refused(self, signal: Signal, reason: str) -> None:
-        self._intake.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
+        self._ingest.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
 
     async def stop(self) -> None:
         """Take no more calls, finish those in flight; safe to call twice."""

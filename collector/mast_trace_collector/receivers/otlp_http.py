@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.otlp.signals import Signal
-    from mast_trace_collector.receivers.intake import Intake
-    from mast_trace_collector.receivers.memory import Memory
+    from mast_trace_collector.receivers.intake import Ingest
+    from mast_trace_collector.receivers.memory import MemoryReservation
 
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
@@ -38,16 +38,16 @@ class OTLPHTTPReceiver:
     """Answers ``POST /v1/traces`` and its like; hands every other path on.
 
     Args:
-        intake: takes the requests.
+        ingest: takes the requests.
         config: limits.
         other: the application for all other paths.
     """
 
-    def __init__(self, intake: Intake, config: CollectorConfig, other: ASGIApp) -> None:
-        self._intake = intake
+    def __init__(self, ingest: Ingest, config: CollectorConfig, other: ASGIApp) -> None:
+        self._ingest = ingest
         self._config = config
         self._other = other
-        self._signals = {f"/v1/{signal.name}": signal for signal in intake.signals}
+        self._signals = {f"/v1/{signal.name}": signal for signal in ingest.signals}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -61,11 +61,11 @@ class OTLPHTTPReceiver:
 
     async def _export(self, scope: Message, receive: Receive, send: Send, signal: Signal) -> None:
         headers = _Headers(scope)
-        self._intake.metrics[signal].received.labels(_TRANSPORT).inc()
+        self._ingest.metrics[signal].received.labels(_TRANSPORT).inc()
         body = Body(receive, self._config)
         client = scope.get("client")
         try:
-            with self._intake.holding(sender_of(client[0]) if client else "") as memory:
+            with self._ingest.holding(sender_of(client[0]) if client else "") as memory:
                 answer = await self._answer(headers, body, signal, memory)
         except asyncio.CancelledError:
             # The server stops, and waits no longer. What is not acknowledged is sent again.
@@ -90,17 +90,19 @@ class OTLPHTTPReceiver:
         )
         await respond(send, 200, JSON if json else PROTOBUF, content)
 
-    async def _answer(self, headers: _Headers, body: Body, signal: Signal, memory: Memory) -> Any:
-        project = self._intake.authenticate(headers.get(b"authorization"))
+    async def _answer(
+        self, headers: _Headers, body: Body, signal: Signal, memory: MemoryReservation
+    ) -> Any:
+        project = self._ingest.authenticate(headers.get(b"authorization"))
         memory.belongs_to(project)
         if headers.content_type not in {PROTOBUF, JSON}:
             raise UnsupportedMediaType(
                 f"content type {headers.content_type[:80]!r} is not supported; "
                 f"use {PROTOBUF} or {JSON}"
             )
-        self._intake.check_room(signal)
+        self._ingest.check_room(signal)
         data = await body.read(headers.content_length, memory)
-        return await self._intake.take(
+        return await self._ingest.take(
             data,
             signal,
             memory,
@@ -111,7 +113,7 @@ class OTLPHTTPReceiver:
         )
 
     def _refused(self, signal: Signal, reason: str) -> None:
-        self._intake.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
+        self._ingest.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
 
     async def _refuse(self, send: Send, headers: _Headers, status: int, error: Exception) -> None:
         extra = []

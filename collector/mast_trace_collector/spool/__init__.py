@@ -5,9 +5,10 @@ from mast_trace_collector.spool.limits import SpoolLimits
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.refused import Refused
 from mast_trace_collector.spool.segment import Segment
-from mast_trace_collector.spool.spool import Spool, Ticket
+from mast_trace_collector.spool.spool import Acknowledgement, Spool
 
 __all__ = [
+    "Acknowledgement",
     "DamagedFiles",
     "Loss",
     "Record",
@@ -15,5 +16,4 @@ __all__ = [
     "Segment",
     "Spool",
     "SpoolLimits",
-    "Ticket",
 ]

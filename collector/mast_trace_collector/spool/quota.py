@@ -54,7 +54,7 @@ class FolderLock:
             self._file = None
 
 
-class Room:
+class DiskQuota:
     """What the spool takes on disk, against its bounds. Not thread-safe by itself."""
 
     def __init__(self, directory: Path, max_bytes: int, min_free_bytes: int) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool.deduplication import RecentRequests
 from mast_trace_collector.spool.folder import SegmentFolder
-from mast_trace_collector.spool.quota import FolderLock, Room
+from mast_trace_collector.spool.quota import DiskQuota, FolderLock
 from mast_trace_collector.spool.record import Record
 from mast_trace_collector.spool.refused import Refused
 from mast_trace_collector.spool.segment import LOG, Segment, SegmentWriter
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Ticket:
+class Acknowledgement:
     """A request's place in the spool.
 
     Attributes:
@@ -68,7 +68,7 @@ class Spool:
         self._arrived = threading.Condition(self._lock)
         self._ready = threading.Condition(self._lock)
         self._recent: RecentRequests[Future[None]] = RecentRequests(limits.duplicate_window)
-        self._room = Room(directory, limits.max_bytes, limits.min_free_bytes)
+        self._quota = DiskQuota(directory, limits.max_bytes, limits.min_free_bytes)
         self._pending: deque[tuple[Record, Future[None]]] = deque()
         self._closed: deque[Segment] = deque()
         self._taken: dict[str, Segment] = {}
@@ -109,11 +109,11 @@ class Spool:
             self._recent.remember(digest, self._settled)
         for segment in found.segments:
             self._closed.append(segment)
-            self._room.take(segment.size)
+            self._quota.take(segment.size)
             self._items += segment.items
         return list(found.losses.values())
 
-    def append(self, payload: bytes, items: int) -> Ticket:
+    def append(self, payload: bytes, items: int) -> Acknowledgement:
         """Take a request.
 
         Raises:
@@ -125,16 +125,16 @@ class Spool:
                 raise Refused("shutting_down", "the collector is stopping", retry_after=1.0)
             known = self._recent.get(record.digest)
             if known is not None:
-                return Ticket(known, duplicate=True)
-            self._room.check(record.size)
+                return Acknowledgement(known, duplicate=True)
+            self._quota.check(record.size)
             durable: Future[None] = Future()
             # From here on no waiter that gives up can cancel it for the others.
             durable.set_running_or_notify_cancel()
             self._recent.remember(record.digest, durable)
             self._pending.append((record, durable))
-            self._room.take(record.size)
+            self._quota.take(record.size)
             self._arrived.notify()
-        return Ticket(durable, duplicate=False)
+        return Acknowledgement(durable, duplicate=False)
 
     def _run(self) -> None:
         while True:
@@ -196,10 +196,10 @@ class Spool:
 
     def _fail(self, group: deque[tuple[Record, Future[None]]], error: Exception) -> None:
         with self._lock:
-            self._room.ran_out()
+            self._quota.ran_out()
             for record, _ in group:
                 self._recent.forget(record.digest)
-                self._room.give_back(record.size)
+                self._quota.give_back(record.size)
         refused = Refused("disk_error", f"the collector cannot write to its disk: {error}")
         for _, durable in group:
             durable.set_exception(refused)
@@ -292,7 +292,7 @@ class Spool:
         self._folder.remove(segment)
         with self._lock:
             del self._taken[segment.name]
-            self._room.give_back(segment.size)
+            self._quota.give_back(segment.size)
             self._items -= segment.items
 
     @property
@@ -303,7 +303,7 @@ class Spool:
     @property
     def waiting_bytes(self) -> int:
         """Bytes that are not stored yet."""
-        return self._room.used
+        return self._quota.used
 
     @property
     def waiting_items(self) -> int:
@@ -327,7 +327,7 @@ class Spool:
         with self._lock:
             if not self._running:
                 raise Refused("shutting_down", "the collector is not running", retry_after=1.0)
-            self._room.check(0)
+            self._quota.check(0)
 
     def close(self) -> None:
         """Finish what is being written and take no more; segments can still be taken."""

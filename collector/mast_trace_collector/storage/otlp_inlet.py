@@ -28,8 +28,8 @@ _UNABLE = frozenset({48, 60, 73, 115})
 """Not supported, no such table, format or setting: this database cannot parse OTLP at all."""
 
 
-class Inlet:
-    """Writes requests of which ClickHouse does the parsing."""
+class OtlpTable:
+    """Inserts OTLP requests that ClickHouse parses itself."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

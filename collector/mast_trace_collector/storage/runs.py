@@ -53,13 +53,10 @@ class RunSummary:
     totals: str = "exact"
 
 
-FinishedRun = RunSummary
-"""A run to which nothing is expected to come; if something does, it is finished anew."""
-
 _SKEW = 900.0
 _SHORT_SKEW = 60.0
-"""Seconds by which the clocks of a cluster's nodes may differ, or a row be late on a replica. A look
-at the runs of late makes less of it; the next look at all of them makes it good."""
+"""Clock skew between cluster nodes, or replica lag, in seconds. The scan of recent runs allows for
+less of it; the next full scan catches anything it missed."""
 _CANDIDATES = """
     SELECT Project, TraceId, Seen, Judged
     FROM
@@ -128,7 +125,7 @@ def finished_runs(
     limit: int = 100,
     lookback_days: int = 7,
     recent: float | None = None,
-) -> list[FinishedRun]:
+) -> list[RunSummary]:
     """Return runs that are finished and not judged with their present content, oldest first.
 
     Args:

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace.exceptions import StorageError
-from mast_trace_collector.storage.otlp_inlet import Inlet
+from mast_trace_collector.storage.otlp_inlet import OtlpTable
 from mast_trace_collector.storage.span_columns import SPAN_COLUMNS, SpanColumns, columns_of
 from mast_trace_collector.storage.store import PERMANENT, WRITE_SETTINGS, error_code
 
@@ -56,7 +56,7 @@ class SpanWriter:
     def __init__(self, store: Store, *, parse_from: int = DEFAULT_PARSE_FROM) -> None:
         self._store = store
         self._parse_from = parse_from
-        self._inlet = Inlet(store)
+        self._otlp_table = OtlpTable(store)
 
     def write(
         self,
@@ -95,7 +95,7 @@ class SpanWriter:
             return 0
         *places, total = accumulate(map(len, requests), initial=0)
         large = (total if size is None else size) >= self._parse_from
-        if not (large and not refused and self._inlet.write(requests, projects, token)):
+        if not (large and not refused and self._otlp_table.write(requests, projects, token)):
             self._write_columns(requests, projects, token, places if offsets is None else offsets)
         return spans
 
@@ -114,9 +114,9 @@ class SpanWriter:
         Raises:
             StorageError: the database refused for now; write the same file again later.
         """
-        if size < self._parse_from or not self._inlet.reads(path):
+        if size < self._parse_from or not self._otlp_table.reads(path):
             return None
-        return self._inlet.write_file(path, token)
+        return self._otlp_table.write_file(path, token)
 
     def _write_columns(
         self,

@@ -8,14 +8,14 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, SecretStr, field_va
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import parse_url
-from mast_trace_collector.settings import Settings
+from mast_trace_collector.settings import ProcessSettings
 
 DEFAULT_WEB: Final = "http://127.0.0.1:8680"
 _ADDRESS: Final = r"^https?://[^\s{}$<>|\"'\\]+$"
 """Nothing that the files of Grafana and Prometheus, or Slack, would take for their own."""
 
 
-class AlertConfig(Settings):
+class AlertConfig(ProcessSettings):
     """What alerting may be told; `[alerts]` in the configuration file."""
 
     table: ClassVar[str] = "alerts"

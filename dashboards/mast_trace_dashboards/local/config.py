@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from pydantic import Field, SecretStr
 
-from mast_trace_collector.settings import Settings
+from mast_trace_collector.settings import ProcessSettings
 
 
-class UpConfig(Settings):
+class UpConfig(ProcessSettings):
     """What `mast-trace up` may be told beside its parts; `[up]` in the configuration file."""
 
     table: ClassVar[str] = "up"

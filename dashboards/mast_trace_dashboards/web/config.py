@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, PositiveFloat, SecretStr, model_validator
 
 from mast_trace_collector.rights import Right, read_rights
-from mast_trace_collector.settings import Settings
+from mast_trace_collector.settings import ProcessSettings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,7 +29,7 @@ def _joined(value: Any) -> Any:
 Listed = Annotated[str, BeforeValidator(_joined)]
 
 
-class WebConfig(Settings):
+class WebConfig(ProcessSettings):
     """What the web view may be told; `[web]` in the configuration file."""
 
     table: ClassVar[str] = "web"

@@ -18,7 +18,7 @@ from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
 
 if TYPE_CHECKING:
     from mast_trace.trajectory.model import Trajectory
-    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
@@ -56,7 +56,7 @@ class ModelLayer:
         ]
 
     async def read(
-        self, run: FinishedRun, trajectory: Trajectory, local: LocalFindings, meter: UsageMeter
+        self, run: RunSummary, trajectory: Trajectory, local: LocalFindings, meter: UsageMeter
     ) -> ModelReading:
         """Let every model read the run, and return what they agree on.
 

@@ -14,7 +14,7 @@ from mast_trace_judge.store.long_runs import PAGE_BYTES, read_run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
 
 _MOST_BYTES = 128 * 1024 * 1024
@@ -30,7 +30,7 @@ SETTINGS max_result_bytes = {_MOST_BYTES}
 
 
 def spans_of_runs(
-    store: Store, runs: Iterable[FinishedRun]
+    store: Store, runs: Iterable[RunSummary]
 ) -> dict[tuple[str, str], list[SpanRecord]]:
     """Return the spans of runs by project and trace id; of a span that came twice, the latest.
 
@@ -46,7 +46,7 @@ def spans_of_runs(
     return spans
 
 
-def read_alone(store: Store, run: FinishedRun) -> Trajectory:
+def read_alone(store: Store, run: RunSummary) -> Trajectory:
     """Read one run of any length, in bounded memory; see `mast_trace_judge.store.long_runs`.
 
     Raises:
@@ -56,12 +56,12 @@ def read_alone(store: Store, run: FinishedRun) -> Trajectory:
     return _with_outcome(run, read_run(pages))
 
 
-def trajectory_of(run: FinishedRun, spans: Sequence[SpanRecord]) -> Trajectory:
+def trajectory_of(run: RunSummary, spans: Sequence[SpanRecord]) -> Trajectory:
     """Read a run from its spans, with the outcome that was said of it last."""
     return _with_outcome(run, Trajectory.from_spans(spans))
 
 
-def _with_outcome(run: FinishedRun, trajectory: Trajectory) -> Trajectory:
+def _with_outcome(run: RunSummary, trajectory: Trajectory) -> Trajectory:
     if not run.outcome:
         return trajectory
     return dataclasses.replace(trajectory, outcome=run.outcome, outcome_reason=run.outcome_reason)

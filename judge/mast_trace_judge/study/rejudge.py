@@ -14,7 +14,7 @@ from mast_trace_judge.store import verdicts as verdict_store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from mast_trace_collector.storage.runs import FinishedRun
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.batch import JudgedLocally
     from mast_trace_judge.judge import Judge
@@ -81,7 +81,7 @@ async def _finish(judge: Judge, one: JudgedLocally) -> Verdict:
     return await judge.judge_further(*one.for_model)
 
 
-def _selected(store: Store, judge: Judge, selection: Selection) -> Sequence[FinishedRun]:
+def _selected(store: Store, judge: Judge, selection: Selection) -> Sequence[RunSummary]:
     since = selection.since or datetime.fromtimestamp(0, timezone.utc)
     rows = store.query(
         _RUNS,

@@ -15,7 +15,7 @@ from mast_trace_collector.backup.folder import MANIFEST, back_up, copy_files, re
 from mast_trace_collector.backup.restore import restore
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.draining import drain
-from mast_trace_collector.pipeline import Way
+from mast_trace_collector.pipeline import Pipeline
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
@@ -52,11 +52,11 @@ def names_of(config: CollectorConfig) -> list[str]:
 
 def acknowledge(config: CollectorConfig, store: Store, *names: str) -> None:
     """Leave a request in the spool, as a collector that is killed does."""
-    way = Way.of_spans(config, SpanWriter(store), CollectorMetrics())
-    way.open()
-    way.spool.append(body_of(*names), len(names)).durable.result(10)
-    way.spool.close()
-    way.spool.release()
+    pipeline = Pipeline.of_spans(config, SpanWriter(store), CollectorMetrics())
+    pipeline.open()
+    pipeline.spool.append(body_of(*names), len(names)).durable.result(10)
+    pipeline.spool.close()
+    pipeline.spool.release()
 
 
 def test_stored_and_waiting_spans_come_back_once_each(

@@ -167,7 +167,7 @@ class TestCounters:
         ) == [200, 200, 200, 200, 200, 400, 413]
         assert await send(collector, as_json, **JSON) == [200]
         assert await send(collector, b"", **{"content-type": "text/plain"}) == [415]
-        await until(lambda: collector._ways[0].spool.waiting_items == 0)
+        await until(lambda: collector._pipelines[0].spool.waiting_items == 0)
 
         value = collector.metrics.value
         refused = {
@@ -197,7 +197,7 @@ class TestCounters:
             statuses.extend(await send(collector, *bodies))
 
         await asyncio.gather(*(sender(number) for number in range(8)))
-        await until(lambda: collector._ways[0].spool.waiting_items == 0)
+        await until(lambda: collector._pipelines[0].spool.waiting_items == 0)
         accepted = statuses.count(200)
         assert statuses.count(503) == len(statuses) - accepted > 0
         value = collector.metrics.value

@@ -1,4 +1,4 @@
-"""Settings come from arguments, environment, file and defaults, and say which."""
+"""ProcessSettings come from arguments, environment, file and defaults, and say which."""
 
 from __future__ import annotations
 

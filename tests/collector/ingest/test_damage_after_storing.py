@@ -11,7 +11,7 @@ from ingest_support import body_of
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
-from mast_trace_collector.exporter import Pipeline
+from mast_trace_collector.exporter import Exporter
 from mast_trace_collector.spool import Segment, Spool, SpoolLimits
 from mast_trace_collector.storage import span_writer as module
 from mast_trace_collector.storage.span_writer import SpanWriter
@@ -47,14 +47,14 @@ class Half(SpanWriter):
 
 
 class Line:
-    """The parts of one process: a spool, a writer, a pipeline that is stepped by hand."""
+    """The parts of one process: a spool, a writer, a exporter that is stepped by hand."""
 
     def __init__(self, folder: Path, writer: SpanWriter) -> None:
         self.letters = DeadLetters(folder / "dead-letters")
         self.spool = Spool(folder / "spool", LIMITS)
         self.lost = sum(loss.lost for loss in self.spool.open())
         config = CollectorConfig(retry_initial_seconds=0.001)
-        self._pipeline = Pipeline(self.spool, writer, self.letters, config, CollectorMetrics())
+        self._pipeline = Exporter(self.spool, writer, self.letters, config, CollectorMetrics())
 
     def write(self, segment: Segment) -> None:
         """Do all of storing a segment but the last step."""

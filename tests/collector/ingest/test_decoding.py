@@ -17,11 +17,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from mast_trace_collector.otlp.decoding import Limits, decode
+from mast_trace_collector.otlp.decoding import RequestLimits, decode
 from mast_trace_collector.otlp.errors import RequestError, TooLarge
 from mast_trace_collector.otlp.signals import LOGS, TRACES
 
-LIMITS = Limits(max_nesting=24, max_attributes=10)
+LIMITS = RequestLimits(max_nesting=24, max_attributes=10)
 # A longer run: MAST_TRACE_TEST_FUZZ=1000000.
 EXAMPLES = int(os.environ.get("MAST_TRACE_TEST_FUZZ", "500"))
 VALID = body_of("invoke_agent planner", "chat model", attributes=3)

@@ -56,7 +56,7 @@ class TestSlowSenders:
             b"content-length: 100\r\n\r\nabc"
         )
         assert (await self.closes(collector, sent)).startswith(b"HTTP/1.1 408")
-        assert collector._intake.held == 0
+        assert collector._ingest.held == 0
 
     async def test_a_sender_that_goes_away(self, collector: Collector) -> None:
         host, _, port = collector.http_address.removeprefix("http://").rpartition(":")

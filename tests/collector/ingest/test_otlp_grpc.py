@@ -95,13 +95,13 @@ class TestAccepted:
     async def test_a_call_that_is_cancelled_while_it_is_being_kept_is_counted(
         self, collector: Collector, store: Store
     ) -> None:
-        with collector._ways[0].spool._writing:  # the disk is busy
+        with collector._pipelines[0].spool._writing:  # the disk is busy
             sending = asyncio.create_task(call(collector, body_of("impatient")))
-            await until(lambda: collector._ways[0].spool._room.used)
+            await until(lambda: collector._pipelines[0].spool._quota.used)
             sending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await sending
-            await until(lambda: collector._intake.held == 0)
+            await until(lambda: collector._ingest.held == 0)
         assert await until(lambda: names(store)) == ["impatient"]
         await until(lambda: collector.metrics.value("accepted_spans_total") == 1)
 

@@ -205,12 +205,12 @@ class TestRefused:
             slow = asyncio.create_task(
                 client.post("/v1/traces", content=slow_body(), headers=PROTOBUF)
             )
-            await until(lambda: collector._intake.held == 900)
+            await until(lambda: collector._ingest.held == 900)
             refusals.append(await post(collector, body_of("x", attributes=20)))
             hold.set()
             await slow
         assert refusals[0].status_code == 503
-        assert collector._intake.held == 0
+        assert collector._ingest.held == 0
 
     async def test_the_exporter_keeps_what_was_refused_and_sends_it_again(
         self, start_collector: StartCollector, store: Store
@@ -220,14 +220,14 @@ class TestRefused:
         provider = TracerProvider()
         span = provider.get_tracer("test").start_span("patient")
         span.end()
-        collector._ways[0].spool._room._max_bytes = 0
+        collector._pipelines[0].spool._quota._max_bytes = 0
         sent = asyncio.create_task(asyncio.to_thread(exporter.export, [span]))
         await until(
             lambda: collector.metrics.value(
                 "refused_requests_total", transport="http", reason="spool_full"
             )
         )
-        collector._ways[0].spool._room._max_bytes = 1_000_000
+        collector._pipelines[0].spool._quota._max_bytes = 1_000_000
         assert await sent is SpanExportResult.SUCCESS
         assert await until(lambda: stored_names(store)) == ["patient"]
 

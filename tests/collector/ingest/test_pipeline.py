@@ -12,10 +12,10 @@ from ingest_support import body_of, request_of
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
-from mast_trace_collector.exporter import Pipeline
+from mast_trace_collector.exporter import Exporter
 from mast_trace_collector.spool import Segment, Spool, SpoolLimits
 from mast_trace_collector.storage import span_writer
-from mast_trace_collector.storage.otlp_inlet import Inlet
+from mast_trace_collector.storage.otlp_inlet import OtlpTable
 from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
@@ -41,7 +41,7 @@ class TroubledWriter(SpanWriter):
 
 
 class Line:
-    """A spool, a pipeline and what they report."""
+    """A spool, a exporter and what they report."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         self.config = CollectorConfig(retry_initial_seconds=0.001, retry_max_seconds=0.01)
@@ -53,7 +53,7 @@ class Line:
             folder / "spool", SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, 1000)
         )
         self.spool.open()
-        self.pipeline = Pipeline(self.spool, self.writer, self.letters, self.config, self.metrics)
+        self.exporter = Exporter(self.spool, self.writer, self.letters, self.config, self.metrics)
 
     def send(self, *names: str) -> None:
         for name in names:
@@ -65,7 +65,7 @@ class Line:
 
     def stop(self, *, drain: bool = True) -> None:
         self.spool.close()
-        self.pipeline.stop(20.0, drain=drain)
+        self.exporter.stop(20.0, drain=drain)
         self.spool.release()
 
 
@@ -111,7 +111,7 @@ class TestStoring:
 
     def test_a_segment_is_one_insert_and_leaves_the_spool(self, line: Line) -> None:
         line.send("a", "b", "c")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert line.stored() == ["a", "b", "c"]
         assert [count for _, count in line.writer.attempts] == [3]
@@ -122,7 +122,7 @@ class TestStoring:
     ) -> None:
         line.writer._parse_from = 100
         line.send("a", "b", "c")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert line.stored() == ["a", "b", "c"]
         assert line.metrics.value("stored_spans_total") == 3
@@ -140,7 +140,7 @@ class TestStoring:
         data = bytearray(path.read_bytes())
         data[data.index(b"value", len(data) // 2)] ^= 1
         path.write_bytes(data)
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert len(line.stored()) == 2
         assert line.metrics.value("stored_spans_total") == 2
@@ -153,7 +153,7 @@ class TestStoring:
         for path in line.spool._directory.glob("*.log"):
             path.unlink()
         line.send("b")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert line.stored() == ["b"]
         assert line.metrics.value("damaged_spans_total") == 1
@@ -163,13 +163,13 @@ class TestStoring:
     ) -> None:
         line.writer._parse_from = 100
         given = []
-        monkeypatch.setattr(Inlet, "write", lambda *arguments: given.append(arguments))
+        monkeypatch.setattr(OtlpTable, "write", lambda *arguments: given.append(arguments))
         nested = request_of("nested")
         attributes = nested.resource_spans[0].scope_spans[0].spans[0].attributes
         attributes.add(key="map").value.kvlist_value.values.add(key="a").value.int_value = 1
         line.spool.append(nested.SerializeToString(), 1).durable.result(timeout=10)
         line.send("a")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.stored() == ["a", "nested"])
         assert given == []
 
@@ -181,18 +181,18 @@ class TestStoring:
 
         monkeypatch.setattr(line.writer, "write_file", defect)
         line.send("a")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.stored() == ["a"])
 
     def test_it_goes_on_trying_while_the_database_is_away(self, line: Line) -> None:
         line.writer.trouble = Away(12)
         line.send("a")
-        line.pipeline.start()
-        wait_for(lambda: line.pipeline.trouble)
-        assert line.pipeline.trouble == "connection refused"
+        line.exporter.start()
+        wait_for(lambda: line.exporter.trouble)
+        assert line.exporter.trouble == "connection refused"
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert line.stored() == ["a"]
-        assert line.pipeline.trouble == ""
+        assert line.exporter.trouble == ""
         assert line.metrics.value("insert_failures_total") == 12
         assert len({token for token, _ in line.writer.attempts}) == 1
 
@@ -208,7 +208,7 @@ class TestStoring:
 
         line.writer.write = write
         line.send("a", "b")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert len(line.writer.attempts) == 3
         assert line.stored() == ["a", "b"]
@@ -222,7 +222,7 @@ class TestStoring:
         line.send("stuck")
         line.spool.seal()
         line.send("fine")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.stored() == ["fine"])
         wait_for(lambda: line.spool.waiting_items == 1)
 
@@ -239,7 +239,7 @@ class TestStoring:
 
         monkeypatch.setattr(line.spool, "next_segment", next_segment)
         line.send("a")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.stored() == ["a"])
 
     def test_lanes_store_at_the_same_time(self, line: Line) -> None:
@@ -249,18 +249,18 @@ class TestStoring:
             both.wait(timeout=20)
 
         line.writer.trouble = meet
-        line.pipeline = Pipeline(
+        line.exporter = Exporter(
             line.spool, line.writer, line.letters, line.config, line.metrics, lanes=2
         )
         for name in ("a", "b"):
             line.send(name)
             line.spool.seal()
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.stored() == ["a", "b"])
         wait_for(lambda: line.spool.waiting_items == 0)
 
     def test_stopping_stores_what_waits(self, line: Line) -> None:
-        line.pipeline.start()
+        line.exporter.start()
         line.send("a", "b")
         line.stop()
         assert line.stored() == ["a", "b"]
@@ -268,8 +268,8 @@ class TestStoring:
     def test_stopping_does_not_wait_for_a_database_that_is_away(self, line: Line) -> None:
         line.writer.trouble = Away(10**9)
         line.send("a")
-        line.pipeline.start()
-        wait_for(lambda: line.pipeline.trouble)
+        line.exporter.start()
+        wait_for(lambda: line.exporter.trouble)
         line.stop()
         assert line.spool.waiting_items == 1
 
@@ -285,15 +285,15 @@ class TestStoring:
         line.send("a")
         line.spool.seal()
         line.send("b")
-        line.pipeline.start()
+        line.exporter.start()
         assert begun.wait(20)
         stopping = threading.Thread(
-            target=line.pipeline.stop, args=(20.0,), kwargs={"drain": False}
+            target=line.exporter.stop, args=(20.0,), kwargs={"drain": False}
         )
         stopping.start()
         go_on.set()
         stopping.join(20)
-        assert not any(thread.is_alive() for thread in line.pipeline._threads)
+        assert not any(thread.is_alive() for thread in line.exporter._threads)
         assert line.stored() == ["a"]
         assert line.spool.waiting_items == 1
 
@@ -304,7 +304,7 @@ class TestStoring:
         line.stop(drain=False)
         assert line.stored() == []
         after = Line(tmp_path, store)
-        after.pipeline.start()
+        after.exporter.start()
         after.stop()
         assert after.stored() == ["a"]
 
@@ -312,20 +312,20 @@ class TestStoring:
 def test_a_segment_that_is_closed_while_the_end_is_announced_is_stored(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the spool's answer, that there is nothing, and what the pipeline makes of it."""
+    """Between the spool's answer, that there is nothing, and what the exporter makes of it."""
     answer = line.spool.next_segment
 
     def nothing_yet(_: float) -> None:
         monkeypatch.setattr(line.spool, "next_segment", answer)
         line.send("a")
         line.spool.close()
-        line.pipeline._draining = True
-        line.pipeline._stopping.set()
+        line.exporter._draining = True
+        line.exporter._stopping.set()
 
     monkeypatch.setattr(line.spool, "next_segment", nothing_yet)
-    line.pipeline.start()
+    line.exporter.start()
     wait_for(lambda: line.stored() == ["a"])
-    line.pipeline._draining = False
+    line.exporter._draining = False
 
 
 class TestDeadLetters:
@@ -334,7 +334,7 @@ class TestDeadLetters:
     def test_poison_is_set_aside_and_its_neighbours_are_stored(self, line: Line) -> None:
         line.writer.trouble = poison(b"bad1", b"bad2")
         line.send("a", "bad1", "b", "bad2", "c")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert line.stored() == ["a", "b", "c"]
         letters = line.letters.letters()
@@ -356,7 +356,7 @@ class TestDeadLetters:
         line.store.command("ALTER TABLE otel_traces ADD CONSTRAINT c CHECK SpanName != 'bad'")
         try:
             line.send("a", "bad", "b")
-            line.pipeline.start()
+            line.exporter.start()
             wait_for(lambda: line.spool.waiting_bytes == 0)
         finally:
             # Other tests use the same store.
@@ -368,7 +368,7 @@ class TestDeadLetters:
     def test_bytes_that_are_no_request_are_poison(self, line: Line) -> None:
         line.spool.append(b"\xff\xff", 0).durable.result(timeout=10)
         line.send("a")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.stored() == ["a"])
         (letter,) = line.letters.letters()
         assert "no OTLP trace request" in letter.reason
@@ -376,7 +376,7 @@ class TestDeadLetters:
     def test_a_segment_of_nothing_but_poison_ends(self, line: Line) -> None:
         line.writer.trouble = poison(b"bad")
         line.send("bad1", "bad2")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert len(line.letters) == 2
 
@@ -387,7 +387,7 @@ class TestDeadLetters:
 
         line.writer.trouble = trouble
         line.send("a", "bad", "b")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         assert line.stored() == ["a", "b"]
         (letter,) = line.letters.letters()
@@ -401,11 +401,11 @@ class TestDeadLetters:
         line.spool.seal()
         segment = line.spool.next_segment(5.0)
         assert segment is not None
-        line.pipeline._write(segment)
+        line.exporter._write(segment)
         line.stop(drain=False)
         after = Line(tmp_path, store)
         after.writer.trouble = poison(b"bad")
-        after.pipeline.start()
+        after.exporter.start()
         after.stop()
         assert after.stored() == ["a"]
         assert len(after.letters) == 1
@@ -415,7 +415,7 @@ class TestDeadLetters:
     ) -> None:
         line.writer.trouble = poison(b"bad")
         line.send("bad")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         (letter,) = line.letters.letters()
         (told,) = [each for each in caplog.records if hasattr(each, "dead_letter")]
@@ -424,7 +424,7 @@ class TestDeadLetters:
     def test_a_retried_letter_is_stored(self, line: Line) -> None:
         line.letters.add("one", body_of("a"), 1, "a mistake of ours")
         line.letters.retry(["one"])
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.stored() == ["a"])
         wait_for(lambda: len(line.letters) == 0)
 
@@ -436,14 +436,14 @@ class TestDeadLetters:
         line.writer.trouble = poison(b"bad")
         line.letters.add("one", payload, 0, "these bytes of the spool were damaged on disk")
         line.letters.retry(["one"])
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.letters.letters()[0].attempts == 2)
         assert line.letters.payload("one") == payload
 
     def test_retried_letters_keep_the_counters_adding_up(self, line: Line) -> None:
         line.writer.trouble = poison(b"bad")
         line.send("a", "bad")
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.spool.waiting_bytes == 0)
         line.writer.trouble = poison()
         line.letters.retry([line.letters.letters()[0].id])
@@ -459,7 +459,7 @@ class TestDeadLetters:
         line.writer.trouble = poison(b"bad")
         line.letters.add("one", body_of("bad"), 1, "the first reason")
         line.letters.retry(["one"])
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.letters.letters()[0].attempts == 2)
         (letter,) = line.letters.letters()
         assert (letter.reason, letter.items) == ("it does not fit", 1)
@@ -469,5 +469,5 @@ class TestDeadLetters:
         line.writer.trouble = Away(1)
         line.letters.add("one", body_of("a"), 1, "a reason")
         line.letters.retry(["one"])
-        line.pipeline.start()
+        line.exporter.start()
         wait_for(lambda: line.stored() == ["a"])

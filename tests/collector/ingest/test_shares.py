@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ingest_support import PROTOBUF, body_of, until
 
-from mast_trace_collector.receivers.memory import Memory, MemoryShares, sender_of
+from mast_trace_collector.receivers.memory import MemoryReservation, MemoryShares, sender_of
 from mast_trace_collector.receivers.slots import Slots
 from mast_trace_collector.security import new_key
 from mast_trace_collector.spool import Refused
@@ -35,8 +35,8 @@ class TestMemory:
     """Half of the memory is what a sender keeps while another waits."""
 
     @staticmethod
-    def holding(shares: MemoryShares, sender: str, size: int) -> Memory:
-        memory = Memory(shares, sender)
+    def holding(shares: MemoryShares, sender: str, size: int) -> MemoryReservation:
+        memory = MemoryReservation(shares, sender)
         memory.grow(size)
         return memory
 
@@ -77,9 +77,9 @@ class TestMemory:
         self, steps: list[tuple[str, int, bool]]
     ) -> None:
         shares = MemoryShares(100, 50)
-        memories: list[Memory] = []
+        memories: list[MemoryReservation] = []
         for sender, size, arriving in steps:
-            memory = Memory(shares, sender)
+            memory = MemoryReservation(shares, sender)
             if arriving:
                 memory.arriving(lambda: None)
             try:
@@ -178,7 +178,7 @@ async def test_declared_lengths_take_no_memory(start_collector: StartCollector) 
     """Four senders that declare the largest body and send a byte of it keep nobody out."""
     collector = await start_collector()
     slow = [await stalled(collector, b"x", 64 << 20) for _ in range(8)]
-    await until(lambda: collector._intake.held == 8)
+    await until(lambda: collector._ingest.held == 8)
     assert (await post(collector, body_of("innocent"))).status_code == 200
     for _, writer in slow:
         writer.close()
@@ -189,7 +189,7 @@ async def test_a_slow_body_is_refused(start_collector: StartCollector) -> None:
     reader, writer = await stalled(collector, b"x", 64 << 20)
     assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 408")
     assert collector.metrics.value("refused_requests_total", transport="http", reason="too_slow")
-    assert collector._intake.held == 0
+    assert collector._ingest.held == 0
     writer.close()
 
 
@@ -200,7 +200,7 @@ async def test_a_sender_that_fills_the_memory_makes_room_for_another(
         keys_file=tmp_path / "keys", max_body_bytes=100_000, max_inflight_bytes=400_000
     )
     slow = [await stalled(collector, b"x" * 99_000, 100_000, keys["greedy"]) for _ in range(4)]
-    await until(lambda: collector._intake.held == 4 * 99_000)
+    await until(lambda: collector._ingest.held == 4 * 99_000)
     body = body_of(*map(str, range(100)), attributes=4)
     assert len(body) > 4_000
     assert (await post(collector, body, keys["modest"])).status_code == 200
@@ -222,7 +222,7 @@ async def test_bodies_that_still_arrive_are_refused_when_the_collector_stops(
 ) -> None:
     collector = await start_collector()
     reader, writer = await stalled(collector, b"x", 100_000)
-    await until(lambda: collector._intake.held)
+    await until(lambda: collector._ingest.held)
     stopping = asyncio.create_task(collector.stop())
     answer = await asyncio.wait_for(reader.read(), 60)
     assert answer.startswith(b"HTTP/1.1 503")
@@ -235,7 +235,7 @@ async def test_expensive_requests_of_one_sender_leave_decoders_to_others(
     start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]
 ) -> None:
     collector = await start_collector(keys_file=tmp_path / "keys")
-    decoding = collector._intake._decoding
+    decoding = collector._ingest._decoding
     for _ in range(2):
         await decoding.take("project greedy")
     large = body_of(*map(str, range(2000)), attributes=20)

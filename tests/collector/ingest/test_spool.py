@@ -314,7 +314,7 @@ class TestRefusal:
         monkeypatch.setattr(os, "fdatasync", real)
         with pytest.raises(Refused, match="nearly full"):
             spool.append(b"too soon", 1)
-        spool._room._checked = 0.0
+        spool._quota._checked = 0.0
         put(spool, b"after")
         assert waiting(spool) == [b"before", b"after"]
         assert not spool.append(b"lost", 1).duplicate

@@ -47,7 +47,7 @@ def put(spool: Spool, *payloads: bytes) -> None:
 def refused(spool: Spool, payload: bytes) -> None:
     with pytest.raises(Refused):
         spool.append(payload, 1).durable.result(timeout=30)
-    spool._room._checked = 0.0  # the disk is looked at again at once, not in a second
+    spool._quota._checked = 0.0  # the disk is looked at again at once, not in a second
 
 
 def found(folder: Path) -> list[bytes]:

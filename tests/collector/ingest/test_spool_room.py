@@ -14,7 +14,7 @@ from opened_spool import opened, put, stop
 
 from mast_trace.exceptions import CollectorError
 from mast_trace_collector.spool import Record, Refused, Spool, SpoolLimits
-from mast_trace_collector.spool.quota import FolderLock, Room
+from mast_trace_collector.spool.quota import DiskQuota, FolderLock
 from mast_trace_collector.spool.receipt import Receipt, chain, read_receipt, receipt_path
 from mast_trace_collector.spool.segment import SegmentWriter
 
@@ -99,52 +99,52 @@ class TestRoom:
         return disk
 
     def test_so_much_and_no_more(self, tmp_path: Path, disk: dict[str, float]) -> None:
-        room = Room(tmp_path, 10_000, 400)
-        room.check(600)
+        quota = DiskQuota(tmp_path, 10_000, 400)
+        quota.check(600)
         with pytest.raises(Refused, match="nearly full"):
-            room.check(601)
+            quota.check(601)
         assert disk["asked"] == 2  # once for the message
 
     def test_what_is_taken_counts_before_the_disk_is_asked_again(
         self, tmp_path: Path, disk: dict[str, float]
     ) -> None:
-        room = Room(tmp_path, 10_000, 400)
-        room.check(300)
-        room.take(300)
+        quota = DiskQuota(tmp_path, 10_000, 400)
+        quota.check(300)
+        quota.take(300)
         disk["now"] += 0.2
-        room.check(300)
+        quota.check(300)
         with pytest.raises(Refused, match="nearly full"):
-            room.check(301)
+            quota.check(301)
         disk["now"] += 0.01
-        room.check(600)
-        assert room.used == 300
+        quota.check(600)
+        assert quota.used == 300
 
     def test_after_a_failed_write_it_is_taken_for_full_for_a_moment(
         self, tmp_path: Path, disk: dict[str, float]
     ) -> None:
-        room = Room(tmp_path, 10_000, 0)
-        room.check(300)
+        quota = DiskQuota(tmp_path, 10_000, 0)
+        quota.check(300)
         disk["now"] += 1.0
-        room.ran_out()
+        quota.ran_out()
         with pytest.raises(Refused, match="nearly full"):
-            room.check(44)
+            quota.check(44)
         disk["now"] += 0.3
-        room.check(44)
+        quota.check(44)
 
     def test_what_is_told_once_is_told_again_for_another_reason(
         self, tmp_path: Path, disk: dict[str, float], caplog: pytest.LogCaptureFixture
     ) -> None:
-        room = Room(tmp_path, 500, 400)
+        quota = DiskQuota(tmp_path, 500, 400)
         for size in (601, 501, 501):
             with pytest.raises(Refused):
-                room.check(size)
-        room.take(500)
+                quota.check(size)
+        quota.take(500)
         disk["free"] = 100
         disk["now"] += 1.0
-        room.give_back(500)
+        quota.give_back(500)
         for _ in range(2):
             with pytest.raises(Refused):
-                room.check(1)
+                quota.check(1)
         told = [message.partition(" (")[0] for message in caplog.messages]
         assert told == [
             "requests are refused: too much is waiting for the database",
@@ -155,19 +155,19 @@ class TestRoom:
         self, tmp_path: Path, disk: dict[str, float], caplog: pytest.LogCaptureFixture
     ) -> None:
         """Only a request that fits shows that requests are taken again."""
-        room = Room(tmp_path, 500, 0)
+        quota = DiskQuota(tmp_path, 500, 0)
         with pytest.raises(Refused):
-            room.check(501)
-        room.check(0)
+            quota.check(501)
+        quota.check(0)
         assert len(caplog.messages) == 1
-        room.check(1)
-        room.check(1)
+        quota.check(1)
+        quota.check(1)
         assert caplog.messages[1:] == ["requests are taken again"]
 
     def test_where_nothing_was_refused_nothing_is_taken_again(
         self, tmp_path: Path, disk: dict[str, float], caplog: pytest.LogCaptureFixture
     ) -> None:
-        Room(tmp_path, 500, 0).check(1)
+        DiskQuota(tmp_path, 500, 0).check(1)
         assert caplog.messages == []
 
 
@@ -254,7 +254,7 @@ class TestFailedWrites:
                     ticket.durable.result(timeout=10)
                 assert (refused.value.reason, refused.value.retry_after) == ("disk_error", 5.0)
         assert spool.waiting_bytes == spool.waiting_items == 0
-        spool._room._checked = 0.0
+        spool._quota._checked = 0.0
         put(spool, b"1")
         stop(spool)
 

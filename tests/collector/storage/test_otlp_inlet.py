@@ -19,7 +19,7 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.spool import Record
 from mast_trace_collector.spool.segment import SegmentWriter
 from mast_trace_collector.storage import Store
-from mast_trace_collector.storage.otlp_inlet import Inlet
+from mast_trace_collector.storage.otlp_inlet import OtlpTable
 from mast_trace_collector.storage.span_columns import SPAN_COLUMNS
 from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
 
@@ -96,7 +96,7 @@ def can_parse(store):
 
 def parsed_by_clickhouse(store, *requests):
     """Whether ClickHouse alone can store the requests."""
-    return Inlet(store).write(requests, [None] * len(requests), f"alone-{next(TOKENS)}")
+    return OtlpTable(store).write(requests, [None] * len(requests), f"alone-{next(TOKENS)}")
 
 
 def test_every_value_and_column_is_the_same(store, tmp_path):
@@ -350,7 +350,7 @@ def test_a_batch_goes_to_clickhouse_from_its_size_on(embedded, options, unparsed
     for _ in range(2):
         SpanWriter(embedded, parse_from=parse_from).write(requests, token="t", **options)
     assert counted(embedded) == 2
-    assert Inlet(embedded).write(requests, [None, None], "t")
+    assert OtlpTable(embedded).write(requests, [None, None], "t")
     assert counted(embedded) == (2 if unparsed else 4)
 
 
@@ -469,5 +469,5 @@ def test_memory_is_that_of_the_requests_also_where_columns_are_replicated_eagerl
     """A request held whole at each of its 2,000 spans would be 4 GB."""
     large = request(*(span(number, name="x" * 1000) for number in range(1, 2001)))
     with Store.open(engine.url, settings={"enable_lazy_columns_replication": 0}) as store:
-        assert Inlet(store).write([large] * 2, [None] * 2, "t")
+        assert OtlpTable(store).write([large] * 2, [None] * 2, "t")
     assert embedded.query("SELECT count() AS n FROM otel_traces") == [{"n": 4000}]
