@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_collector.http_server.limits import HTTPLimits
 from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.pipeline import Pipeline
-from mast_trace_collector.receivers.intake import Ingest
+from mast_trace_collector.receivers.ingest import Ingest
 from mast_trace_collector.receivers.operations import Operations
 from mast_trace_collector.receivers.otlp_grpc import OTLPGRPCReceiver
 from mast_trace_collector.receivers.otlp_http import OTLPHTTPReceiver

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.otlp.signals import Signal
-    from mast_trace_collector.receivers.intake import Ingest
+    from mast_trace_collector.receivers.ingest import Ingest
 
     _Context = grpc.aio.ServicerContext[Any, Any]
     _Handler = Callable[[object, _Context], Awaitable[bytes]]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.otlp.signals import Signal
-    from mast_trace_collector.receivers.intake import Ingest
+    from mast_trace_collector.receivers.ingest import Ingest
     from mast_trace_collector.receivers.memory import MemoryReservation
 
     Message = MutableMapping[str, Any]
