@@ -107,7 +107,10 @@ def _distributed(options: SchemaOptions, argument: str) -> str:
 
 
 def _part(options: SchemaOptions, name: str, **values: str) -> str:
-    """What several versions say alike, from ``schema/<name>.part``."""
+    """Return what several versions say alike, from ``schema/<name>.part``.
+
+    A part has a version too, for a change of it would change every released version that has it.
+    """
     file = resources.files("mast_trace_collector.storage") / "schema" / f"{name}.part"
     return fill(file.read_text("utf-8"), options, **values)
 
@@ -115,7 +118,7 @@ def _part(options: SchemaOptions, name: str, **values: str) -> str:
 def _runs(options: SchemaOptions, key: str) -> str:
     """The runs put together; ``key`` is a column of their states that they can be found by, too."""
     column = f"s.{key} AS {key},\n    " if key else ""
-    return _part(options, "runs", column=column, key=f"s.{key}, " if key else "")
+    return _part(options, "runs.v1", column=column, key=f"s.{key}, " if key else "")
 
 
 def _arriving(options: SchemaOptions, _: str = "") -> str:

@@ -1,5 +1,7 @@
 """The schema and how it comes to be."""
 
+import hashlib
+import json
 import os
 import re
 import subprocess
@@ -16,6 +18,7 @@ from mast_trace.exceptions import ConfigurationError, SchemaMismatch, StorageErr
 from mast_trace.trajectory import vocabulary
 from mast_trace_collector.storage import SchemaOptions, Store, check_schema, migrate, render
 from mast_trace_collector.storage import migrations as versions_of_the_schema
+from mast_trace_collector.storage import schema_templates as templates
 from mast_trace_collector.storage.migrations import backfill_runs, migrations, options_of
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.store import error_code
@@ -202,6 +205,34 @@ def test_the_definitions_of_a_cluster_are_those_that_were_read_and_approved():
     if os.environ.get("MAST_TRACE_WRITE_GOLDEN"):
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
+
+
+VERSIONED = re.compile(r"\w+\.v\d+\.part")
+RELEASED = Path(__file__).parent / "released_migrations.json"
+EDITED = (
+    "Version {} of the schema is released: databases have it, and will not get this change. Undo it, "
+    "and write a new version; a part that is to change gets a copy with the next number."
+)
+
+
+def digest_of(migration):
+    """The statements of a version, parts and spellings of attributes filled in."""
+    return hashlib.sha256("\n".join(migration.statements(SchemaOptions())).encode()).hexdigest()
+
+
+def test_released_versions_are_not_edited():
+    """Their digests are written down at a release, by hand: there is no switch for it."""
+    released = json.loads(RELEASED.read_text())
+    found = {str(each.version): digest_of(each) for each in migrations()}
+    assert released.keys() <= found.keys()
+    for version, digest in released.items():
+        assert found[version] == digest, EDITED.format(version)
+
+
+def test_every_part_has_a_version():
+    """So that changing one adds a file."""
+    schema = Path(templates.__file__).parent / "schema"
+    assert [part.name for part in schema.glob("*.part") if not VERSIONED.fullmatch(part.name)] == []
 
 
 def test_an_old_clickhouse_is_named_where_a_migration_fails(folder, monkeypatch):

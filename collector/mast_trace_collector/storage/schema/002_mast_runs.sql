@@ -45,7 +45,7 @@ SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1{table_settings};
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS {database}.mast_run_states_mv {on_cluster}
 TO {database}.mast_run_states{local} AS
-{part:run_states};
+{part:run_states.v1};
 
 -- A span that comes twice with another content changes the fingerprint (the run is judged again)
 -- but is counted once.
