@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from stores import SERVER, new_store
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
-from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries import QUERIES, by_name
+from mast_trace_dashboards.queries.runs import RUN, RUN_LIST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,6 +176,17 @@ def test_an_empty_range_is_no_error(store: Store, name: str) -> None:
     rows = query.run(store, **given, **({"run": "0" * 32} if "run" in query.params else {}))
     numbers = [v for row in rows for c, v in row.items() if c not in {"Code", "Decile"} and v]
     assert not numbers
+
+
+def test_a_query_is_found_by_being_defined() -> None:
+    assert (QUERIES["run"], QUERIES["runs"]) == (RUN, RUN_LIST)
+
+
+def test_a_name_stands_for_one_query() -> None:
+    """A module may import another's query; a second query of its name is a mistake."""
+    assert list(by_name([RUN, RUN_LIST, RUN])) == ["run", "runs"]
+    with pytest.raises(ValueError, match="two queries have the name run"):
+        by_name([RUN, replace(RUN_LIST, name="run")])
 
 
 def test_an_unknown_parameter_is_refused() -> None:

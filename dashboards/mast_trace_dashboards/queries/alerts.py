@@ -179,13 +179,3 @@ ORDER BY service""",
     params=_UNTIL,
     columns={"service": Column("String"), "Missing": Column("Float64")},
 )
-
-QUERIES: Final = (
-    SPECIFICATION_SPIKE,
-    MODE_SPIKE,
-    FAILURE_SPIKE,
-    JUDGE_BEHIND,
-    JUDGE_ERRORS,
-    JUDGE_SPENDING,
-    SILENCE,
-)

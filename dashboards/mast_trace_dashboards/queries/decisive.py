@@ -123,11 +123,3 @@ LIMIT 1 BY RunKey""",
         "Modes": Column("Array(String)"),
     },
 )
-
-QUERIES: Final = (
-    DECISIVE_POSITIONS,
-    DECISIVE_BY_MODE,
-    DECISIVE_RULES,
-    DECISIVE_CONFIDENCE,
-    NEWEST_DECISIVE,
-)

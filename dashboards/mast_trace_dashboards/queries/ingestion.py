@@ -140,5 +140,3 @@ ORDER BY Bytes DESC, Table""",
         "BytesPerRow": Column("Nullable(Float64)"),
     },
 )
-
-QUERIES: Final = (HANDOFFS, TOOL_ERRORS, SPANS_OVER_TIME, ARRIVAL, RUN_HEALTH, TABLE_SIZES)

@@ -62,5 +62,3 @@ ORDER BY Cost DESC, Model, Stage""",
         "P95Ms": Column("Float64", "milliseconds of a slow call"),
     },
 )
-
-QUERIES: Final = (JUDGE_LAG, JUDGE_CALLS)

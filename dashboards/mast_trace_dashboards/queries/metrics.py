@@ -31,5 +31,3 @@ ORDER BY Service, Framework""",
         **{name: Column("UInt64", "runs with a mode of it") for name in _CATEGORIES},
     },
 )
-
-QUERIES: Final = (JUDGED_TOTALS,)

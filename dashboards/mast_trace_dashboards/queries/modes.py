@@ -97,5 +97,3 @@ LIMIT {{limit:UInt32}}""",
         "Modes": Column("Array(String)", "failure modes of those runs"),
     },
 )
-
-QUERIES: Final = (MODE_COUNTS, MODES_OVER_TIME, DECISIVE_AGENTS)

@@ -200,5 +200,3 @@ ORDER BY Time""",
         "FailureShare": Column("Nullable(Float64)", "of the runs whose outcome is known"),
     },
 )
-
-QUERIES: Final = (RUN_LIST, RUN, RUN_SPANS, FILTER_VALUES, OUTCOMES_OVER_TIME)

@@ -32,5 +32,3 @@ LIMIT {limit:UInt32}""",
         "Hits": Column("UInt64", "spans in which it occurs"),
     },
 )
-
-QUERIES: Final = (SEARCH,)

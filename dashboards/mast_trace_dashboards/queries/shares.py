@@ -134,13 +134,3 @@ WHERE Status = 'ok'""",
         "ViolationShare": Column("Nullable(Float64)", "of the judged runs"),
     },
 )
-
-QUERIES: Final = (
-    MODES_BY_FRAMEWORK,
-    MODES_BY_SERVICE,
-    MODES_BY_AGENT,
-    MODES_BY_MODEL,
-    MODE_PAIRS,
-    SPECIFICATION_OVER_TIME,
-    SUMMARY,
-)

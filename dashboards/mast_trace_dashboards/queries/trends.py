@@ -122,5 +122,3 @@ LIMIT {{limit:UInt32}}""",
         "Kappa": Column("Nullable(Float64)", "Cohen's: agreement beyond chance; 1 is perfect"),
     },
 )
-
-QUERIES: Final = (CATEGORIES_OVER_TIME, MODES_COMPARED, JUDGE_CALLS_OVER_TIME, JUDGE_AGREEMENT)
