@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from mast_trace.exceptions import StorageError
 from mast_trace.taxonomy import Category
+from mast_trace_dashboards.alerts.rules import RULES
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _GROUP: Final = ("service", "framework")
-_SPIKES: Final = ("specification", "mode", "failure")
+_SPIKE: Final = "_spike"
+_SPIKES: Final = tuple(
+    dict.fromkeys(rule.query.removesuffix(_SPIKE) for rule in RULES if rule.query.endswith(_SPIKE))
+)
+"""Kinds of spikes, for each of which a query answers."""
+_GAUGES: Final = {
+    rule.metric: rule.query
+    for rule in RULES
+    if rule.source == "database" and not rule.query.endswith(_SPIKE)
+}
+"""Metric -> the query that answers with it, for each other rule on the database."""
 _FRESH_SECONDS: Final = 15.0
 
 
@@ -108,38 +119,16 @@ class JudgeMetrics(Collector):
             labels=("kind", *_GROUP, "mode"),
         )
         for kind in _SPIKES:
-            for row in self._rows(f"{kind}_spike", now):
+            for row in self._rows(f"{kind}{_SPIKE}", now):
                 labels = (kind, row["service"], row["framework"], row.get("mode", ""))
                 spikes.add_metric(labels, row["Evidence"])
         yield spikes
-        yield self._gauge(
-            "judge_behind",
-            "mast_trace_judge_oldest_waiting_seconds",
-            "For how long the oldest finished run has waited for its verdict.",
-            now,
-        )
-        yield self._gauge(
-            "judge_errors",
-            "mast_trace_judge_failed_call_share",
-            "Share of the judge's model calls of the last hour that failed; 0 below ten calls.",
-            now,
-        )
-        yield self._gauge(
-            "judge_spending",
-            "mast_trace_judge_day_cost_usd",
-            "US dollars that the judge's model calls of the last 24 hours cost.",
-            now,
-        )
-        yield self._gauge(
-            "silence",
-            "mast_trace_runs_missing",
-            "Runs of yesterday's same two hours, where the last two hours have none; else 0.",
-            now,
-        )
+        for metric, query in _GAUGES.items():
+            yield self._gauge(metric, query, now)
 
-    def _gauge(self, query: str, name: str, meaning: str, now: datetime) -> Metric:
+    def _gauge(self, metric: str, query: str, now: datetime) -> Metric:
         *labels, number = QUERIES[query].columns
-        gauge = GaugeMetricFamily(name, meaning, labels=labels)
+        gauge = GaugeMetricFamily(metric, QUERIES[query].meaning, labels=labels)
         for row in self._rows(query, now):
             gauge.add_metric([row[label] for label in labels], row[number])
         return gauge

@@ -125,13 +125,13 @@ FAILURE_SPIKE: Final = _spike(
 
 JUDGE_BEHIND: Final = Query(
     name="judge_behind",
-    meaning="Seconds for which the oldest finished run of the last day has waited for its verdict.",
+    meaning="For how long the oldest finished run has waited for its verdict.",
     template=f"""
 SELECT toFloat64(maxIf(greatest(dateDiff('second', LastSeen, {{until:DateTime64(3)}}), 0),
     RootSeen = 1 AND State IN ('waiting', 'changed'))) AS Seconds
 FROM ({OPEN_RUNS.replace("{since:DateTime64(3)}", "({until:DateTime64(3)} - toIntervalDay(1))")})""",
     params=_UNTIL,
-    columns={"Seconds": Column("Float64")},
+    columns={"Seconds": Column("Float64", "of the runs of the last day")},
 )
 
 JUDGE_ERRORS: Final = Query(
@@ -149,7 +149,7 @@ ORDER BY model""",
 
 JUDGE_SPENDING: Final = Query(
     name="judge_spending",
-    meaning="US dollars that the judge's model calls of the last day cost.",
+    meaning="US dollars that the judge's model calls of the last 24 hours cost.",
     template="""
 SELECT sum(CostUsd) AS Spent
 FROM mast_judge_calls FINAL
