@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from grafana_macros import Selection
 from prometheus_client import CollectorRegistry, generate_latest
 from stores import new_store
 
@@ -25,7 +26,6 @@ from mast_trace_dashboards.alerts.files import as_yaml
 from mast_trace_dashboards.alerts.grafana import contact_file, rule_file
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, tuned
-from mast_trace_dashboards.grafana.macros import Dashboard
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def test_no_text_is_taken_for_an_environment_variable() -> None:
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["uid"])
 def test_a_rules_query_gives_labels_and_one_number(store: Store, rule: dict[str, Any]) -> None:
     """The only shape of which Grafana makes one alert instance a row."""
-    view = Dashboard(start=NOW - timedelta(hours=174), end=NOW)
+    view = Selection(start=NOW - timedelta(hours=174), end=NOW)
     sql = view.expand(rule["data"][0]["model"]["rawSql"])
     assert "$__" not in sql
     *labels, (_, number) = store.describe(sql, {})

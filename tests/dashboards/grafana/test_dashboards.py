@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grafana_macros import Selection
 from stores import new_store
 
 import mast_trace_dashboards.grafana
 from mast_trace_dashboards.grafana.dashboards import DASHBOARDS, files
-from mast_trace_dashboards.grafana.macros import Dashboard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +87,7 @@ def test_there_are_no_files_of_dashboards_that_are_gone() -> None:
 def test_every_panel_runs(store: Store, panel: dict[str, Any], chosen: Any) -> None:
     """With all, one, many and no values of the filters, in each range, an empty one too."""
     for start, end in RANGES:
-        view = Dashboard(
+        view = Selection(
             start=start,
             end=end,
             interval=300,
@@ -116,7 +116,7 @@ def assert_is_time_series(columns: list[tuple[str, str]]) -> None:
 def test_the_filters_offer_what_is_there(store: Store, name: str) -> None:
     board = DASHBOARDS[0].to_json()
     (variable,) = [v for v in board["templating"]["list"] if v["name"] == name]
-    view = Dashboard(start=NOW - timedelta(days=1), end=NOW)
+    view = Selection(start=NOW - timedelta(days=1), end=NOW)
     values = [row["Value"] for row in store.query(view.expand(variable["query"]["rawSql"]))]
     assert values == (["shop"] if name == "service" else [])
 

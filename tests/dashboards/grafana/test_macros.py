@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
-
-from mast_trace_dashboards.grafana.macros import Dashboard
+from grafana_macros import Selection
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 END = datetime(2026, 1, 3, 3, 4, 5, tzinfo=timezone.utc)
@@ -15,7 +14,7 @@ S, E = int(START.timestamp()), int(END.timestamp())
 
 def expand(sql: str, **variables: list[str]) -> str:
     options = {"v": ["a", "b'c"]}
-    return Dashboard(START, END, 10, variables=variables, options=options).expand(sql)
+    return Selection(START, END, 10, variables=variables, options=options).expand(sql)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the ClickHouse plugin for Grafana (4.20) makes of a query before it runs.
+"""Macro expansion as the ClickHouse plugin for Grafana (4.20) does it before a query runs.
 
 Only what the shipped queries use, and the plugin's neighbours of it: enough to run every panel's
 query on a real engine in tests, as Grafana would. After `pkg/macros/macros.go` of the plugin; the
@@ -22,8 +22,8 @@ _INNERMOST = re.compile(r"\$__(\w+)(?:\(((?:[^()$]|\([^()$]*\))*)\))?")
 
 
 @dataclass(frozen=True)
-class Dashboard:
-    """What the person at the dashboard has chosen.
+class Selection:
+    """The time range and the values of variables that a person has selected on a dashboard.
 
     Attributes:
         start: beginning of the range.
