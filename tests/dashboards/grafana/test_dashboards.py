@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta, timezone
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +15,7 @@ from grafana_macros import Selection
 from stores import new_store
 
 import mast_trace_dashboards.grafana
+from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.dashboards import DASHBOARDS, files
 
 if TYPE_CHECKING:
@@ -145,3 +148,18 @@ def test_links_lead_to_dashboards_that_exist() -> None:
     linked = re.findall(r"/d/([\w-]+)", json.dumps([d.to_json() for d in DASHBOARDS]))
     assert linked
     assert set(linked) <= uids
+
+
+def test_every_dashboard_is_shipped() -> None:
+    """One that is defined and missing from the list would be written and pushed by nobody."""
+    folder = mast_trace_dashboards.grafana
+    modules = [
+        import_module(each.name) for each in iter_modules(folder.__path__, f"{folder.__name__}.")
+    ]
+    defined = {
+        id(value)
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Dashboard)
+    }
+    assert defined == {id(dashboard) for dashboard in DASHBOARDS}
