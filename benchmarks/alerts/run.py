@@ -23,7 +23,7 @@ from simulate import BASELINE_MINUTES, LEARNT, Scenario, simulated, stored
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.alerts.evaluator import Evaluator
-from mast_trace_dashboards.alerts.lifecycle import step
+from mast_trace_dashboards.alerts.lifecycle import advance
 from mast_trace_dashboards.alerts.rules import RULES
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def naive(services: Services) -> Iterator[tuple[int, Change]]:
     for minute in looks(services):
         for each in NAIVE:
             rows = each.values(services, minute)
-            after, changes = step(each.rule(), alerts[each.title], rows, minute * 60.0)
+            after, changes = advance(each.rule(), alerts[each.title], rows, minute * 60.0)
             alerts[each.title] = after
             yield from ((minute, change) for change in changes)
 

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace_dashboards.alerts.lifecycle import PROBLEM, Alert, Change, step
+from mast_trace_dashboards.alerts.lifecycle import PROBLEM, Alert, Change, advance
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES, Rule
 from mast_trace_dashboards.queries import QUERIES
 
@@ -81,7 +81,7 @@ def _compared(
         rows = [{PROBLEM: _BROKEN, "value": float("inf")}]
     if not rows and rule.no_data == "alert":
         rows = [{PROBLEM: "there is no data", "value": float("inf")}]
-    return step(rule, known, rows, now)
+    return advance(rule, known, rows, now)
 
 
 def run(

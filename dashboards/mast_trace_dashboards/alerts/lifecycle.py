@@ -67,10 +67,10 @@ class Change:
     began: float
 
 
-def step(
+def advance(
     rule: Rule, known: Sequence[Alert], rows: Sequence[Mapping[str, Any]], now: float
 ) -> tuple[list[Alert], list[Change]]:
-    """Move the alerts of a rule on by one look.
+    """Advance the alerts of a rule by one look.
 
     Args:
         rule: the rule.

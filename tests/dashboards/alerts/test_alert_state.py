@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_dashboards.alerts.lifecycle import Alert, Change, Memory, load, save, step
+from mast_trace_dashboards.alerts.lifecycle import Alert, Change, Memory, advance, load, save
 from mast_trace_dashboards.alerts.rules import Rule
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def replay(*values: float | None, rule: Rule = RULE, every: float = 5 * MINUTE) 
     told = []
     for number, value in enumerate(values):
         rows = [] if value is None else [{"service": "shop", "Evidence": value}]
-        alerts, changes = step(rule, alerts, rows, number * every)
+        alerts, changes = advance(rule, alerts, rows, number * every)
         told.append(changes[0].kind if changes else "")
     return told
 
@@ -120,7 +120,7 @@ def test_the_life_of_an_alert() -> None:
     told = []
     for minute, value, expected in LIFE:
         rows = [] if value is None else [{"service": "shop", "Evidence": value}]
-        alerts, changes = step(RULE, alerts, rows, minute * MINUTE)
+        alerts, changes = advance(RULE, alerts, rows, minute * MINUTE)
         found = [
             (a.phase, a.since / MINUTE, a.recovered and a.recovered / MINUTE, a.missed, a.value)
             for a in alerts
@@ -138,31 +138,31 @@ def test_the_life_of_an_alert() -> None:
 
 def test_a_row_is_its_labels_and_a_number() -> None:
     """Labels are texts, and the last column is the number, whatever its name."""
-    (alert,), _ = step(RULE, [], [{"service": "shop", "shard": 3, "Hits": 9}], 60)
+    (alert,), _ = advance(RULE, [], [{"service": "shop", "shard": 3, "Hits": 9}], 60)
     assert alert == Alert("test", (("service", "shop"), ("shard", "3")), 9.0, "pending", 60)
     assert alert.key == "test;service=shop;shard=3"
-    (alert,), _ = step(RULE, [], [{"Hits": 9}], 60)
+    (alert,), _ = advance(RULE, [], [{"Hits": 9}], 60)
     assert (alert.labels, alert.key) == ((), "test")
 
 
 def test_services_do_not_share_a_state() -> None:
     rows = [{"service": "a", "Evidence": 9.0}, {"service": "b", "Evidence": 0.0}]
-    alerts, _ = step(RULE, [], rows, 0)
-    alerts, changes = step(RULE, alerts, rows, 300)
+    alerts, _ = advance(RULE, [], rows, 0)
+    alerts, changes = advance(RULE, alerts, rows, 300)
     assert [change.alert.labels for change in changes] == [(("service", "a"),)]
 
 
 def test_what_fires_survives_a_restart(tmp_path: Path) -> None:
     rows = [{"service": "café", "Evidence": 9.0}]
-    alerts, _ = step(RULE, [], rows, 0)
-    alerts, changes = step(RULE, alerts, rows, 300)
+    alerts, _ = advance(RULE, [], rows, 0)
+    alerts, changes = advance(RULE, alerts, rows, 300)
     assert changes
     path = tmp_path / "very" / "deep" / "alerts.json"
     save(path, Memory())
     waiting = [(changes[0], Change(alerts[0], "resolved", 7.0)), (changes[0],)]
     save(path, Memory(alerts, waiting))
     assert load(path) == Memory(alerts, waiting)
-    again, repeated = step(RULE, load(path).alerts, rows, 600)
+    again, repeated = advance(RULE, load(path).alerts, rows, 600)
     assert not repeated
     assert again[0].phase == "firing"
 
