@@ -128,8 +128,8 @@ def _missed(old: Alert, now: float) -> Alert:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What `mast-trace alerts run` knows after a look.
+class AlertState:
+    """The state of `mast-trace alerts run` after a look.
 
     Attributes:
         alerts: that are not inactive.
@@ -140,7 +140,7 @@ class Memory:
     waiting: Sequence[tuple[Change, ...]] = ()
 
 
-def load(path: Path) -> Memory:
+def load(path: Path) -> AlertState:
     """Read what an earlier process knew; nothing if there is no file.
 
     A file that cannot be read is set aside: what fires is then told again.
@@ -148,29 +148,29 @@ def load(path: Path) -> Memory:
     try:
         return _read(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        return Memory()
+        return AlertState()
     except (ValueError, TypeError, KeyError) as error:
         aside = path.with_suffix(".damaged")
         path.replace(aside)
         logger.warning("%s cannot be read (%s) and is %s now", path, error, aside)
-        return Memory()
+        return AlertState()
 
 
-def _read(stored: Any) -> Memory:
+def _read(stored: Any) -> AlertState:
     if isinstance(stored, list):  # as it was written up to 0.1
-        return Memory([_alert(shape) for shape in stored])
+        return AlertState([_alert(shape) for shape in stored])
     waiting = [
         tuple(Change(**{**change, "alert": _alert(change["alert"])}) for change in delivery)
         for delivery in stored["waiting"]
     ]
-    return Memory([_alert(shape) for shape in stored["alerts"]], waiting)
+    return AlertState([_alert(shape) for shape in stored["alerts"]], waiting)
 
 
 def _alert(shape: Mapping[str, Any]) -> Alert:
     return Alert(**{**shape, "labels": tuple((name, value) for name, value in shape["labels"])})
 
 
-def save(path: Path, memory: Memory) -> None:
+def save(path: Path, memory: AlertState) -> None:
     """Keep it for the next look; a crash leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")

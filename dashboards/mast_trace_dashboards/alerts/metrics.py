@@ -67,8 +67,8 @@ class JudgeMetrics(Collector):
         self._lock = threading.Lock()
         self._metrics: list[Metric] = []
         self._read_at: float | None = None
-        self._judged = _Growing()
-        self._found = _Growing()
+        self._judged = _MonotonicTotals()
+        self._found = _MonotonicTotals()
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics as they are now, or were a few seconds ago."""
@@ -137,7 +137,7 @@ class JudgeMetrics(Collector):
         return QUERIES[query].run(self._store, until=now)
 
 
-class _Growing:
+class _MonotonicTotals:
     """Totals that may shrink, as counters that do not.
 
     A total shrinks when a run is judged anew or old runs are deleted; Prometheus would take that

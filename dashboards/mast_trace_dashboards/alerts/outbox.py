@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mast_trace_dashboards.alerts.lifecycle import Change
-    from mast_trace_dashboards.alerts.webhook import Answer
+    from mast_trace_dashboards.alerts.webhook import DeliveryResult
 
     Delivery = tuple[Change, ...]
 
@@ -45,7 +45,7 @@ class Outbox:
 
     def __init__(
         self,
-        post: Callable[[Delivery, str], Answer],
+        post: Callable[[Delivery, str], DeliveryResult],
         label: str,
         waiting: Sequence[Delivery] = (),
     ) -> None:

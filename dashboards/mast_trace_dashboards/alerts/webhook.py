@@ -36,8 +36,8 @@ _LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What became of a delivery.
+class DeliveryResult:
+    """The result of one delivery.
 
     Attributes:
         problem: why it was not taken, in words; empty if it was.
@@ -48,7 +48,7 @@ class Answer:
     unreadable: bool = False
 
 
-class Refused(MastTraceError):
+class ForbiddenAddress(MastTraceError):
     """The connection leads where alerts are never sent."""
 
 
@@ -79,7 +79,7 @@ class Webhook:
         port = f":{self._url.port}" if self._url.port else ""
         return f"{self._url.scheme}://{self._url.host}{port}/..."
 
-    def post(self, body: Mapping[str, Any], key: str) -> Answer:
+    def post(self, body: Mapping[str, Any], key: str) -> DeliveryResult:
         """Send once.
 
         Args:
@@ -89,15 +89,17 @@ class Webhook:
         try:
             status = asyncio.run(asyncio.wait_for(self._post(body, key), self._deadline))
         except (TimeoutError, asyncio.TimeoutError):
-            return Answer(f"no answer within {self._deadline:g} s")
+            return DeliveryResult(f"no answer within {self._deadline:g} s")
         except (httpx.HTTPError, MastTraceError, OSError, ValueError) as error:
             problem = conceal(str(error), self._given) or type(error).__name__
-            return Answer(clip(problem, _LONGEST_PROBLEM))
+            return DeliveryResult(clip(problem, _LONGEST_PROBLEM))
         if httpx.codes.is_success(status):
-            return Answer()
+            return DeliveryResult()
         if httpx.codes.is_redirect(status):
-            return Answer(f"HTTP {status}, a redirect, which is not followed: name its target")
-        return Answer(f"HTTP {status}", unreadable=status in _UNREADABLE)
+            return DeliveryResult(
+                f"HTTP {status}, a redirect, which is not followed: name its target"
+            )
+        return DeliveryResult(f"HTTP {status}", unreadable=status in _UNREADABLE)
 
     async def _post(self, body: Mapping[str, Any], key: str) -> int:
         headers = {"Idempotency-Key": key, "User-Agent": "mast-trace"}
@@ -114,7 +116,7 @@ class Webhook:
         """Look at whom the connection has reached, before anything is written to it.
 
         Raises:
-            Refused: it is nobody whom alerts are sent to.
+            ForbiddenAddress: it is nobody whom alerts are sent to.
         """
         if not event.endswith("connect_tcp.complete"):
             return
@@ -122,7 +124,7 @@ class Webhook:
         reached = ipaddress.ip_address(host.partition("%")[0])
         reached = getattr(reached, "ipv4_mapped", None) or reached
         if any(reached in network for network in self._forbidden):
-            raise Refused(f"{self._url.host} is {reached} now, to which no alert is sent")
+            raise ForbiddenAddress(f"{self._url.host} is {reached} now, to which no alert is sent")
 
 
 def _checked(url: str) -> httpx.URL:

@@ -20,10 +20,10 @@ from mast_trace_dashboards.alerts.collectors import Collectors
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.alerts.delivery import finite, payload, sentence
 from mast_trace_dashboards.alerts.evaluator import Evaluator, run
-from mast_trace_dashboards.alerts.lifecycle import Memory, load, save
+from mast_trace_dashboards.alerts.lifecycle import AlertState, load, save
 from mast_trace_dashboards.alerts.outbox import Outbox
 from mast_trace_dashboards.alerts.rules import Rule, tuned
-from mast_trace_dashboards.alerts.webhook import Answer, Webhook
+from mast_trace_dashboards.alerts.webhook import DeliveryResult, Webhook
 from mast_trace_dashboards.cli.arguments import parse_time
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
@@ -205,21 +205,21 @@ def run_alerts(
             for change in changes:
                 _say(change, as_json=as_json)
             # Before anything is sent: what a killed process had not delivered, the next one does.
-            save(path, Memory(evaluator.alerts, outbox.waiting))
+            save(path, AlertState(evaluator.alerts, outbox.waiting))
 
         every = settings.alert_interval_seconds
         warn(f"Looking at {len(evaluator.rules)} rules every {every:g} s. Ctrl-C stops.")
         run(evaluator, outbox, looked, stop, interval=every)
 
 
-def _outbox(settings: AlertConfig, shape: Shape, view: str, remembered: Memory) -> Outbox:
+def _outbox(settings: AlertConfig, shape: Shape, view: str, remembered: AlertState) -> Outbox:
     """Return the way to the webhook; without one, what is printed has been delivered."""
     address = settings.alert_webhook.get_secret_value()
     if not address:
-        return Outbox(lambda *_: Answer(), "nobody")
+        return Outbox(lambda *_: DeliveryResult(), "nobody")
     webhook = Webhook(address)
 
-    def post(delivery: Sequence[Change], key: str) -> Answer:
+    def post(delivery: Sequence[Change], key: str) -> DeliveryResult:
         return webhook.post(payload(delivery, shape.value, view, settings.alert_web_url), key)
 
     return Outbox(post, webhook.label, remembered.waiting)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace_dashboards.alerts.lifecycle import Alert, Change, Memory, advance, load, save
+from mast_trace_dashboards.alerts.lifecycle import Alert, AlertState, Change, advance, load, save
 from mast_trace_dashboards.alerts.rules import Rule
 
 if TYPE_CHECKING:
@@ -158,10 +158,10 @@ def test_what_fires_survives_a_restart(tmp_path: Path) -> None:
     alerts, changes = advance(RULE, alerts, rows, 300)
     assert changes
     path = tmp_path / "very" / "deep" / "alerts.json"
-    save(path, Memory())
+    save(path, AlertState())
     waiting = [(changes[0], Change(alerts[0], "resolved", 7.0)), (changes[0],)]
-    save(path, Memory(alerts, waiting))
-    assert load(path) == Memory(alerts, waiting)
+    save(path, AlertState(alerts, waiting))
+    assert load(path) == AlertState(alerts, waiting)
     again, repeated = advance(RULE, load(path).alerts, rows, 600)
     assert not repeated
     assert again[0].phase == "firing"
@@ -170,7 +170,7 @@ def test_what_fires_survives_a_restart(tmp_path: Path) -> None:
 def test_the_file_of_an_earlier_version_is_understood(tmp_path: Path) -> None:
     alert = Alert("r", (("service", "shop"),), 9.0, "firing", 300.0)
     (tmp_path / "alerts.json").write_text(json.dumps([asdict(alert)]))
-    assert load(tmp_path / "alerts.json") == Memory([alert])
+    assert load(tmp_path / "alerts.json") == AlertState([alert])
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", '{"alerts": 3}', '[{"rule": "r"}]', "[7]"])
@@ -179,7 +179,7 @@ def test_a_damaged_file_is_set_aside(
 ) -> None:
     path = tmp_path / "alerts.json"
     path.write_text(text)
-    assert load(path) == Memory()
+    assert load(path) == AlertState()
     assert path.with_suffix(".damaged").read_text() == text
     aside = path.with_suffix(".damaged")
     (message,) = caplog.messages
@@ -189,7 +189,7 @@ def test_a_damaged_file_is_set_aside(
 
 
 def test_there_is_nothing_to_remember_at_first(tmp_path: Path) -> None:
-    assert load(tmp_path / "alerts.json") == Memory()
+    assert load(tmp_path / "alerts.json") == AlertState()
 
 
 @pytest.mark.parametrize("value", [4.0, 3.9, 0.0])

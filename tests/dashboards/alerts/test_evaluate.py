@@ -16,7 +16,7 @@ from mast_trace_dashboards.alerts.collectors import Collectors
 from mast_trace_dashboards.alerts.evaluator import Evaluator, run
 from mast_trace_dashboards.alerts.outbox import Outbox
 from mast_trace_dashboards.alerts.rules import DAMAGED, REFUSED, RULES
-from mast_trace_dashboards.alerts.webhook import Answer
+from mast_trace_dashboards.alerts.webhook import DeliveryResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,11 +154,11 @@ class Watched:
             target=run, args=arguments, kwargs={"interval": interval}, daemon=True
         )
 
-    def _post(self, delivery: tuple[Change, ...], _key: str) -> Answer:
+    def _post(self, delivery: tuple[Change, ...], _key: str) -> DeliveryResult:
         problem = self.problems.pop(0) if self.problems else ""
         if not problem:
             self.delivered.append(delivery)
-        return Answer(problem)
+        return DeliveryResult(problem)
 
     def _looked(self, changes: list[Change]) -> None:
         self.told.append(changes)
