@@ -12,7 +12,7 @@ import typer
 import mast_trace
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.urls import masked
-from mast_trace_dashboards.cli.on_demand import OnDemand
+from mast_trace_dashboards.cli.lazy_group import LazyGroup
 from mast_trace_dashboards.cli.output import fail, warn
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _GOING_ON = (("up",), ("collect",), ("judge", "work"), ("alerts", "run"))
 
 app = typer.Typer(
     name="mast-trace",
-    cls=OnDemand,
+    cls=LazyGroup,
     help="See why a multi-agent LLM run failed. Begin with `mast-trace demo`.",
     no_args_is_help=True,
     rich_markup_mode="markdown",

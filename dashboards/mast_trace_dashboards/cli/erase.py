@@ -29,8 +29,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the command line asks to erase; all but `project` exclude each other."""
+class ErasureSelection:
+    """The runs that a command line selects for erasure; all but `project` exclude each other."""
 
     runs: Sequence[str]
     user: str | None
@@ -120,7 +120,7 @@ def erase(
 
     Example: `mast-trace erase --user ann@example.org --dry-run`
     """
-    choice = Choice(runs or [], user, session, attribute, before, project)
+    choice = ErasureSelection(runs or [], user, session, attribute, before, project)
     choice.check()
     if not (dry_run or yes) and (as_json or not sys.stdin.isatty()):
         raise ConfigurationError("nobody can be asked here: add --yes, or look with --dry-run")

@@ -26,8 +26,8 @@ from mast_trace_judge.transfer.importing import import_runs
 from mast_trace_judge.transfer.reading import read_path
 
 
-class Format(str, Enum):
-    """What an export is written as."""
+class ExportFormat(str, Enum):
+    """The file format of an export."""
 
     jsonl = "jsonl"
     parquet = "parquet"
@@ -69,7 +69,9 @@ def import_files(
 
 def export(
     out: Annotated[Path, typer.Option("--out", help="File to write.")],
-    kind: Annotated[Format, typer.Option("--format", help="JSON lines or Parquet.")] = Format.jsonl,
+    kind: Annotated[
+        ExportFormat, typer.Option("--format", help="JSON lines or Parquet.")
+    ] = ExportFormat.jsonl,
     since: Annotated[
         str | None,
         typer.Option(help="Only runs since then: 15m, 2h, 7d, or a time.", show_default=False),
@@ -89,7 +91,7 @@ def export(
     Example: `mast-trace export --format parquet --out runs.parquet --since 7d`
     """
     begin = parse_time(since) if since else None
-    write = write_parquet if kind is Format.parquet else write_jsonl
+    write = write_parquet if kind is ExportFormat.parquet else write_jsonl
     shown = console(stderr=True)
     try:
         with open_store(url, data_dir, config) as store, draft_of(out) as draft:

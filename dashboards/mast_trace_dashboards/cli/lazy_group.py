@@ -36,7 +36,7 @@ MODULES = {
 """Command -> the module beside this one whose `register` adds it; in the order of `--help`."""
 
 
-class OnDemand(TyperGroup):
+class LazyGroup(TyperGroup):
     """The group of all commands."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (newer Typers hold a click of their own)
