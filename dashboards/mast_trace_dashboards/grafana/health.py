@@ -6,7 +6,7 @@ from typing import Final
 
 from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.panels import (
-    Steps,
+    Thresholds,
     counted,
     field_override,
     lines,
@@ -26,14 +26,14 @@ JUDGE: Final = Dashboard(
                 "Waiting",
                 "Finished runs without a verdict on what they now contain.",
                 sql("judge_lag", "Waiting"),
-                steps=Steps(50, 500),
+                thresholds=Thresholds(50, 500),
             ),
             stat(
                 "Oldest wait",
                 "Since the oldest of those ended. Over 15 minutes an alert fires.",
                 sql("judge_lag", "OldestWaitSeconds"),
                 unit="s",
-                steps=Steps(300, 900),
+                thresholds=Thresholds(300, 900),
             ),
             stat(
                 "Median lag",
@@ -54,7 +54,7 @@ JUDGE: Final = Dashboard(
                 "Unscored",
                 "Runs on which no verdict could be reached; the runs list says why.",
                 sql("judge_lag", "Unscored"),
-                steps=Steps(1, 20),
+                thresholds=Thresholds(1, 20),
             ),
         ),
         (
@@ -125,7 +125,7 @@ INGESTION: Final = Dashboard(
                 "Without root",
                 "Their root span has not arrived: still running, or lost.",
                 sql("run_health", "WithoutRoot"),
-                steps=Steps(10, 100),
+                thresholds=Thresholds(10, 100),
             ),
             stat(
                 "Foreign",

@@ -7,7 +7,7 @@ from typing import Final
 from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.panels import (
     Panel,
-    Steps,
+    Thresholds,
     field_override,
     lines,
     share,
@@ -15,7 +15,7 @@ from mast_trace_dashboards.grafana.panels import (
     table,
 )
 
-_STEPS = Steps(warn=0.15, bad=0.3)
+_THRESHOLDS = Thresholds(warn=0.15, bad=0.3)
 
 
 def _against(query: str, column: str, description: str) -> Panel:
@@ -24,7 +24,7 @@ def _against(query: str, column: str, description: str) -> Panel:
         f"{description} n is the number of judged runs: a share of few runs means little.",
         sql(query, f"{column}, Code AS Mode, Share, Runs, Judged AS n"),
         width=12,
-        overrides=(share("Share", _STEPS),),
+        overrides=(share("Share", _THRESHOLDS),),
     )
 
 
@@ -68,7 +68,7 @@ MODES: Final = Dashboard(
                     "MeanProbability AS Confidence",
                 ),
                 width=12,
-                overrides=(share("Share", Steps(0.3, 0.6)), share("Confidence")),
+                overrides=(share("Share", Thresholds(0.3, 0.6)), share("Confidence")),
             ),
             table(
                 "Hand-offs",
@@ -82,7 +82,7 @@ MODES: Final = Dashboard(
                 "Tools that fail",
                 "By tool and calling agent, with the latest error.",
                 sql("tool_errors", "Tool, Agent, Share, Failed, Calls AS n, LastError"),
-                overrides=(share("Share", Steps(0.05, 0.2)),),
+                overrides=(share("Share", Thresholds(0.05, 0.2)),),
             ),
         ),
     ),

@@ -7,7 +7,7 @@ from typing import Final
 from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.panels import (
     Panel,
-    Steps,
+    Thresholds,
     counted,
     field_override,
     lines,
@@ -17,8 +17,8 @@ from mast_trace_dashboards.grafana.panels import (
     table,
 )
 
-_FAILING = Steps(warn=0.2, bad=0.5)
-_VIOLATING = Steps(warn=0.15, bad=0.3)
+_FAILING = Thresholds(warn=0.2, bad=0.5)
+_VIOLATING = Thresholds(warn=0.15, bad=0.3)
 
 _ALERTS: Final = Panel(
     "alertlist",
@@ -65,7 +65,7 @@ OVERVIEW: Final = Dashboard(
                 "Failed runs of those whose outcome is known.",
                 sql("summary", "FailureShare"),
                 unit="percentunit",
-                steps=_FAILING,
+                thresholds=_FAILING,
                 empty="no outcome known",
             ),
             stat(
@@ -79,7 +79,7 @@ OVERVIEW: Final = Dashboard(
                 "watches this share.",
                 sql("summary", "ViolationShare"),
                 unit="percentunit",
-                steps=_VIOLATING,
+                thresholds=_VIOLATING,
                 empty="none judged",
             ),
             stat(
@@ -133,7 +133,7 @@ OVERVIEW: Final = Dashboard(
                 overrides=(
                     share("Share", _VIOLATING),
                     share("Before"),
-                    share("Rise", Steps(0.02, 0.1)),
+                    share("Rise", Thresholds(0.02, 0.1)),
                 ),
             ),
             table(

@@ -68,7 +68,7 @@ def target(
 
 
 @dataclass(frozen=True)
-class Steps:
+class Thresholds:
     """Colours by value: green, from ``warn`` orange, from ``bad`` red."""
 
     warn: float
@@ -131,18 +131,18 @@ def stat(
     text: str,
     *,
     unit: str = "short",
-    steps: Steps | None = None,
+    thresholds: Thresholds | None = None,
     empty: str = "no runs",
     width: int = 4,
 ) -> Panel:
     """Return a panel with one number, or ``empty`` where there is none."""
     defaults: Json = {"unit": unit, "noValue": empty}
-    defaults["color"] = {"mode": "thresholds" if steps else "fixed", "fixedColor": "text"}
-    if steps:
-        defaults["thresholds"] = steps.to_json()
+    defaults["color"] = {"mode": "thresholds" if thresholds else "fixed", "fixedColor": "text"}
+    if thresholds:
+        defaults["thresholds"] = thresholds.to_json()
     options = {
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
-        "colorMode": "value" if steps else "none",
+        "colorMode": "value" if thresholds else "none",
         "graphMode": "none",
         "justifyMode": "auto",
         "textMode": "auto",
@@ -261,10 +261,10 @@ def field_override(name: str, **properties: Any) -> Json:
     }
 
 
-def share(name: str = "Share", steps: Steps | None = None) -> Json:
-    """Return the override of a column of shares: per cent, coloured by ``steps``."""
-    more: Json = {"thresholds": steps.to_json()} if steps else {}
-    cell = {"type": "color-background" if steps else "auto"}
+def share(name: str = "Share", thresholds: Thresholds | None = None) -> Json:
+    """Return the override of a column of shares: per cent, coloured by ``thresholds``."""
+    more: Json = {"thresholds": thresholds.to_json()} if thresholds else {}
+    cell = {"type": "color-background" if thresholds else "auto"}
     return field_override(name, unit="percentunit", custom__cellOptions=cell, **more)
 
 
