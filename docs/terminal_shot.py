@@ -19,11 +19,11 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from mast_trace_dashboards.cli.demo import report
-from mast_trace_dashboards.cli.show import load
+from mast_trace_dashboards.cli.shown import load
 from mast_trace_dashboards.local import demo
 
 if TYPE_CHECKING:
-    from mast_trace_dashboards.cli.show import Shown
+    from mast_trace_dashboards.cli.shown import Shown
 
 PICTURE = Path(__file__).with_name("demo.svg")
 WIDTH = 118
@@ -46,14 +46,14 @@ _THEME = TerminalTheme(
 )
 
 
-async def play(folder: Path) -> tuple[list[demo.Played], Shown]:
+async def play(folder: Path) -> tuple[list[demo.FinishedAct], Shown]:
     """Run the demo's agents and return what was found."""
     up = demo.demo_up(folder)
     try:
         running = await up.start()
         await demo.play(running, demo.ACTS)
-        played = await demo.verdicts(up, demo.ACTS)
-        return played, load(up.store, demo.told_in_full(played).row["TraceId"])
+        finished = await demo.verdicts(up, demo.ACTS)
+        return finished, load(up.store, demo.featured(finished).row["TraceId"])
     finally:
         await up.stop()
 
@@ -61,11 +61,11 @@ async def play(folder: Path) -> tuple[list[demo.Played], Shown]:
 def main() -> None:
     """Run the demo and draw what it prints."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        played, shown = asyncio.run(play(Path(folder)))
+        finished, shown = asyncio.run(play(Path(folder)))
     drawn = Console(
         record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False
     )
-    report(drawn, played, shown)
+    report(drawn, finished, shown)
     svg = drawn.export_svg(
         title="mast-trace demo", theme=_THEME, code_format=_FORMAT, unique_id="demo"
     )

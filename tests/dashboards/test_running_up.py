@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def running(folder: Path, port: int) -> announcement.Running:
-    return announcement.Running(
+def running(folder: Path, port: int) -> announcement.RunningInstance:
+    return announcement.RunningInstance(
         pid=1,
         data_dir=str(folder),
         clickhouse=f"http://default:secret@127.0.0.1:{port}/mast_trace",

@@ -1,4 +1,4 @@
-"""`Up` starts and stops everything in one process, and leaves nothing half done."""
+"""`AllInOne` starts and stops everything in one process, and leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mast_trace_collector.security import hash_of
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.local import announcement
-from mast_trace_dashboards.local.all_in_one import Up
+from mast_trace_dashboards.local.all_in_one import AllInOne
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.local.reader_password import ReaderPassword
 from mast_trace_dashboards.queries import QUERIES
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def make(folder: Path, **settings: Any) -> Up:
+def make(folder: Path, **settings: Any) -> AllInOne:
     ports = {"http_port": 0, "grpc_port": 0}
     web = {name: settings.pop(name) for name in list(settings) if name.startswith("web_")}
-    return Up(
+    return AllInOne(
         UpConfig.load(**{"clickhouse_port": 0, **settings}),
         CollectorConfig.load(data_dir=folder, **ports),
         JudgeConfig.load(judge_model=""),
@@ -48,7 +48,9 @@ def make(folder: Path, **settings: Any) -> Up:
 
 
 @asynccontextmanager
-async def started(folder: Path, **settings: Any) -> AsyncIterator[tuple[Up, announcement.Running]]:
+async def started(
+    folder: Path, **settings: Any
+) -> AsyncIterator[tuple[AllInOne, announcement.RunningInstance]]:
     up = make(folder, **settings)
     running = await up.start()
     try:
@@ -217,7 +219,7 @@ async def test_commands_use_the_socket_and_it_goes_with_the_process(tmp_path: Pa
 
 async def test_a_server_with_a_password_is_announced_without(tmp_path: Path) -> None:
     """Commands then ask for the address instead of failing to sign in."""
-    announced = announcement.Running(
+    announced = announcement.RunningInstance(
         pid=1,
         data_dir=str(tmp_path),
         clickhouse=without_secrets("http://me:secret@127.0.0.1:8123/db?password=x"),

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from mast_trace_dashboards.local.all_in_one import Up
-    from mast_trace_dashboards.local.announcement import Running
+    from mast_trace_dashboards.local.all_in_one import AllInOne
+    from mast_trace_dashboards.local.announcement import RunningInstance
 
 _STOP_SECONDS = 40.0
 
@@ -69,18 +69,18 @@ async def _demo(folder: Path, *, keep: bool, as_json: bool) -> None:
     up = script.demo_up(folder)
     try:
         with _progress() as progress:
-            running, played = await _play(up, progress)
-        shown = load(up.store, script.told_in_full(played).row["TraceId"])
+            running, finished = await _play(up, progress)
+        shown = load(up.store, script.featured(finished).row["TraceId"])
         if as_json:
-            everything = [load(up.store, one.row["TraceId"]) for one in played]
+            everything = [load(up.store, one.row["TraceId"]) for one in finished]
             print_json(
                 [
                     {"program": one.act.program, "scenario": one.act.scenario, **as_dict(each)}
-                    for one, each in zip(played, everything, strict=True)
+                    for one, each in zip(finished, everything, strict=True)
                 ]
             )
         else:
-            report(console(), played, shown)
+            report(console(), finished, shown)
             console().print(_next(running, shown, keep=keep))
         if keep:
             await up.wait(stop_signal(_STOP_SECONDS))
@@ -88,7 +88,9 @@ async def _demo(folder: Path, *, keep: bool, as_json: bool) -> None:
         await up.stop()
 
 
-async def _play(up: Up, progress: Progress) -> tuple[Running, list[script.Played]]:
+async def _play(
+    up: AllInOne, progress: Progress
+) -> tuple[RunningInstance, list[script.FinishedAct]]:
     acts = script.ACTS
     starting = progress.add_task("Starting receivers, database and judge", total=1)
     running = await up.start()
@@ -96,10 +98,10 @@ async def _play(up: Up, progress: Progress) -> tuple[Running, list[script.Played
     playing = progress.add_task("Running agents", total=len(acts))
     await script.play(running, acts, lambda _act: progress.advance(playing))
     judging = progress.add_task("Judging", total=len(acts))
-    played = await script.verdicts(
+    finished = await script.verdicts(
         up, acts, lambda judged: progress.update(judging, completed=judged)
     )
-    return running, played
+    return running, finished
 
 
 def _progress() -> Progress:
@@ -108,12 +110,12 @@ def _progress() -> Progress:
     return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
 
 
-def report(out: Console, played: Sequence[script.Played], shown: Shown) -> None:
+def report(out: Console, finished: Sequence[script.FinishedAct], shown: Shown) -> None:
     """Print the demo's result: all runs as a table, and one of them in full."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("RUN", "FRAMEWORK", "THE TEAM ...", "OUTCOME", "MODES", "DECISIVE ERROR"):
         table.add_column(name, no_wrap=name != "THE TEAM ...")
-    for one in played:
+    for one in finished:
         table.add_row(
             one.row["TraceId"][: render.ID_SHOWN],
             one.row["Framework"],
@@ -128,7 +130,7 @@ def report(out: Console, played: Sequence[script.Played], shown: Shown) -> None:
         out.print(part)
 
 
-def _next(running: Running, shown: Shown, *, keep: bool) -> Text:
+def _next(running: RunningInstance, shown: Shown, *, keep: bool) -> Text:
     trace_id = shown.row["TraceId"]
     run = trace_id[: render.ID_SHOWN]
     if keep:

@@ -32,8 +32,8 @@ from mast_trace_judge.config import JudgeConfig, WorkerConfig
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from mast_trace_dashboards.local.all_in_one import Up
-    from mast_trace_dashboards.local.announcement import Running
+    from mast_trace_dashboards.local.all_in_one import AllInOne
+    from mast_trace_dashboards.local.announcement import RunningInstance
 
 
 def register(app: typer.Typer) -> None:
@@ -72,7 +72,7 @@ def up(
     Example: `mast-trace up --data-dir ./traces --http-port 0 --ready-file ready.json`
     """
     # Servers load slowly, and no other command needs them.
-    from mast_trace_dashboards.local.all_in_one import Up
+    from mast_trace_dashboards.local.all_in_one import AllInOne
 
     settings = UpConfig.load(
         config,
@@ -87,7 +87,7 @@ def up(
         data_dir=data_dir,
         database_url=url or None,
     )
-    started = Up(
+    started = AllInOne(
         settings,
         collector,
         JudgeConfig.load(config),
@@ -101,7 +101,7 @@ def up(
     asyncio.run(_up(started, seconds, ready_file=ready_file, as_json=as_json))
 
 
-async def _up(up: Up, seconds: float, *, ready_file: Path | None, as_json: bool) -> None:
+async def _up(up: AllInOne, seconds: float, *, ready_file: Path | None, as_json: bool) -> None:
     stop = stop_signal(seconds)
     running = await up.start()
     try:
@@ -118,7 +118,7 @@ async def _up(up: Up, seconds: float, *, ready_file: Path | None, as_json: bool)
         not_ready(ready_file)
 
 
-def _addresses(running: Running, up: Up) -> Table:
+def _addresses(running: RunningInstance, up: AllInOne) -> Table:
     read = f"{masked(running.clickhouse)} (ClickHouse)"
     password = {"  their password": f"{up.made_password} (shown this once)"}
     return address_table(

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 _LOOPBACK = "127.0.0.1"
 
 
-class Up:
-    """A running mast-trace.
+class AllInOne:
+    """Receivers, database, judge and web view in one process.
 
     Attributes:
         store: the database, once started.
@@ -79,7 +79,7 @@ class Up:
             return f"rules, local attribution and {', '.join(self._judge_config.models)}"
         return "rules and local attribution (no model: MAST_TRACE_JUDGE_MODEL is not set)"
 
-    async def start(self) -> announcement.Running:
+    async def start(self) -> announcement.RunningInstance:
         """Start every part, and tell other processes where they are.
 
         Raises:
@@ -109,7 +109,7 @@ class Up:
         """Stop every part; what was received is stored first. May be called twice."""
         await self._parts.aclose()
 
-    async def _start(self, parts: AsyncExitStack) -> announcement.Running:
+    async def _start(self, parts: AsyncExitStack) -> announcement.RunningInstance:
         config = self._collector_config
         data_dir = config.data_dir.absolute()
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -136,7 +136,7 @@ class Up:
         parts.push_async_callback(collector.stop)
 
         web = await self._serve_web(parts, collector.metrics.refusals("web"))
-        running = announcement.Running(
+        running = announcement.RunningInstance(
             pid=os.getpid(),
             data_dir=str(data_dir),
             clickhouse=clickhouse,

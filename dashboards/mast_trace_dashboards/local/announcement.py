@@ -16,7 +16,7 @@ _PORTS = {"http": 8123, "clickhouse": 8123, "https": 8443, "clickhouses": 8443}
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningInstance:
     """A running `mast-trace up`.
 
     Attributes:
@@ -41,7 +41,7 @@ class Running:
     needs_password: bool = False
 
 
-def announce(running: Running) -> Path:
+def announce(running: RunningInstance) -> Path:
     """Write the file, readable by this user alone; return its path."""
     path = Path(running.data_dir, _NAME)
     draft = path.with_suffix(".tmp")
@@ -63,7 +63,7 @@ def announced(data_dir: Path) -> float:
     return Path(data_dir, _NAME).stat().st_mtime
 
 
-def find(data_dir: Path) -> Running | None:
+def find(data_dir: Path) -> RunningInstance | None:
     """Return the `mast-trace up` that serves this folder now; None if none does.
 
     Raises:
@@ -71,7 +71,7 @@ def find(data_dir: Path) -> Running | None:
     """
     path = Path(data_dir, _NAME)
     try:
-        running = Running(**json.loads(path.read_text(encoding="utf-8")))
+        running = RunningInstance(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:

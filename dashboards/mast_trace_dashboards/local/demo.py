@@ -21,8 +21,8 @@ from mast_trace_judge.config import JudgeConfig, WorkerConfig
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mast_trace_dashboards.local.all_in_one import Up
-    from mast_trace_dashboards.local.announcement import Running
+    from mast_trace_dashboards.local.all_in_one import AllInOne
+    from mast_trace_dashboards.local.announcement import RunningInstance
 
 _PACKAGES = ("ag2", "langchain", "langchain_openai", "langgraph", "langgraph_supervisor", "openai")
 _AT_A_TIME = 2
@@ -63,8 +63,8 @@ ACTS: Final = (
 
 
 @dataclass(frozen=True)
-class Played:
-    """An act and the run that came of it, as a row of the query `runs`."""
+class FinishedAct:
+    """An act that was played and judged, with its run as a row of the query `runs`."""
 
     act: Act
     row: dict[str, Any]
@@ -97,11 +97,11 @@ def check_packages() -> None:
         )
 
 
-def demo_up(data_dir: Path) -> Up:
+def demo_up(data_dir: Path) -> AllInOne:
     """Return a mast-trace on free ports of this machine that asks no model."""
-    from mast_trace_dashboards.local.all_in_one import Up
+    from mast_trace_dashboards.local.all_in_one import AllInOne
 
-    return Up(
+    return AllInOne(
         UpConfig.load(clickhouse_port=0),
         CollectorConfig.load(
             data_dir=data_dir,
@@ -117,7 +117,9 @@ def demo_up(data_dir: Path) -> Up:
 
 
 async def play(
-    running: Running, acts: Sequence[Act], on_done: Callable[[Act], None] = lambda _act: None
+    running: RunningInstance,
+    acts: Sequence[Act],
+    on_done: Callable[[Act], None] = lambda _act: None,
 ) -> None:
     """Run the programs, a few at a time, each in a process of its own.
 
@@ -168,8 +170,8 @@ async def _run(act: Act, endpoint: str) -> None:
 
 
 async def verdicts(
-    up: Up, acts: Sequence[Act], on_progress: Callable[[int], None] = lambda _judged: None
-) -> list[Played]:
+    up: AllInOne, acts: Sequence[Act], on_progress: Callable[[int], None] = lambda _judged: None
+) -> list[FinishedAct]:
     """Wait until every act's run is judged, and return them in the order of the acts.
 
     Raises:
@@ -187,13 +189,13 @@ async def verdicts(
         rows = {row["ServiceName"]: row for row in found}
         on_progress(len(rows))
         if len(rows) == len(acts):
-            return [Played(act, rows[act.service]) for act in acts]
+            return [FinishedAct(act, rows[act.service]) for act in acts]
         await asyncio.sleep(_LOOK_SECONDS)
     missing = ", ".join(service for service in services if service not in rows)
     problem = up.worker.status.problem if up.worker else "nothing judges"
     raise MastTraceError(f"no verdict after {_VERDICT_SECONDS} s on: {missing} {problem}".rstrip())
 
 
-def told_in_full(played: Sequence[Played]) -> Played:
+def featured(finished: Sequence[FinishedAct]) -> FinishedAct:
     """Return the run that the demo shows step by step: an error that all others accept."""
-    return next(one for one in played if one.act.scenario == "misread-price")
+    return next(one for one in finished if one.act.scenario == "misread-price")

@@ -13,7 +13,7 @@ from end_to_end.span_sender import request_of
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.app import run
-from mast_trace_dashboards.local.all_in_one import Up
+from mast_trace_dashboards.local.all_in_one import AllInOne
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -39,7 +39,7 @@ async def test_beside_a_running_up_and_back(
 ) -> None:
     """The command writes through the running process, and waits for what it has to."""
     data = tmp_path / "data"
-    up = Up(
+    up = AllInOne(
         UpConfig.load(clickhouse_port=0, judge_enabled=False),
         CollectorConfig.load(data_dir=data, http_port=0, grpc_port=0, spool_min_free_bytes=0),
         JudgeConfig.load(judge_model=""),
