@@ -12,8 +12,8 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, is_loopback
 from mast_trace_dashboards.web.config import WebConfig
-from mast_trace_dashboards.web.proxies import Proxies
-from mast_trace_dashboards.web.sessions import Attempts, Sessions
+from mast_trace_dashboards.web.proxies import TrustedProxies
+from mast_trace_dashboards.web.sessions import FailedSignIns, Sessions
 from mast_trace_dashboards.web.visitor import OPERATOR, Visitor
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ class Access:
         self._keys = keys
         self._names = config.public_names
         self.is_open = is_open and not self._token
-        self.proxies = Proxies.of(config)
+        self.proxies = TrustedProxies.of(config)
         self.lifetime = round(config.web_session_hours * 3600)
         self.sessions = Sessions(self.lifetime)
-        self.attempts = Attempts()
+        self.attempts = FailedSignIns()
 
     @classmethod
     def of(cls, config: WebConfig, keys_file: Path | None, *, open_beside_keys: bool) -> Access:

@@ -23,7 +23,7 @@ _LONGEST_NAME = 256
 
 
 @dataclass(frozen=True)
-class Proxies:
+class TrustedProxies:
     """Names the user of a request that comes from one of their addresses.
 
     Only the address at the other end of the connection counts, never what a header says of it.
@@ -41,7 +41,7 @@ class Proxies:
     rights: frozenset[Right] = frozenset()
 
     @classmethod
-    def of(cls, config: WebConfig) -> Proxies:
+    def of(cls, config: WebConfig) -> TrustedProxies:
         """Return those that are set."""
         return cls(
             config.trusted_proxies,

@@ -66,7 +66,7 @@ class Sessions:
             self._sessions.popitem(last=False)
 
 
-class Attempts:
+class FailedSignIns:
     """Failed attempts of each address: twenty at once, and then one every three seconds.
 
     An address of IPv6 counts as its network, which its owner has whole. Addresses that are forgotten

@@ -27,7 +27,7 @@ _IDLE_SECONDS = 600.0
 
 
 @dataclass
-class _Shown:
+class _ProjectPages:
     """A project's store and pages, and when somebody looked at them."""
 
     store: Store
@@ -50,7 +50,7 @@ class Views:
         self._templates = templates
         self._all = Pages(store, templates)
         # The one that was looked at last comes last.
-        self._of_project: OrderedDict[str, _Shown] = OrderedDict()
+        self._of_project: OrderedDict[str, _ProjectPages] = OrderedDict()
 
     def page(self, name: str, right: Right = Right.READ) -> Endpoint:
         """Return the handler of a page, for visitors who have the right to it."""
@@ -74,7 +74,7 @@ class Views:
         if shown is None:
             self._close_idle()
             store = self._store.for_project(project)
-            shown = _Shown(store, Pages(store, self._templates))
+            shown = _ProjectPages(store, Pages(store, self._templates))
         shown.used = time.monotonic()
         self._of_project[project] = shown
         return shown.pages

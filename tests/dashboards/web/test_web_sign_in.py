@@ -14,7 +14,7 @@ from mast_trace_collector import security
 from mast_trace_collector.security import new_key
 from mast_trace_dashboards.web import sessions
 from mast_trace_dashboards.web.access import COOKIE
-from mast_trace_dashboards.web.sessions import Attempts, Sessions
+from mast_trace_dashboards.web.sessions import FailedSignIns, Sessions
 from mast_trace_dashboards.web.sign_in import local_place
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class TestGuessing:
             assert client.get("/judge").status_code == 200
 
     def test_attempts_come_back_with_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        attempts, now = Attempts(), time.monotonic()
+        attempts, now = FailedSignIns(), time.monotonic()
         monkeypatch.setattr(sessions.time, "monotonic", lambda: now)
         for _ in range(20):
             assert attempts.wait("a") == 0
@@ -238,14 +238,14 @@ class TestGuessing:
         assert attempts.wait("a") == 3
 
     def test_an_ipv6_network_counts_as_one_address(self) -> None:
-        attempts = Attempts()
+        attempts = FailedSignIns()
         for number in range(40):
             attempts.failed(f"2001:db8::{number:x}")
         assert attempts.wait("2001:db8::ffff") > 0
         assert attempts.wait("2001:db8:0:1::") == 0
 
     def test_memory_is_bounded(self) -> None:
-        attempts = Attempts()
+        attempts = FailedSignIns()
         for number in range(10_000):
             attempts.failed(f"10.0.{number // 256}.{number % 256}")
         assert len(attempts) == 4096
