@@ -19,11 +19,11 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from mast_trace_dashboards.cli.demo import report
-from mast_trace_dashboards.cli.shown import load
+from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.local import demo
 
 if TYPE_CHECKING:
-    from mast_trace_dashboards.cli.shown import Shown
+    from mast_trace_dashboards.cli.run_view import RunView
 
 PICTURE = Path(__file__).with_name("demo.svg")
 WIDTH = 118
@@ -46,7 +46,7 @@ _THEME = TerminalTheme(
 )
 
 
-async def play(folder: Path) -> tuple[list[demo.FinishedAct], Shown]:
+async def play(folder: Path) -> tuple[list[demo.FinishedAct], RunView]:
     """Run the demo's agents and return what was found."""
     up = demo.demo_up(folder)
     try:

@@ -18,8 +18,8 @@ from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.options import AsJson
 from mast_trace_dashboards.cli.output import console, print_json
 from mast_trace_dashboards.cli.render_run import run_view
+from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.show import as_dict
-from mast_trace_dashboards.cli.shown import Shown, load
 from mast_trace_dashboards.cli.until_stopped import stop_signal
 from mast_trace_dashboards.local import demo as script
 
@@ -110,7 +110,7 @@ def _progress() -> Progress:
     return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
 
 
-def report(out: Console, finished: Sequence[script.FinishedAct], shown: Shown) -> None:
+def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView) -> None:
     """Print the demo's result: all runs as a table, and one of them in full."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("RUN", "FRAMEWORK", "THE TEAM ...", "OUTCOME", "MODES", "DECISIVE ERROR"):
@@ -130,7 +130,7 @@ def report(out: Console, finished: Sequence[script.FinishedAct], shown: Shown) -
         out.print(part)
 
 
-def _next(running: RunningInstance, shown: Shown, *, keep: bool) -> Text:
+def _next(running: RunningInstance, shown: RunView, *, keep: bool) -> Text:
     trace_id = shown.row["TraceId"]
     run = trace_id[: render.ID_SHOWN]
     if keep:

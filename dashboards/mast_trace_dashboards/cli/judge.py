@@ -19,8 +19,8 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
+from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.show import json_pieces, print_pieces
-from mast_trace_dashboards.cli.shown import Shown, load
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.ledger import StoreLedger
@@ -161,7 +161,7 @@ def _report(counts: dict[str, Any], *, as_json: bool) -> None:
 
 async def _judge_one(
     store: Store, trace_id: str, project: str | None, config: Path | None, *, keep: bool
-) -> Shown:
+) -> RunView:
     summary = run_summary(store, trace_id, project=project)
     if summary is None:
         raise NotFound(f"there is no run {trace_id}")

@@ -16,12 +16,12 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import clip, console, plain, print_json
 from mast_trace_dashboards.cli.render_run import run_view
+from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.cli.runs import Outcome
-from mast_trace_dashboards.cli.shown import load
 from mast_trace_judge.store.labels import NO_MODES, HumanLabel, save_labels
 
 if TYPE_CHECKING:
-    from mast_trace_dashboards.cli.shown import Shown
+    from mast_trace_dashboards.cli.run_view import RunView
 
 _QUOTED = 70
 _MOST_DIGITS = 9
@@ -76,7 +76,7 @@ def label(
         console().print(plain(f"Recorded {made.annotator}'s label of run {made.trace_id}."))
 
 
-def _placed(opinion: HumanLabel, shown: Shown) -> HumanLabel:
+def _placed(opinion: HumanLabel, shown: RunView) -> HumanLabel:
     """Tie an opinion to its run: the decisive agent is whoever acts in the decisive step.
 
     Raises:
@@ -94,7 +94,7 @@ def _placed(opinion: HumanLabel, shown: Shown) -> HumanLabel:
     )
 
 
-def _ask(shown: Shown, annotator: str) -> HumanLabel:
+def _ask(shown: RunView, annotator: str) -> HumanLabel:
     """Show the run without its verdict and ask, question by question."""
     for part in run_view(shown, judged=False):
         console().print(part)

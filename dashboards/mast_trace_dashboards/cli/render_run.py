@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mast_trace.trajectory.model import Step
-    from mast_trace_dashboards.cli.shown import Shown
+    from mast_trace_dashboards.cli.run_view import RunView
     from mast_trace_judge.verdict import Verdict
 
 _ORDINALS = ("", "2nd", "3rd")
@@ -33,7 +33,7 @@ _AT_ONCE = 500
 
 
 def run_view(
-    shown: Shown, *, numbers: Sequence[int] | None = None, full: bool = False, judged: bool = True
+    shown: RunView, *, numbers: Sequence[int] | None = None, full: bool = False, judged: bool = True
 ) -> Iterator[RenderableType]:
     """Yield a whole run: what it was, its steps, and what the judge found.
 
@@ -65,7 +65,7 @@ def run_view(
 
 
 def steps_view(
-    shown: Shown,
+    shown: RunView,
     numbers: Sequence[int],
     verdict: Verdict | None,
     *,
@@ -117,7 +117,7 @@ def _steps_table(
     return table
 
 
-def _title(shown: Shown) -> Text:
+def _title(shown: RunView) -> Text:
     row, count = shown.row, shown.steps_known
     facts = [
         row["Framework"],

@@ -18,7 +18,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Proje
 from mast_trace_dashboards.cli.output import console, json_text, print_json_line
 from mast_trace_dashboards.cli.render_run import run_view, steps_view
 from mast_trace_dashboards.cli.render_verdict import verdict_view
-from mast_trace_dashboards.cli.shown import Shown, load
+from mast_trace_dashboards.cli.run_view import RunView, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,7 +77,7 @@ def show(
 
 
 def follow(
-    look: Callable[[], Shown], every: float, *, full: bool = False, as_json: bool = False
+    look: Callable[[], RunView], every: float, *, full: bool = False, as_json: bool = False
 ) -> None:
     """Print a run's steps as they come, and its verdict at the end."""
     printed = 0
@@ -101,7 +101,7 @@ def follow(
         console().print("", *verdict_view(shown.row, shown.verdict), sep="\n")
 
 
-def as_dict(shown: Shown) -> dict[str, Any]:
+def as_dict(shown: RunView) -> dict[str, Any]:
     """Return a short run for other programs: the query's row, the steps, and the verdict."""
     outline = shown.run.outline
     return {
@@ -113,7 +113,7 @@ def as_dict(shown: Shown) -> dict[str, Any]:
     }
 
 
-def json_pieces(shown: Shown, numbers: Sequence[int] | None = None) -> Iterator[str]:
+def json_pieces(shown: RunView, numbers: Sequence[int] | None = None) -> Iterator[str]:
     """Yield the text of what `as_dict` returns of a run of any length, as `print_json` writes it.
 
     Args:
@@ -144,12 +144,12 @@ def _inner(value: Any, depth: int = 1) -> str:
     return json_text(value, indent=2).replace("\n", "\n" + "  " * depth)
 
 
-def _steps(shown: Shown, numbers: Sequence[int]) -> Iterator[Step]:
+def _steps(shown: RunView, numbers: Sequence[int]) -> Iterator[Step]:
     for begin in range(0, len(numbers), _AT_ONCE):
         yield from shown.run.steps(numbers[begin : begin + _AT_ONCE])
 
 
-def _numbers(text: str, shown: Shown) -> range:
+def _numbers(text: str, shown: RunView) -> range:
     """Read which steps are wanted.
 
     Raises:
@@ -168,7 +168,7 @@ def _numbers(text: str, shown: Shown) -> range:
     return range(first, last + 1)
 
 
-def _verdict(shown: Shown) -> dict[str, Any] | None:
+def _verdict(shown: RunView) -> dict[str, Any] | None:
     return None if shown.verdict is None else shown.verdict.to_json()
 
 

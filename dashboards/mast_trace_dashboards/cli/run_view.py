@@ -1,4 +1,4 @@
-"""One run as the commands show it: read from the store as far as it is printed."""
+"""A view of one run for the commands: read from the store as far as it is printed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _NAMED = 20
 
 
 @dataclass(frozen=True)
-class Shown:
-    """All that is known of one run; good while its store is open.
+class RunView:
+    """A run as the commands print it; good while its store is open.
 
     Attributes:
         row: of the query `run`.
@@ -78,7 +78,7 @@ class Shown:
         return sorted(wanted)
 
 
-def load(store: Store, trace_id: str, project: str | None = None) -> Shown:
+def load(store: Store, trace_id: str, project: str | None = None) -> RunView:
     """Find one run.
 
     Raises:
@@ -89,4 +89,4 @@ def load(store: Store, trace_id: str, project: str | None = None) -> Shown:
     if row is None:
         raise NotFound(f"there is no run {trace_id}")
     run = StoredRun(store, trace_id, row["Project"], size=row["Spans"])
-    return Shown(row, run, load_latest(store, trace_id, project=row["Project"]))
+    return RunView(row, run, load_latest(store, trace_id, project=row["Project"]))
