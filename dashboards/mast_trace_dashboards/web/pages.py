@@ -42,7 +42,7 @@ PER_PAGE = 50
 
 
 @dataclass(frozen=True)
-class Opened:
+class LoadedRun:
     """A run as the pages show it.
 
     Attributes:
@@ -232,7 +232,7 @@ class Pages:
             given["only"] = [row["TraceId"] for row in found]
         return QUERIES["runs"].run(self._store, **given, limit=PER_PAGE + 1)
 
-    def _open(self, trace_id: str) -> Opened:
+    def _open(self, trace_id: str) -> LoadedRun:
         # Two projects may have sent spans under one id: what is shown is of one of them.
         rows = QUERIES["run"].run(self._store, run=trace_id)
         row = min(rows, key=lambda each: str(each["Project"]), default=None)
@@ -240,13 +240,13 @@ class Pages:
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
         project = row["Project"]
         stored = StoredRun(self._store, trace_id, project, size=row["Spans"])
-        return Opened(row, stored, load_latest(self._store, trace_id, project=project))
+        return LoadedRun(row, stored, load_latest(self._store, trace_id, project=project))
 
     def _html(self, request: Request, name: str, **values: Any) -> Response:
         return self._templates.TemplateResponse(request, name, values)
 
 
-def _first_steps(opened: Opened) -> dict[str, Any]:
+def _first_steps(opened: LoadedRun) -> dict[str, Any]:
     """Return what the template of the steps shows of a run's beginning."""
     rows = opened.page.rows(0, PAGE)
     end = opened.page.count
@@ -257,7 +257,7 @@ def _graph_of(page: Page) -> Graph | None:
     return drawn(page.outline.said, page.outline.handed, page.colours)
 
 
-def _sides(sides: Sequence[Opened]) -> list[tuple[Opened, list[Row]]]:
+def _sides(sides: Sequence[LoadedRun]) -> list[tuple[LoadedRun, list[Row]]]:
     return [(side, side.page.rows(0, PAGE)) for side in sides]
 
 
