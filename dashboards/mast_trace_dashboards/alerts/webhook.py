@@ -16,7 +16,7 @@ import httpx
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.urls import check_proxies, conceal
-from mast_trace_dashboards.cli.output import clip
+from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

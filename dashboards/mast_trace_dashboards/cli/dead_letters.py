@@ -13,7 +13,8 @@ from mast_trace.exceptions import CollectorError, ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.dead_letters import DeadLetters
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir
-from mast_trace_dashboards.cli.output import clip, console, plain, print_json
+from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,9 +1,8 @@
-"""What the commands print, and how it is made safe to look at."""
+"""Output of the commands: text for people, JSON for programs, both harmless in a terminal."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -12,11 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from mast_trace_dashboards.printable import UNSAFE, safe
+
 _WIDTH_OF_FILES = 160
-_UNSAFE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
-"""Control characters, and those that reorder or hide text; not tab and newline."""
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -25,24 +22,6 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal:
         made.width = max(made.width, _WIDTH_OF_FILES)
     return made
-
-
-def safe(text: str) -> str:
-    """Make the text of a run harmless: what would steer a terminal is shown as a symbol."""
-    return _UNSAFE.sub(_symbol, text)
-
-
-def _symbol(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
-
-
-def clip(text: str, width: int) -> str:
-    """Return a text as one line of at most ``width`` characters."""
-    line = " ".join(safe(text).split())
-    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def plain(text: str, style: str = "") -> Text:
@@ -64,7 +43,7 @@ def print_json_line(value: Any) -> None:
 def json_text(value: Any, indent: int | None = None) -> str:
     """Return a value as JSON text that is harmless in a terminal."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _as_json(value: Any) -> Any:

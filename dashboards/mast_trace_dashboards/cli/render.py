@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from mast_trace_dashboards.cli.output import clip, plain
+from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.durations import in_words
+from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

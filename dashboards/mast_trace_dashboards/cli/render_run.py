@@ -10,10 +10,11 @@ from rich.text import Text
 
 from mast_trace.trajectory.model import StepKind
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_dashboards.cli.output import clip, plain
+from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.cli.render import outcome
 from mast_trace_dashboards.cli.render_verdict import verdict_view
 from mast_trace_dashboards.durations import in_words
+from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.totals import tokens_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.cli.output import clip, plain
+from mast_trace_dashboards.cli.output import plain
+from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,9 @@ from datetime import datetime, timezone
 
 import pytest
 
-from mast_trace_dashboards.cli.output import clip, console, plain, print_json, safe
+from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.cli.render_run import _arguments
+from mast_trace_dashboards.printable import clip, safe
 
 
 @pytest.mark.parametrize(

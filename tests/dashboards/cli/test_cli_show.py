@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.output import json_text, safe
+from mast_trace_dashboards.cli.output import json_text
 from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.cli.show import as_dict, follow, json_pieces
+from mast_trace_dashboards.printable import safe
 
 if TYPE_CHECKING:
     from conftest import CLI

@@ -1,0 +1,28 @@
+"""Text of runs and servers, made harmless for terminals and logs."""
+
+from __future__ import annotations
+
+import re
+
+UNSAFE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+"""Control characters, and those that reorder or hide text; not tab and newline."""
+
+
+def safe(text: str) -> str:
+    """Make the text of a run harmless: what would steer a terminal is shown as a symbol."""
+    return UNSAFE.sub(_symbol, text)
+
+
+def _symbol(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
+
+
+def clip(text: str, width: int) -> str:
+    """Return a text as one line of at most ``width`` characters."""
+    line = " ".join(safe(text).split())
+    return line if len(line) <= width else line[: width - 1] + "…"
