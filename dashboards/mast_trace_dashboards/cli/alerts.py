@@ -26,7 +26,7 @@ from mast_trace_dashboards.alerts.rules import Rule, tuned
 from mast_trace_dashboards.alerts.webhook import DeliveryResult, Webhook
 from mast_trace_dashboards.cli.arguments import parse_time
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Every, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.queries import QUERIES
@@ -64,7 +64,7 @@ def check(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Keep the table up to date.")
     ] = False,
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between looks.")] = 10.0,
+    every: Every = 10.0,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,

@@ -18,13 +18,18 @@ from mast_trace_collector.security import add_line, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.totals_repair import RepairLater
 from mast_trace_dashboards.cli import dead_letters
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
-from mast_trace_dashboards.cli.until_stopped import (
+from mast_trace_dashboards.cli.options import (
+    AsJson,
+    ConfigFile,
+    DataDir,
     GRPCPort,
     Host,
     HTTPPort,
     ReadyFile,
+    Url,
+)
+from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
+from mast_trace_dashboards.cli.until_stopped import (
     address_table,
     in_daemon_thread,
     not_ready,

@@ -15,7 +15,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.cli.arguments import NotFound, parse_time
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
@@ -187,10 +187,7 @@ def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> Table:
 def diff(
     before: Annotated[str, typer.Argument(metavar="VERSION_A", help="A version's beginning.")],
     after: Annotated[str, typer.Argument(metavar="VERSION_B", help="Another's beginning.")],
-    since: Annotated[
-        str | None,
-        typer.Option(help="Only runs since then: 15m, 2h, 7d, or a time.", show_default=False),
-    ] = None,
+    since: Since = None,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,

@@ -46,3 +46,22 @@ Project = Annotated[
     str | None,
     typer.Option("--project", help="Only this project's runs.", show_default=False),
 ]
+Since = Annotated[
+    str | None,
+    typer.Option(help="Only runs since then: 15m, 2h, 7d, or a time.", show_default=False),
+]
+Every = Annotated[float, typer.Option(min=0.2, help="Seconds between looks.")]
+Host = Annotated[
+    str | None,
+    typer.Option(help="Address that the receivers listen on.", show_default="127.0.0.1"),
+]
+HTTPPort = Annotated[
+    int | None, typer.Option(help="Port of OTLP/HTTP; 0: a free one.", show_default="4318")
+]
+GRPCPort = Annotated[
+    int | None, typer.Option(help="Port of OTLP/gRPC; 0: a free one.", show_default="4317")
+]
+ReadyFile = Annotated[
+    Path | None,
+    typer.Option(help="Write the addresses here, as JSON, when ready.", show_default=False),
+]

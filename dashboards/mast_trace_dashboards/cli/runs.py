@@ -14,7 +14,16 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.cli.arguments import parse_time, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
+from mast_trace_dashboards.cli.options import (
+    AsJson,
+    ConfigFile,
+    DataDir,
+    Every,
+    Project,
+    RunName,
+    Since,
+    Url,
+)
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.queries import QUERIES
@@ -37,10 +46,7 @@ def register(app: typer.Typer) -> None:
 
 
 def runs(
-    since: Annotated[
-        str | None,
-        typer.Option(help="Only runs since then: 15m, 2h, 7d, or a time.", show_default=False),
-    ] = None,
+    since: Since = None,
     service: Annotated[list[str] | None, typer.Option(help="Only this service's.")] = None,
     framework: Annotated[list[str] | None, typer.Option(help="Only this framework's.")] = None,
     ended: Annotated[
@@ -52,7 +58,7 @@ def runs(
     agent: Annotated[list[str] | None, typer.Option(help="Only those with this agent.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most runs to list.")] = 20,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep the list up to date.")] = False,
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between looks.")] = 2.0,
+    every: Every = 2.0,
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,

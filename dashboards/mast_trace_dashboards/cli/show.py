@@ -14,7 +14,15 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory.model import Step
 from mast_trace_dashboards.cli.arguments import resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
+from mast_trace_dashboards.cli.options import (
+    AsJson,
+    ConfigFile,
+    DataDir,
+    Every,
+    Project,
+    RunName,
+    Url,
+)
 from mast_trace_dashboards.cli.output import console, json_text, print_json_line
 from mast_trace_dashboards.cli.render_run import run_view, steps_view
 from mast_trace_dashboards.cli.render_verdict import verdict_view
@@ -48,7 +56,7 @@ def show(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Follow the run until its verdict is there.")
     ] = False,
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between looks.")] = 1.0,
+    every: Every = 1.0,
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,

@@ -14,7 +14,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.arguments import parse_time
 from mast_trace_dashboards.cli.drafts import draft_of
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_judge.transfer.exporting import (
     count_runs,
@@ -72,10 +72,7 @@ def export(
     kind: Annotated[
         ExportFormat, typer.Option("--format", help="JSON lines or Parquet.")
     ] = ExportFormat.jsonl,
-    since: Annotated[
-        str | None,
-        typer.Option(help="Only runs since then: 15m, 2h, 7d, or a time.", show_default=False),
-    ] = None,
+    since: Since = None,
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,

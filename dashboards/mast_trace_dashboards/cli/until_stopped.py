@@ -9,9 +9,8 @@ import os
 import signal
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.table import Table
 
 from mast_trace_collector.shutdown import end_within
@@ -22,20 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _KILLED = 130
-Host = Annotated[
-    str | None,
-    typer.Option(help="Address that the receivers listen on.", show_default="127.0.0.1"),
-]
-HTTPPort = Annotated[
-    int | None, typer.Option(help="Port of OTLP/HTTP; 0: a free one.", show_default="4318")
-]
-GRPCPort = Annotated[
-    int | None, typer.Option(help="Port of OTLP/gRPC; 0: a free one.", show_default="4317")
-]
-ReadyFile = Annotated[
-    Path | None,
-    typer.Option(help="Write the addresses here, as JSON, when ready.", show_default=False),
-]
 
 
 def stop_signal(seconds: float) -> asyncio.Event:

@@ -12,15 +12,9 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.open_store import locate
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, ReadyFile, Url
 from mast_trace_dashboards.cli.output import console, print_json_line
-from mast_trace_dashboards.cli.until_stopped import (
-    ReadyFile,
-    address_table,
-    not_ready,
-    ready,
-    stop_signal,
-)
+from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, ready, stop_signal
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.web.config import WebConfig
 
