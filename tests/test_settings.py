@@ -62,8 +62,27 @@ def test_no_class_of_settings_is_left_out() -> None:
 
 
 def test_what_has_moved_is_where_it_moved_to() -> None:
-    tables = {config.table: config for config in CLASSES}
     for config in CLASSES:
-        for name, table in config.misplaced.items():
+        for name in config.moved:
             assert name not in config.model_fields
-            assert name in tables[table].model_fields
+            new = [each for each in CLASSES if name in each.model_fields]
+            assert [each.fallback_table for each in new] == [config.table]
+
+
+@pytest.mark.parametrize("table", ["collector", "worker"])
+def test_when_a_run_is_over_is_said_once_for_collector_and_worker(
+    tmp_path: Path, table: str
+) -> None:
+    """Both have settings of that; a file that names one under either table means one thing."""
+    path = tmp_path / "mast-trace.toml"
+    path.write_text(f"[{table}]\nrun_quiet_seconds = 60\nrun_idle_seconds = 1200\n")
+    worker = WorkerConfig.load(path)
+    assert (worker.run_quiet_seconds, worker.run_idle_seconds) == (60, 1200)
+    assert CollectorConfig.load(path).run_idle_seconds == 1200
+
+
+def test_a_table_of_its_own_counts_first(tmp_path: Path) -> None:
+    path = tmp_path / "mast-trace.toml"
+    path.write_text("[collector]\nrun_idle_seconds = 1\n[worker]\nrun_idle_seconds = 2\n")
+    assert CollectorConfig.load(path).run_idle_seconds == 1
+    assert WorkerConfig.load(path).run_idle_seconds == 2

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping  # noqa: TC003  # pydantic reads it at run time
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
@@ -17,6 +16,10 @@ if TYPE_CHECKING:
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
+RUN_IDLE_SECONDS: Final[float] = Field(
+    600.0, description="A run without a root is finished after this long without a span."
+)
+"""The setting that the collector's metrics and the judge's worker share."""
 
 
 def default_data_dir() -> Path:
@@ -29,7 +32,8 @@ class CollectorConfig(ProcessSettings):
     """What the collector may be told; `[collector]` in the configuration file."""
 
     table: ClassVar[str] = "collector"
-    misplaced: ClassVar[Mapping[str, str]] = {"run_quiet_seconds": "worker"}
+    fallback_table: ClassVar[str] = "worker"
+    moved: ClassVar[frozenset[str]] = frozenset({"run_quiet_seconds"})
 
     data_dir: Path = Field(
         default_factory=default_data_dir,
@@ -167,9 +171,7 @@ class CollectorConfig(ProcessSettings):
         "for. What was acknowledged is on disk, and is stored after the next start.",
     )
 
-    run_idle_seconds: PositiveFloat = Field(
-        600.0, description="A run without a root is finished after this long without a span."
-    )
+    run_idle_seconds: PositiveFloat = RUN_IDLE_SECONDS
 
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severe log entries that are written."

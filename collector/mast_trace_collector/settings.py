@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import logging
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,7 +23,6 @@ else:
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-logger = logging.getLogger(__name__)
 _PREFIX = "MAST_TRACE_"
 
 
@@ -58,12 +55,11 @@ class ProcessSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", env_ignore_empty=True)
 
     table: ClassVar[str]
-    former_table: ClassVar[str] = ""
-    """Table in which these settings stood before; there they still count."""
+    fallback_table: ClassVar[str] = ""
+    """Table whose settings of these names count where this one has none: they stood there before, or
+    both tables have them."""
     moved: ClassVar[frozenset[str]] = frozenset()
     """Settings that stood in this table before and belong to another now."""
-    misplaced: ClassVar[Mapping[str, str]] = {}
-    """Settings that an earlier version took here and ignored, and the tables where they work."""
 
     # Annotations of private attributes are read by pydantic when the class is made.
     _file: Path | None = PrivateAttr(default=None)
@@ -103,23 +99,17 @@ class ProcessSettings(BaseSettings):
             written = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"{file}: cannot be read as TOML: {error}") from error
-        table, former = written.get(cls.table, {}), written.get(cls.former_table, {})
+        table, fallback = written.get(cls.table, {}), written.get(cls.fallback_table, {})
         if not isinstance(table, dict):
             raise ConfigurationError(f"{file}: [{cls.table}] is no table")
-        for name in cls.misplaced.keys() & table.keys():
-            logger.warning(
-                "%s: %s has no effect under [%s]: write it under [%s]",
-                *(file, name, cls.table, cls.misplaced[name]),
-            )
-            del table[name]
         for name in table.keys() - cls.moved:
             if name not in cls.model_fields:
                 close = difflib.get_close_matches(name, cls.model_fields, n=1)
                 hint = f"; did you mean {close[0]}?" if close else ""
                 raise ConfigurationError(f"{file}: [{cls.table}] has no setting {name}{hint}")
-        formerly = former.items() if isinstance(former, dict) else ()
+        others = fallback.items() if isinstance(fallback, dict) else ()
         return {
-            **{name: value for name, value in formerly if name in cls.model_fields},
+            **{name: value for name, value in others if name in cls.model_fields},
             **{name: value for name, value in table.items() if name not in cls.moved},
         }
 

@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_settings import SettingsConfigDict
 
 from mast_trace.urls import check_key, parse_url
+from mast_trace_collector.config import RUN_IDLE_SECONDS
 from mast_trace_collector.settings import ProcessSettings
 from mast_trace_judge.llm.budget import Price  # noqa: TC001  # pydantic reads it at run time
 
@@ -147,6 +148,7 @@ class WorkerConfig(ProcessSettings):
     """What the worker may be told; `[worker]` in the configuration file."""
 
     table: ClassVar[str] = "worker"
+    fallback_table: ClassVar[str] = "collector"
 
     worker_concurrency: PositiveInt = Field(
         8, description="Most runs that are judged with the model at a time."
@@ -174,9 +176,7 @@ class WorkerConfig(ProcessSettings):
     run_quiet_seconds: PositiveFloat = Field(
         5.0, description="A run whose root has ended is finished after this long without a span."
     )
-    run_idle_seconds: PositiveFloat = Field(
-        600.0, description="A run without a root is finished after this long without a span."
-    )
+    run_idle_seconds: PositiveFloat = RUN_IDLE_SECONDS
 
     @property
     def shard(self) -> tuple[int, int]:

@@ -33,7 +33,7 @@ class WebConfig(ProcessSettings):
     """What the web view may be told; `[web]` in the configuration file."""
 
     table: ClassVar[str] = "web"
-    former_table: ClassVar[str] = "up"
+    fallback_table: ClassVar[str] = "up"
 
     web_host: str = Field(
         "127.0.0.1",

@@ -112,15 +112,3 @@ def test_every_setting_is_documented() -> None:
 
 def test_the_embedded_database_is_the_default(tmp_path: Path) -> None:
     assert CollectorConfig(data_dir=tmp_path).store_url == f"chdb://{tmp_path}/clickhouse"
-
-
-def test_a_setting_that_never_worked_here_says_where_it_does(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It loaded before, and goes on loading."""
-    path = tmp_path / "mast-trace.toml"
-    path.write_text("[collector]\nrun_quiet_seconds = 60\nhttp_port = 1000\n")
-    assert CollectorConfig.load(path).http_port == 1000
-    assert "run_quiet_seconds has no effect under [collector]: write it under [worker]" in (
-        caplog.text
-    )
