@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import content_hash
-from mast_trace.trajectory.model import SpanRecord
+from mast_trace.trajectory import SpanRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mast_trace import semconv
-from mast_trace.trajectory.model import SpanRecord, Trajectory
+from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 
 if TYPE_CHECKING:
     from mast_trace.content import ContentPolicy
@@ -57,7 +57,7 @@ class RecordedSpans:
 
     def trajectories(self) -> list[Trajectory]:
         """One trajectory per trace, by start time."""
-        return [Trajectory.from_spans(map(record, spans)) for spans in self.traces().values()]
+        return [read_trajectory(map(record, spans)) for spans in self.traces().values()]
 
     def trajectory(self) -> Trajectory:
         """The one run that the test has made."""

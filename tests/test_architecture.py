@@ -148,3 +148,24 @@ def test_importing_the_sdk_loads_nothing_heavy(statement: str) -> None:
 def test_the_pytest_plugin_is_light() -> None:
     """It is imported in every test run of whoever has installed mast-trace."""
     assert loaded_after("import mast_trace.testing") == ["pytest"]
+
+
+@pytest.mark.parametrize(
+    ("room", "others"),
+    [
+        ("mast_trace.spans", ["trajectory", "delivery", "manual"]),
+        ("mast_trace.trajectory", ["spans", "delivery", "manual"]),
+    ],
+)
+def test_the_write_side_and_the_read_side_do_not_load_each_other(
+    room: str, others: list[str]
+) -> None:
+    """A traced program needs no reader, and a judge makes no spans."""
+    program = f"import sys, {room}\nprint(*[m for m in sys.modules if m.startswith('mast_trace.')])"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = {name.split(".")[1] for name in ended.stdout.split()}
+    assert room.split(".")[1] in loaded
+    assert loaded & set(others) == set()
+    assert loaded_after(f"import {room}") == []

@@ -15,7 +15,7 @@ from mast_trace import semconv
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace.trajectory.model import SpanRecord
+    from mast_trace.trajectory import SpanRecord
 
 _AGENTOPS_KINDS = {"llm": semconv.CHAT, "tool": semconv.EXECUTE_TOOL, "agent": semconv.INVOKE_AGENT}
 

@@ -17,9 +17,8 @@ from dialects import plain
 from scripted_llm import messages_of
 
 from mast_trace import semconv
-from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory import SpanRecord, StepKind, Trajectory, read_trajectory, vocabulary
 from mast_trace.trajectory.foreign import translate
-from mast_trace.trajectory.model import SpanRecord, StepKind, Trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -104,7 +103,7 @@ def counted(
     traces: dict[str, list[SpanRecord]] = {}
     for span in plain(spans):
         traces.setdefault(span.trace_id, []).append(span)
-    read = [Trajectory.from_spans(trace) for trace in traces.values()]
+    read = [read_trajectory(trace) for trace in traces.values()]
     steps = [step for run in read for step in run.steps]
     said = Counter(_said(read))
     said[truth.messages[0]] += min(runs, _asked(read, truth.messages[0][1]))
@@ -159,7 +158,7 @@ def _asked(runs: Iterable[Trajectory], question: str) -> int:
 def _handoffs(traces: Iterable[Sequence[SpanRecord]]) -> Iterable[tuple[str, str]]:
     """Source and target of each hand-off that a span names, by the convention or in metadata."""
     for trace in traces:
-        steps = {step.span_id: step for step in Trajectory.from_spans(trace).steps}
+        steps = {step.span_id: step for step in read_trajectory(trace).steps}
         for span in translate(trace):
             target = vocabulary.text(span.attributes, semconv.HANDOFF_TARGET)
             source = vocabulary.text(span.attributes, semconv.HANDOFF_SOURCE)

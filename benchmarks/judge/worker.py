@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mast_trace.messages import Message, ToolCall
-from mast_trace.spans.telemetry import Telemetry
+from mast_trace.spans import Telemetry
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -34,7 +34,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:
-    from mast_trace.spans.telemetry import AgentSpan, RunSpan
+    from mast_trace.spans import AgentSpan, RunSpan
 
 _TEXT = " ".join(topics.values())
 _WORKERS = ("researcher", "analyst", "coder", "critic", "writer")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
 from mast_trace.messages import Message, ToolCall
-from mast_trace.spans.telemetry import Telemetry
+from mast_trace.spans import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

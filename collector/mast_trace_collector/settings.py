@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import PrivateAttr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from mast_trace.effective_setting import EffectiveSetting
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked
 
@@ -27,20 +28,14 @@ _PREFIX = "MAST_TRACE_"
 
 
 @dataclass(frozen=True)
-class EffectiveSetting:
-    """One setting as it is in force.
+class DocumentedSetting(EffectiveSetting):
+    """A setting as it is in force, and how to change it.
 
     Attributes:
-        name: the key in the configuration file.
-        value: what is in force, with passwords masked.
-        origin: "default", "argument", the environment variable or the file it came from.
         variable: the environment variable that would set it.
         meaning: what it does.
     """
 
-    name: str
-    value: str
-    origin: str
     variable: str
     meaning: str
 
@@ -113,10 +108,10 @@ class ProcessSettings(BaseSettings):
             **{name: value for name, value in table.items() if name not in cls.moved},
         }
 
-    def effective(self) -> list[EffectiveSetting]:
+    def effective(self) -> list[DocumentedSetting]:
         """Every setting, in the order of declaration, with its value and its origin."""
         return [
-            EffectiveSetting(
+            DocumentedSetting(
                 name=name,
                 value=_shown(name, getattr(self, name)),
                 origin=self._origin(name),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory.model import SpanRecord, Trajectory
+from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.store.long_runs import outline_of
@@ -21,7 +21,7 @@ from mast_trace_judge.transfer.run_json import steps_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace.trajectory.model import Step
+    from mast_trace.trajectory import Step
     from mast_trace.trajectory.outline import Outline
     from mast_trace_collector.storage import Store
     from mast_trace_judge.verdict import Verdict
@@ -201,7 +201,7 @@ class StoredRun:
         """Return what the run was asked to do as far as its root alone tells; empty otherwise."""
         rows = self._store.query(_ROOT, {"trace_id": self.trace_id, "project": self.project})
         roots = list(self.spans.of([row["SpanId"] for row in rows]))
-        return Trajectory.from_spans(roots).task
+        return read_trajectory(roots).task
 
     def places_of(self, verdict: Verdict | None) -> dict[str, int]:
         """Find the step of each quote, among the first steps of its own finding."""
@@ -213,7 +213,7 @@ class StoredRun:
                 asked.setdefault(span_id, []).extend((number, quote) for quote in finding.quotes)
         places: dict[str, int] = {}
         for span in self.spans.of(asked) if asked else ():
-            said = "\n".join(step.text for step in Trajectory.from_spans([span]).steps)
+            said = "\n".join(step.text for step in read_trajectory([span]).steps)
             for number, quote in asked[span.span_id]:
                 if quote and quote in said:
                     places[quote] = min(number, places.get(quote, number))

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import wrapt
 
-from mast_trace.content import ContentPolicy
+from mast_trace.content_settings import content_from_environment
 from mast_trace.exceptions import UnsupportedVersion
-from mast_trace.spans.telemetry import Telemetry
-from mast_trace.spans.within import handler
+from mast_trace.spans import Telemetry, handler
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+    from mast_trace.content import ContentPolicy
 
 
 logger = logging.getLogger("mast_trace")
@@ -185,7 +186,7 @@ class Instrumentor:
                 tracer_provider = trace.get_tracer_provider()
             self.telemetry = Telemetry(
                 tracer_provider,
-                content or ContentPolicy.from_environment(),
+                content or content_from_environment(),
                 framework=self.framework,
                 version=version,
             )

@@ -12,7 +12,7 @@ from mast_trace_judge.verdict import RunFacts, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings

@@ -13,7 +13,7 @@ from mast_trace_judge.store.runs import read_alone, spans_of_runs, trajectory_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mast_trace.trajectory.model import SpanRecord, Trajectory
+    from mast_trace.trajectory import SpanRecord, Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge

@@ -16,7 +16,7 @@ from mast_trace_judge.store.ledger import Ledger, MemoryLedger
 from mast_trace_judge.version import judge_version, own_profiles
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.layer import ModelLayer
     from mast_trace_judge.llm.verification import ModelReading

@@ -14,7 +14,7 @@ from mast_trace_judge.verdict import Evidence, ModeFinding
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.llm.verification import Flip, ModelReading
     from mast_trace_judge.local.layers import LocalFindings
 

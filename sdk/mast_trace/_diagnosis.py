@@ -11,25 +11,11 @@ if TYPE_CHECKING:
 
     from mast_trace._report import FrameworkReport
     from mast_trace.delivery.limits import Delivered
+    from mast_trace.effective_setting import EffectiveSetting
 
 
 @dataclass(frozen=True)
-class EffectiveSetting:
-    """A setting as it is in force; secrets are masked.
-
-    Attributes:
-        name: of the setting.
-        value: as text.
-        origin: ``argument``, the name of a variable, or ``default``.
-    """
-
-    name: str
-    value: str
-    origin: str
-
-
-@dataclass(frozen=True)
-class Endpoint:
+class CollectorReachability:
     """What the collector said to a request without spans.
 
     Attributes:
@@ -59,7 +45,7 @@ class Diagnosis:
     versions: Mapping[str, str]
     frameworks: tuple[FrameworkReport, ...]
     settings: tuple[EffectiveSetting, ...]
-    endpoint: Endpoint
+    endpoint: CollectorReachability
     delivered: Delivered | None
     problems: tuple[str, ...]
 
@@ -83,7 +69,7 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield "Frameworks"
     for framework in diagnosis.frameworks:
         yield f"  {framework}"
-    yield "Settings"
+    yield "SDKSettings"
     for setting in diagnosis.settings:
         yield f"  {setting.name:26} {setting.value or '-':40} {setting.origin}"
     yield "Collector"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace._report import InstrumentReport
-from mast_trace._settings import Settings
+from mast_trace._settings import SDKSettings
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked
 
@@ -38,7 +38,7 @@ class Session:
         frameworks: the instrumentations.
     """
 
-    settings: Settings
+    settings: SDKSettings
     provider: TracerProvider
     queue: SpanQueue | None
     telemetry: Telemetry
@@ -99,7 +99,7 @@ def instrument(
         InstrumentationError: a framework that was named cannot be recorded.
     """
     global _session  # noqa: PLW0603  # a process has one session, as it has one set of patches
-    settings = Settings.resolve(
+    settings = SDKSettings.resolve(
         endpoint=endpoint,
         headers=headers,
         service_name=service_name,
@@ -184,7 +184,7 @@ def flush(timeout: float = 10.0) -> bool:
     return bool(force_flush(int(timeout * 1000))) if force_flush else True
 
 
-def _begin(settings: Settings, provider: TracerProvider | None) -> Session:
+def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
     # The SDK and the exporter load here, not when mast_trace is imported.
     from mast_trace._frameworks import Frameworks
     from mast_trace.spans.ended_runs import forget

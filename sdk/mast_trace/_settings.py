@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from opentelemetry.util.re import parse_env_headers
 
 from mast_trace.content import Capture, ContentPolicy
+from mast_trace.content_settings import CAPTURE_VARIABLE, capture_from_environment
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked, parse_url
 
@@ -17,25 +18,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 DISABLED_VARIABLE = "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS"
 _DEFAULT_ENDPOINTS = {
     "http/protobuf": "http://127.0.0.1:4318",
     "grpc": "http://127.0.0.1:4317",
 }
 _TRACES_PATH = "/v1/traces"
-# The convention's values say where content goes (span, event); this package writes spans only.
-_CAPTURES: Mapping[str, Capture] = {
-    "true": True,
-    "1": True,
-    "span_only": True,
-    "span_and_event": True,
-    "full": "full",
-    "false": False,
-    "0": False,
-    "no_content": False,
-    "event_only": False,
-}
 _COMPRESSIONS = ("none", "gzip", "deflate")
 
 
@@ -48,7 +36,7 @@ class Setting(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Settings:
+class SDKSettings:
     """All settings of the SDK, resolved."""
 
     disabled: Setting[bool]
@@ -70,7 +58,7 @@ class Settings:
         """What of the texts is recorded."""
         return ContentPolicy(self.capture_content.value, self.redact.value)
 
-    def conflicts(self, earlier: Settings) -> tuple[str, ...]:
+    def conflicts(self, earlier: SDKSettings) -> tuple[str, ...]:
         """Return the names of settings whose argument here is not what ``earlier`` has."""
         return tuple(
             each.name
@@ -88,7 +76,7 @@ class Settings:
         service_name: str | None = None,
         capture_content: Capture | None = None,
         redact: Callable[[str], str] | None = None,
-    ) -> Settings:
+    ) -> SDKSettings:
         """Look each setting up: argument, then variable, then default.
 
         Raises:
@@ -209,12 +197,7 @@ def _capture(argument: Capture | None) -> Setting[Capture]:
         if argument not in (True, False, "full"):
             raise ConfigurationError(f"capture_content={argument!r} is not True, False or 'full'.")
         return Setting(argument, "argument")
-    text = os.environ.get(CAPTURE_VARIABLE, "").strip().lower()
-    if not text:
+    captured = capture_from_environment()
+    if captured is None:
         return Setting[Capture](value=True)
-    if text not in _CAPTURES:
-        # A typing error in a switch for privacy must not mean "yes".
-        raise ConfigurationError(
-            f"{CAPTURE_VARIABLE}={text!r} is not known; use one of {', '.join(_CAPTURES)}."
-        )
-    return Setting(_CAPTURES[text], CAPTURE_VARIABLE)
+    return Setting(captured, CAPTURE_VARIABLE)

@@ -175,17 +175,6 @@ class ContentPolicy:
     redact: Callable[[str], str] | None = None
     limit: int = ATTRIBUTE_LIMIT
 
-    @classmethod
-    def from_environment(cls) -> ContentPolicy:
-        """Return what OpenTelemetry's variable says.
-
-        Raises:
-            ConfigurationError: its value is not known.
-        """
-        from mast_trace._settings import Settings
-
-        return Settings.resolve().content
-
     @property
     def full(self) -> bool:
         """Whether inputs are written out in full on every span."""

@@ -17,8 +17,9 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from mast_trace._diagnosis import Diagnosis, EffectiveSetting, Endpoint
-from mast_trace._settings import Settings
+from mast_trace._diagnosis import CollectorReachability, Diagnosis
+from mast_trace._settings import SDKSettings
+from mast_trace.effective_setting import EffectiveSetting
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from mast_trace._report import FrameworkReport
     from mast_trace.delivery.limits import Delivered
-    from mast_trace.delivery.transport import Answer
+    from mast_trace.delivery.transport import ExportResult
 
 _DISTRIBUTIONS = (
     "mast-trace",
@@ -70,7 +71,7 @@ def examine(
     from mast_trace._session import current_session
 
     session = current_session()
-    settings = Settings.resolve(endpoint=endpoint, headers=headers)
+    settings = SDKSettings.resolve(endpoint=endpoint, headers=headers)
     if session and endpoint is None and headers is None:
         settings = session.settings
     frameworks = (
@@ -117,7 +118,7 @@ def _version(distribution: str) -> tuple[str, str]:
         return distribution, ""
 
 
-def _frameworks(settings: Settings, *, load: bool) -> tuple[FrameworkReport, ...]:
+def _frameworks(settings: SDKSettings, *, load: bool) -> tuple[FrameworkReport, ...]:
     """Put the patches in place for a moment, to see which fit."""
     from opentelemetry.trace import NoOpTracerProvider
 
@@ -149,7 +150,7 @@ def _load(modules: Sequence[str]) -> str:
     return ""
 
 
-def _ask(settings: Settings, timeout: float) -> Endpoint:
+def _ask(settings: SDKSettings, timeout: float) -> CollectorReachability:
     """Send a request without spans: it leaves nothing behind, and meets path, key and protocol."""
     from mast_trace.delivery.transport import Fate, open_transport
 
@@ -159,14 +160,16 @@ def _ask(settings: Settings, timeout: float) -> Endpoint:
     finally:
         transport.close()
     accepted = answer.fate is Fate.ACCEPTED
-    return Endpoint(masked(settings.endpoint.value), accepted, "" if accepted else _said(answer))
+    return CollectorReachability(
+        masked(settings.endpoint.value), accepted, "" if accepted else _said(answer)
+    )
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: ExportResult) -> str:
     return f"{answer.fate.value}: {answer.detail}" if answer.detail else answer.fate.value
 
 
-def _effective(settings: Settings) -> Iterator[EffectiveSetting]:
+def _effective(settings: SDKSettings) -> Iterator[EffectiveSetting]:
     for field in dataclasses.fields(settings):
         setting = getattr(settings, field.name)
         value = setting.value
@@ -184,9 +187,9 @@ def _effective(settings: Settings) -> Iterator[EffectiveSetting]:
 
 
 def _problems(
-    settings: Settings,
+    settings: SDKSettings,
     frameworks: Sequence[FrameworkReport],
-    endpoint: Endpoint,
+    endpoint: CollectorReachability,
     delivered: Delivered | None,
 ) -> Iterator[str]:
     if settings.disabled.value:
@@ -208,4 +211,4 @@ def _problems(
         yield f"{delivered.lost} spans of this process are lost ({delivered.error or 'queue full'})."
 
 
-__all__ = ["Diagnosis", "EffectiveSetting", "Endpoint", "examine", "main"]
+__all__ = ["CollectorReachability", "Diagnosis", "EffectiveSetting", "examine", "main"]

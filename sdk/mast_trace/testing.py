@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mast_trace.trajectory import read_trajectory
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     from mast_trace._report import InstrumentReport
-    from mast_trace.trajectory.model import SpanRecord, Trajectory
+    from mast_trace.trajectory import SpanRecord, Trajectory
 
 
 class CapturedSpans:
@@ -64,12 +66,10 @@ class CapturedSpans:
 
     def trajectories(self) -> list[Trajectory]:
         """Return every run, in the order in which they began."""
-        from mast_trace.trajectory.model import Trajectory
-
         traces: dict[str, list[SpanRecord]] = {}
         for record in self.records:
             traces.setdefault(record.trace_id, []).append(record)
-        return [Trajectory.from_spans(spans) for spans in traces.values()]
+        return [read_trajectory(spans) for spans in traces.values()]
 
     def trajectory(self) -> Trajectory:
         """Return the only run.

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from mast_trace.trajectory.model import SpanRecord, StepKind, Trajectory
+from mast_trace.trajectory import (
+    SpanRecord,
+    StepKind,
+    Trajectory,
+    read_trajectory,
+    to_dict,
+    trajectory_from_dict,
+)
 
 RECORDED = Path(__file__).parent / "recorded"
 TASK = "How many people live in Paris?"
@@ -64,7 +71,7 @@ def read(request):
         traces: dict[str, list[SpanRecord]] = {}
         for span in spans_of(name, as_text=request.param):
             traces.setdefault(span.trace_id, []).append(span)
-        return Trajectory.from_spans(max(traces.values(), key=len))
+        return read_trajectory(max(traces.values(), key=len))
 
     return trajectory
 
@@ -178,11 +185,11 @@ def test_an_error_that_langchain_handled_is_only_in_the_result(result: str) -> N
         "gen_ai.tool.call.result": result,
     }
     span = SpanRecord("0" * 32, "1" * 16, "", "read", 0, 1, attributes, status="Ok")
-    (step,) = Trajectory.from_spans([span]).steps
+    (step,) = read_trajectory([span]).steps
     assert step.text == "no page 3"
     assert step.error is not None
     fine = {**attributes, "gen_ai.tool.call.result": result.replace("error", "success")}
-    (step,) = Trajectory.from_spans([dataclasses.replace(span, attributes=fine)]).steps
+    (step,) = read_trajectory([dataclasses.replace(span, attributes=fine)]).steps
     assert (step.text, step.error) == ("no page 3", None)
 
 
@@ -194,7 +201,7 @@ def test_the_type_of_an_error_says_that_a_tool_failed() -> None:
         "error.type": "ExecutionError",
     }
     span = SpanRecord("0" * 32, "1" * 16, "", "execute_tool read", 0, 1, attributes)
-    (step,) = Trajectory.from_spans([span]).steps
+    (step,) = read_trajectory([span]).steps
     assert step.error == "ExecutionError"
 
 
@@ -208,7 +215,7 @@ def test_a_tool_call_as_openinference_writes_it_for_ag2() -> None:
         "output.value": "page 1: 20",
     }
     span = SpanRecord("0" * 32, "1" * 16, "", "read", 0, 1, attributes)
-    (step,) = Trajectory.from_spans([span]).steps
+    (step,) = read_trajectory([span]).steps
     assert (step.agent, step.tool, step.text) == ("executor", "read", "page 1: 20")
     assert json.loads(step.arguments) == {"page": 1}
 
@@ -216,7 +223,7 @@ def test_a_tool_call_as_openinference_writes_it_for_ag2() -> None:
 def test_ids_of_setup_spans_make_no_steps() -> None:
     spans = [s for s in spans_of("openlit-langchain", as_text=False) if "create_agent" in s.name]
     assert spans
-    assert Trajectory.from_spans(spans[:1]).steps == ()
+    assert read_trajectory(spans[:1]).steps == ()
 
 
 def _message_shapes(odd: Any) -> str:
@@ -270,9 +277,9 @@ def test_a_run_with_odd_attributes_can_be_read_and_written(attributes: dict[str,
         )
         for number, operation in enumerate(("invoke_agent", "chat", "execute_tool", "chat"))
     ]
-    trajectory = Trajectory.from_spans(spans)
+    trajectory = read_trajectory(spans)
     assert trajectory.steps
     for message in trajectory.texts.values():
         assert isinstance(message.calls, str)
-    written = json.dumps(trajectory.to_dict(), ensure_ascii=False).encode()
-    assert Trajectory.from_dict(json.loads(written)) == trajectory
+    written = json.dumps(to_dict(trajectory), ensure_ascii=False).encode()
+    assert trajectory_from_dict(json.loads(written)) == trajectory

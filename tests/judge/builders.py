@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from mast_trace.messages import Message
-from mast_trace.trajectory.model import Invocation, Step, StepKind, Trajectory
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 
 
 class RunBuilder:

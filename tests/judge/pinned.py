@@ -22,7 +22,7 @@ from mast_trace_judge.local.rules import RULES, find_modes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
 
 NAME = "findings.golden.json"
 LONGEST = 60

@@ -11,7 +11,7 @@ import pytest
 from long_runs import SHAPES, at_once, calls, one_call_again, root, says, stored, team
 from stores import new_store
 
-from mast_trace.trajectory.model import Trajectory
+from mast_trace.trajectory import read_trajectory, to_dict, trajectory_from_dict
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary, spans_of
 from mast_trace_judge.batch import judge_chunk
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mast_trace.trajectory.model import SpanRecord
+    from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
     from mast_trace_judge.verdict import Verdict
 
@@ -97,19 +97,19 @@ def test_pages_hold_every_span_once(store: Store, trace_id: str) -> None:
 
 @pytest.mark.parametrize("trace_id", [TEAM, LOOP, MOMENT, THEIRS, AGAIN, GIANT])
 def test_a_run_is_given_out_whole(store: Store, trace_id: str) -> None:
-    whole = Trajectory.from_spans(spans_of(store, trace_id))
+    whole = read_trajectory(spans_of(store, trace_id))
     run = LongRun(RunSpans(store, trace_id, page_bytes=PAGE))
     shape = json.loads("".join(run.json()))
-    assert Trajectory.from_dict(shape) == whole
-    assert shape == {"invocations": [], **json.loads(json.dumps(whole.to_dict()))}
+    assert trajectory_from_dict(shape) == whole
+    assert shape == {"invocations": [], **json.loads(json.dumps(to_dict(whole)))}
     parts = [json.loads(part) for part in run.parts(5000)]
-    assert all(Trajectory.from_dict(part).trace_id == trace_id for part in parts)
+    assert all(trajectory_from_dict(part).trace_id == trace_id for part in parts)
     joined: dict[str, Any] = {**parts[0], "steps": [], "invocations": [], "texts": {}}
     for part in parts:
         joined["steps"] += part["steps"]
         joined["invocations"] += part["invocations"]
         joined["texts"] |= part["texts"]
-    assert Trajectory.from_dict(joined) == whole
+    assert trajectory_from_dict(joined) == whole
     assert len(parts) > 1
 
 
@@ -141,7 +141,7 @@ def judged(store: Store, trace_id: str) -> Verdict:
 @pytest.mark.usefixtures("short_sighted")
 def test_a_verdict_says_what_was_not_read(store: Store) -> None:
     verdict = judged(store, TEAM)
-    whole = Trajectory.from_spans(spans_of(store, TEAM))
+    whole = read_trajectory(spans_of(store, TEAM))
     assert verdict.steps == len(whole.steps)
     assert f"of its {len(whole.steps)} steps the judge read the first " in verdict.status_reason
     assert "and not steps " in verdict.status_reason
@@ -154,7 +154,7 @@ def test_a_verdict_says_what_was_not_read(store: Store) -> None:
 @pytest.mark.usefixtures("short_sighted")
 def test_steps_keep_their_numbers(store: Store) -> None:
     """What is read is as in the whole run; what is not has its place, and no text."""
-    whole = Trajectory.from_spans(spans_of(store, TEAM))
+    whole = read_trajectory(spans_of(store, TEAM))
     partial = long_runs.read_run(RunSpans(store, TEAM, page_bytes=PAGE))
     begin, end = partial.unread_from, partial.unread_to
     assert 0 < begin < end < len(whole.steps)
@@ -166,7 +166,7 @@ def test_steps_keep_their_numbers(store: Store) -> None:
         assert (step.text, step.synthetic) == ("", True)
     assert set(partial.invocations) < set(whole.invocations)
     assert len(partial.texts) < len(whole.texts)
-    assert Trajectory.from_dict(json.loads(json.dumps(partial.to_dict()))) == partial
+    assert trajectory_from_dict(json.loads(json.dumps(to_dict(partial)))) == partial
 
 
 @pytest.mark.usefixtures("short_sighted")
@@ -182,7 +182,7 @@ def test_nothing_is_exact_that_an_unread_step_might_take_back(store: Store) -> N
 def judged_whole(store: Store, trace_id: str) -> tuple[Any, ...]:
     from mast_trace_judge.local.rules import find_modes
 
-    return find_modes(Trajectory.from_spans(spans_of(store, trace_id)))
+    return find_modes(read_trajectory(spans_of(store, trace_id)))
 
 
 @pytest.mark.usefixtures("short_sighted")
@@ -215,7 +215,7 @@ def test_runs_that_do_not_fit_together_are_read_alone(
     one, other = judge_chunk(store, Judge(JudgeConfig()), [s for s in summaries if s])
     assert one.error is other.error is None
     assert one.verdict is not None
-    assert one.verdict.steps == len(Trajectory.from_spans(spans_of(store, TEAM)).steps)
+    assert one.verdict.steps == len(read_trajectory(spans_of(store, TEAM)).steps)
 
 
 def test_an_export_streams_what_is_long(
@@ -235,7 +235,7 @@ def test_an_export_streams_what_is_long(
     assert len(whole) == len(parts) == 7
     for one, other in zip(whole, parts, strict=True):
         assert list(one) == list(other)
-        assert Trajectory.from_dict(one.pop("trajectory")) == Trajectory.from_dict(
+        assert trajectory_from_dict(one.pop("trajectory")) == trajectory_from_dict(
             other.pop("trajectory")
         )
         assert one == other
@@ -245,4 +245,4 @@ def test_an_export_streams_what_is_long(
     assert len(rows) > 2
     steps = [step for row in rows for step in json.loads(row["trajectory"])["steps"]]
     assert [step["index"] for step in steps] == list(range(len(steps)))
-    assert len(steps) == len(Trajectory.from_spans(spans_of(store, TEAM)).steps)
+    assert len(steps) == len(read_trajectory(spans_of(store, TEAM)).steps)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mast_trace.trajectory.model import Trajectory
+from mast_trace.trajectory import Trajectory
 from mast_trace_judge.local.outcome import RunOutcome, outcome_of, strongly_suspect, suspicion
 from mast_trace_judge.verdict import Evidence, ModeFinding
 

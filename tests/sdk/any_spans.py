@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from mast_trace import semconv
-from mast_trace.trajectory.model import SpanRecord
+from mast_trace.trajectory import SpanRecord
 
 NAMES = [value for name, value in vars(semconv).items() if isinstance(value, str) and "." in value]
 OPERATIONS = ["invoke_workflow", "invoke_agent", "send_message", "execute_tool", "chat", "", "x"]

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from mast_trace import semconv
-from mast_trace.trajectory.model import SpanRecord, Trajectory
+from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 
 OURS = {semconv.FRAMEWORK: "crewai"}
 
@@ -14,7 +14,7 @@ OURS = {semconv.FRAMEWORK: "crewai"}
 def trace(*rows: tuple[str, str, dict[str, Any]]) -> Trajectory:
     """A trajectory of spans given as id, parent and attributes, in order of their beginning."""
     clock = itertools.count(1)
-    return Trajectory.from_spans(
+    return read_trajectory(
         SpanRecord("t", span, parent, span, next(clock), 100 - len(span), attributes)
         for span, parent, attributes in rows
     )
@@ -99,7 +99,7 @@ def beside(*rows: tuple[str, str, int, int, dict[str, Any]]) -> Trajectory:
         ("call", "turn", 100, 300, ours("chat", **TOKENS)),
         ("tool", "turn", 400, 500, ours("execute_tool", **TOOL)),
     ]
-    return Trajectory.from_spans(
+    return read_trajectory(
         SpanRecord("t", span, parent, span, start, end, attributes)
         for span, parent, start, end, attributes in (*mine, *rows)
     )

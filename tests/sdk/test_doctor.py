@@ -26,7 +26,10 @@ class Drifted(Instrumentor):
     framework = "drifted"
     distributions = ("pytest",)
     versions = ("1", "1000")
-    patches = (Patch("colorsys", "rgb_to_yiq", "wrap"), Patch("colorsys", "rgb_to_xyz", "wrap"))
+    patches = (
+        Patch("colorsys", "rgb_to_yiq", wrapper="wrap"),
+        Patch("colorsys", "rgb_to_xyz", wrapper="wrap"),
+    )
 
     def wrap(self, wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
         return wrapped(*args, **kwargs)
@@ -36,7 +39,7 @@ class Unimportable(Drifted):
     """A framework whose own import fails."""
 
     framework = "unimportable"
-    patches = (Patch("test_doctor_no_such_module", "Team.run", "wrap"),)
+    patches = (Patch("test_doctor_no_such_module", "Team.run", wrapper="wrap"),)
 
 
 @pytest.fixture

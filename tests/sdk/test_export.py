@@ -10,8 +10,8 @@ import pytest
 from receiver import receiving
 
 import mast_trace
-from mast_trace._settings import Settings
-from mast_trace.delivery.limits import Delivered, Limits
+from mast_trace._settings import SDKSettings
+from mast_trace.delivery.limits import Delivered, DeliveryLimits
 from mast_trace.delivery.provider import make_provider
 from mast_trace.delivery.span_queue import SpanQueue
 from mast_trace.delivery.transport import open_transport
@@ -27,9 +27,11 @@ class Exporting:
     """A queue with a tracer before it."""
 
     def __init__(self, endpoint: str, **limits: Any) -> None:
-        settings = Settings.resolve(endpoint=endpoint)
+        settings = SDKSettings.resolve(endpoint=endpoint)
         self.queue = SpanQueue(
-            settings.endpoint.value, lambda: open_transport(settings), limits=Limits(**limits)
+            settings.endpoint.value,
+            lambda: open_transport(settings),
+            limits=DeliveryLimits(**limits),
         )
         self.tracer: Tracer = make_provider("test", self.queue).get_tracer("test")
 

@@ -29,7 +29,10 @@ class Team(Instrumentor):
     framework = "team"
     distributions = ("pytest",)
     versions = ("1", "1000")
-    patches = (Patch("json", "dumps", "wrap"), Patch("colorsys", "rgb_to_yiq", "wrap"))
+    patches = (
+        Patch("json", "dumps", wrapper="wrap"),
+        Patch("colorsys", "rgb_to_yiq", wrapper="wrap"),
+    )
 
     def wrap(
         self, wrapped: Callable[..., Any], _instance: Any, args: Any, kwargs: dict[str, Any]

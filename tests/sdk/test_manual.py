@@ -350,8 +350,7 @@ class TestErrorsOfOurOwn:
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         """One line in the log for each kind, and the block's work is done."""
-        from mast_trace.spans import guard
-        from mast_trace.spans.telemetry import Telemetry
+        from mast_trace.spans import Telemetry, guard
 
         monkeypatch.setattr(guard, "_reported", set())
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from long_runs import SHAPES, calls, root, says, sentence, span, thinks, turn
 
+from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace.trajectory.copies import is_ours
-from mast_trace.trajectory.model import SpanRecord, Trajectory
 from mast_trace.trajectory.outline import KINDS
 from mast_trace.trajectory.outlining import OutlineBuilder
 
@@ -35,7 +35,7 @@ def outlined(spans: Sequence[SpanRecord]) -> tuple[Outline, dict[str, SpanRecord
 
 
 def assert_same(spans: Sequence[SpanRecord]) -> None:
-    whole = Trajectory.from_spans(spans)
+    whole = read_trajectory(spans)
     outline, by_id = outlined(spans)
 
     def fetch(ids: Sequence[str], between: tuple[int, int] | None) -> list[SpanRecord]:
@@ -85,7 +85,7 @@ def test_any_run_has_the_same_steps(seed: int) -> None:
 def test_any_attributes_give_the_same_steps(spans: list[SpanRecord]) -> None:
     """Damaged spans of strangers; their turns and texts are looked at where a store keeps them."""
     outline, by_id = outlined(spans)
-    whole = Trajectory.from_spans(spans)
+    whole = read_trajectory(spans)
     found = outline.steps(range(len(outline)), lambda ids, _: [by_id[each] for each in ids])
     assert tuple(sorted(found, key=lambda step: step.index)) == whole.steps
     assert outline.agents == whole.agents
@@ -140,9 +140,9 @@ def test_a_span_without_an_id_is_a_step_like_others(operation: str) -> None:
 
 def test_steps_of_one_moment_have_one_order() -> None:
     spans = SHAPES["at_once"](50)
-    numbers = [step.span_id for step in Trajectory.from_spans(spans).steps]
+    numbers = [step.span_id for step in read_trajectory(spans).steps]
     random.Random(1).shuffle(spans)
-    assert [step.span_id for step in Trajectory.from_spans(spans).steps] == numbers
+    assert [step.span_id for step in read_trajectory(spans).steps] == numbers
 
 
 def _with(made: SpanRecord, **more: str) -> SpanRecord:

@@ -15,13 +15,12 @@ from opentelemetry.trace import Link, SpanKind, get_current_span
 from mast_trace.content import ContentPolicy, content_hash, truncate
 from mast_trace.delivery.provider import make_provider
 from mast_trace.messages import Message
-from mast_trace.spans.run_state import chat_is_open, current_agent, current_run
-from mast_trace.spans.telemetry import Telemetry
+from mast_trace.spans import Telemetry, chat_is_open, current_agent, current_run
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from mast_trace.spans.open_spans import OpenSpan
+    from mast_trace.spans import OpenSpan
 
 TASK = Message("Refund order 17", role="user", id="m1")
 SHOWN = {

@@ -1,4 +1,4 @@
-"""`Trajectory.from_spans`: what the SDK records and a store keeps is read back as a run."""
+"""`read_trajectory`: what the SDK records and a store keeps is read back as a run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from mast_trace import semconv
 from mast_trace.delivery.provider import make_provider
 from mast_trace.messages import Message, ToolCall
-from mast_trace.spans.telemetry import Telemetry
+from mast_trace.spans import Telemetry
+from mast_trace.trajectory import (
+    SpanRecord,
+    StepKind,
+    Trajectory,
+    read_trajectory,
+    to_dict,
+    trajectory_from_dict,
+)
 from mast_trace.trajectory.from_sdk import span_record
-from mast_trace.trajectory.model import SpanRecord, StepKind, Trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +47,7 @@ class Recording:
 
     @property
     def trajectory(self) -> Trajectory:
-        return Trajectory.from_spans(self.records)
+        return read_trajectory(self.records)
 
 
 def team(recording: Recording) -> None:
@@ -132,7 +139,7 @@ class TestSteps:
             record(str(index), start=5, operation="send_message", **{"mast.message.content": "x"})
             for index in range(9)
         ]
-        found = Trajectory.from_spans(spans)
+        found = read_trajectory(spans)
         assert [step.span_id for step in found.steps] == [str(index) for index in range(9)]
 
 
@@ -155,19 +162,19 @@ class TestRun:
             dataclasses.replace(span, parent_span_id=span.parent_span_id or "request")
             for span in recorded.records
         ]
-        found = Trajectory.from_spans([around, *inside])
+        found = read_trajectory([around, *inside])
         assert (found.name, found.task, found.finished) == ("team", TASK.content, True)
 
     def test_without_a_root_is_not_finished(self, recorded: Recording) -> None:
         """Its steps are there all the same."""
         spans = [span for span in recorded.records if span.parent_span_id]
-        found = Trajectory.from_spans(spans)
+        found = read_trajectory(spans)
         assert not found.finished
         assert len(found.steps) == 3
 
     def test_of_no_spans_is_empty(self) -> None:
         """And nothing more."""
-        found = Trajectory.from_spans([])
+        found = read_trajectory([])
         assert (found.steps, found.agents, found.final_answer) == ((), (), "")
         assert not found.finished
 
@@ -283,16 +290,16 @@ class TestStores:
 
     def test_text_attributes_read_as_the_same_run(self, recorded: Recording) -> None:
         """ClickHouse keeps a map of texts."""
-        assert Trajectory.from_spans(map(as_stored, recorded.records)) == recorded.trajectory
+        assert read_trajectory(map(as_stored, recorded.records)) == recorded.trajectory
 
     def test_order_does_not_matter(self, recorded: Recording) -> None:
         """Spans arrive as they end."""
         backwards = list(reversed(recorded.records))
-        assert Trajectory.from_spans(backwards) == recorded.trajectory
+        assert read_trajectory(backwards) == recorded.trajectory
 
     def test_a_span_that_arrived_twice_counts_once(self, recorded: Recording) -> None:
         """Delivery is at least once."""
-        assert Trajectory.from_spans(recorded.records * 2) == recorded.trajectory
+        assert read_trajectory(recorded.records * 2) == recorded.trajectory
 
     def test_spans_without_an_id_are_not_taken_for_one(self) -> None:
         """Importers may have none."""
@@ -300,7 +307,7 @@ class TestStores:
             record("", start=index, operation="send_message", **{"mast.message.content": "x"})
             for index in range(3)
         ]
-        assert len(Trajectory.from_spans(spans).steps) == 3
+        assert len(read_trajectory(spans).steps) == 3
 
     def test_negative_durations_and_cycles_of_parents_do_no_harm(self) -> None:
         """Clocks go wrong and so do ids."""
@@ -309,7 +316,7 @@ class TestStores:
             record("b", start=8, end=2, parent="a", operation="execute_tool"),
             record("c", start=7, end=3, parent="c", operation="send_message"),
         ]
-        found = Trajectory.from_spans(spans)
+        found = read_trajectory(spans)
         assert len(found.steps) == 2
         assert not found.finished
 
@@ -325,7 +332,7 @@ class TestStores:
             )
             for span in recorded.records
         ]
-        found = Trajectory.from_spans(spans)
+        found = read_trajectory(spans)
         assert found.texts["task"].content == TASK.content
         assert found.final_answer == "Approved."
 
@@ -341,7 +348,7 @@ class TestStores:
             )
             for index in range(5000)
         ]
-        assert Trajectory.from_spans(spans).agents == ("a",)
+        assert read_trajectory(spans).agents == ("a",)
 
 
 def record(
@@ -375,7 +382,7 @@ class TestAnySpans:
         deep = "[" * 100_000
         attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": deep}
         span = SpanRecord("t", "a", "", "x", 0, 1, attributes, "Unset", "", "")
-        (step,) = Trajectory.from_spans([span]).steps
+        (step,) = read_trajectory([span]).steps
         assert step.arguments == deep
 
     @pytest.mark.parametrize("parent", ["a", ""])
@@ -385,13 +392,13 @@ class TestAnySpans:
         ours = SpanRecord("t", "a", "", "x", 0, 9, turn, "Unset", "", scope="mast_trace.x")
         copy = SpanRecord("t", "", parent, "x", 1, 8, turn, "Unset", "", scope="other")
         other = SpanRecord("t", "", parent, "x", 20, 30, {}, "Unset", "", scope="other")
-        assert len(Trajectory.from_spans([ours, copy, other]).invocations) == 1
+        assert len(read_trajectory([ours, copy, other]).invocations) == 1
 
     @FUZZ
     @given(st.lists(SPANS, max_size=8))
     def test_never_raise_and_steps_are_numbered(self, spans: Iterable[SpanRecord]) -> None:
         """Any attribute with any value under any operation."""
-        found = Trajectory.from_spans(spans)
+        found = read_trajectory(spans)
         assert [step.index for step in found.steps] == list(range(len(found.steps)))
         assert [step.start for step in found.steps] == sorted(step.start for step in found.steps)
         for invocation in found.invocations:
@@ -402,10 +409,10 @@ class TestAnySpans:
     @given(st.lists(SPANS, max_size=6))
     def test_survive_a_round_trip_through_json(self, spans: Iterable[SpanRecord]) -> None:
         """What can be read can be written and read again."""
-        found = Trajectory.from_spans(spans)
-        text = json.dumps(found.to_dict())
-        again = Trajectory.from_dict(json.loads(text))
-        assert json.dumps(again.to_dict()) == text
+        found = read_trajectory(spans)
+        text = json.dumps(to_dict(found))
+        again = trajectory_from_dict(json.loads(text))
+        assert json.dumps(to_dict(again)) == text
         assert again.steps == found.steps
 
 
@@ -414,19 +421,19 @@ class TestJson:
 
     def test_give_the_same_trajectory(self, recorded: Recording) -> None:
         """Equal in every field."""
-        shape = json.loads(json.dumps(recorded.trajectory.to_dict()))
-        assert Trajectory.from_dict(shape) == recorded.trajectory
+        shape = json.loads(json.dumps(to_dict(recorded.trajectory)))
+        assert trajectory_from_dict(shape) == recorded.trajectory
 
     def test_leave_out_what_is_the_default(self) -> None:
         """A small run is a small file."""
-        assert Trajectory("t", steps=()).to_dict() == {"trace_id": "t", "steps": [], "texts": {}}
+        assert to_dict(Trajectory("t", steps=())) == {"trace_id": "t", "steps": [], "texts": {}}
 
     def test_ignore_fields_of_a_later_version(self, recorded: Recording) -> None:
         """Unknown fields do not keep a file from being read."""
-        shape = recorded.trajectory.to_dict()
+        shape = to_dict(recorded.trajectory)
         shape["new"] = 1
         shape["steps"][0]["new"] = 1
-        assert Trajectory.from_dict(shape) == recorded.trajectory
+        assert trajectory_from_dict(shape) == recorded.trajectory
 
     @pytest.mark.parametrize(
         ("shape", "says"),
@@ -449,4 +456,4 @@ class TestJson:
     def test_say_what_is_wrong(self, shape: Any, says: str) -> None:
         """A file that is no trajectory is refused with a reason."""
         with pytest.raises(ValueError, match=says):
-            Trajectory.from_dict(shape)
+            trajectory_from_dict(shape)

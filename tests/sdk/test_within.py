@@ -13,7 +13,7 @@ import pytest
 import wrapt
 from opentelemetry import context as otel_context
 
-from mast_trace.spans.within import NO_RESULT, Inside, handler, traced
+from mast_trace.spans import NO_RESULT, Inside, handler, traced
 
 _INSIDE = "inside-of-the-test"
 

@@ -18,7 +18,7 @@ from mast_trace_collector.storage.span_sql import literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from mast_trace.trajectory.model import SpanRecord
+    from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage.store import Store
 
 PAGE_BYTES = 8 * 1024 * 1024

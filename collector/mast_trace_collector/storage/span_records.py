@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.trajectory.model import SpanRecord
+from mast_trace.trajectory import SpanRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

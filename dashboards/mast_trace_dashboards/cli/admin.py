@@ -21,7 +21,7 @@ from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 
 if TYPE_CHECKING:
-    from mast_trace_collector.settings import EffectiveSetting
+    from mast_trace_collector.settings import DocumentedSetting
 
 
 def register(app: typer.Typer) -> None:
@@ -120,7 +120,7 @@ def config(
         console().print(_settings_table(each.table, each.effective()))
 
 
-def _settings_table(title: str, settings: list[EffectiveSetting]) -> Table:
+def _settings_table(title: str, settings: list[DocumentedSetting]) -> Table:
     table = Table(title=plain(f"[{title}]", "bold"), title_justify="left", box=None, pad_edge=False)
     for name in ("setting", "value", "from", "variable", "meaning"):
         table.add_column(name.upper(), overflow="fold")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.cli.render import outcome
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from mast_trace.trajectory.model import Step
+    from mast_trace.trajectory import Step
     from mast_trace_dashboards.cli.run_view import RunView
     from mast_trace_judge.verdict import Verdict
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.trajectory.model import Step
+from mast_trace.trajectory import Step
 from mast_trace_dashboards.cli.arguments import resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from mast_trace.trajectory.model import SpanRecord
+    from mast_trace.trajectory import SpanRecord
 
 _STATUS = {"Ok": 1, "Error": 2}
 

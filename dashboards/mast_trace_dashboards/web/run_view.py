@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator, Sequence
 
-    from mast_trace.trajectory.model import Step
+    from mast_trace.trajectory import Step
     from mast_trace.trajectory.outline import Outline
     from mast_trace_dashboards.stored_run import StoredRun
     from mast_trace_judge.verdict import Verdict

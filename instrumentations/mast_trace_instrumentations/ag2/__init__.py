@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans.guard import guarded
+from mast_trace.spans import guarded
 from mast_trace_instrumentations.ag2.channels import Channels
 from mast_trace_instrumentations.ag2.scope import attached
 from mast_trace_instrumentations.ag2.tools import execute
@@ -25,7 +25,7 @@ from mast_trace_instrumentations.base import Instrumentor, Patch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.spans.telemetry import Telemetry
+    from mast_trace.spans import Telemetry
 
 Call = tuple[Any, ...]
 

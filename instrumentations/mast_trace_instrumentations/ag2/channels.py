@@ -26,7 +26,7 @@ from mast_trace_instrumentations.ag2 import envelopes
 from mast_trace_instrumentations.ag2.scope import here, nested
 
 if TYPE_CHECKING:
-    from mast_trace.spans.telemetry import RunSpan, Telemetry
+    from mast_trace.spans import RunSpan, Telemetry
 
 CLOSE_REASON = "ag2.network.close_reason"
 """AG2's own word for why a channel ended, beside the common one."""

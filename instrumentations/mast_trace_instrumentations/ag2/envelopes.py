@@ -9,7 +9,7 @@ from mast_trace.content import as_text
 from mast_trace.messages import Message
 
 if TYPE_CHECKING:
-    from mast_trace.spans.telemetry import Telemetry
+    from mast_trace.spans import Telemetry
 
 TEXT = "ag2.msg.text"
 PACKET = "ag2.packet"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 
-from mast_trace.spans.guard import guarded
+from mast_trace.spans import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from opentelemetry.context import Context
 
-    from mast_trace.spans.telemetry import OpenSpan
+    from mast_trace.spans import OpenSpan
 
 T = TypeVar("T")
 Span = TypeVar("Span", bound="OpenSpan")

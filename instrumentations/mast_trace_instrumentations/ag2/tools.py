@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans.guard import guarded
+from mast_trace.spans import guarded
 from mast_trace_instrumentations.ag2.messages import encoder, text_of
 from mast_trace_instrumentations.ag2.scope import here, inside, nested
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.spans.telemetry import Telemetry, ToolSpan
+    from mast_trace.spans import Telemetry, ToolSpan
 
 AGENT_KEY = "__ag2_agent__"
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans import current_run, guarded
 from mast_trace_instrumentations.ag2.channels import channel_in
 from mast_trace_instrumentations.ag2.messages import encoder, heard, seen
 from mast_trace_instrumentations.ag2.model import Recorder
@@ -21,7 +20,7 @@ from mast_trace_instrumentations.ag2.scope import attached, here, nested
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from mast_trace.spans.telemetry import AgentSpan, RunSpan, Telemetry
+    from mast_trace.spans import AgentSpan, RunSpan, Telemetry
 
 
 class Turn:

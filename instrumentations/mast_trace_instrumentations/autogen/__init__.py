@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans import current_run, guarded
 from mast_trace_instrumentations.autogen import selection, threads
 from mast_trace_instrumentations.autogen.calls import is_quiet, quietly, within
 from mast_trace_instrumentations.autogen.conversations import (

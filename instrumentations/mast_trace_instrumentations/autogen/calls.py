@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans.guard import guarded
+from mast_trace.spans import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -14,7 +14,7 @@ from mast_trace.spans.run_state import current_run, with_run
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from mast_trace.spans.telemetry import RunSpan, Telemetry
+    from mast_trace.spans import RunSpan, Telemetry
 
 TERMINATION = "autogen.termination_reason"
 """AutoGen's own words for why a chat ended, beside the common one."""

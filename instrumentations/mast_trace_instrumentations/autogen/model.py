@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans.guard import guarded
+from mast_trace.spans import guarded
 from mast_trace_instrumentations.autogen.calls import is_quiet, within
 from mast_trace_instrumentations.autogen.messages import name_of, read, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mast_trace.spans.telemetry import ChatSpan, Telemetry
+    from mast_trace.spans import ChatSpan, Telemetry
 
 
 def create(

@@ -9,12 +9,12 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans import current_run
 from mast_trace_instrumentations.autogen.conversations import current_conversation
 from mast_trace_instrumentations.autogen.messages import as_dict, members, name_of, read
 
 if TYPE_CHECKING:
-    from mast_trace.spans.telemetry import Telemetry
+    from mast_trace.spans import Telemetry
     from mast_trace_instrumentations.autogen.conversations import Conversation
 
 _ROLES = {"user": "user", "tool": "tool", "function": "tool"}

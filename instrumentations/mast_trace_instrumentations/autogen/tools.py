@@ -9,7 +9,7 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.content import as_text
-from mast_trace.spans.guard import guarded
+from mast_trace.spans import guarded
 from mast_trace_instrumentations.autogen.calls import within
 from mast_trace_instrumentations.autogen.conversations import current_conversation
 from mast_trace_instrumentations.autogen.messages import name_of
@@ -17,7 +17,7 @@ from mast_trace_instrumentations.autogen.messages import name_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mast_trace.spans.telemetry import Telemetry, ToolSpan
+    from mast_trace.spans import Telemetry, ToolSpan
 
 CODE_TOOL = "execute_code"
 """The name under which code execution appears among the tools."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.spans.guard import guarded
+from mast_trace.spans import guarded
 from mast_trace_instrumentations.autogen.calls import within
 from mast_trace_instrumentations.autogen.conversations import current_conversation
 from mast_trace_instrumentations.autogen.messages import name_of, read, shown
@@ -16,7 +16,7 @@ from mast_trace_instrumentations.autogen.messages import name_of, read, shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.spans.telemetry import AgentSpan, Telemetry
+    from mast_trace.spans import AgentSpan, Telemetry
     from mast_trace_instrumentations.autogen.conversations import Conversation
 
 

@@ -12,8 +12,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans import current_run, guarded
 from mast_trace_instrumentations.base import Instrumentor
 from mast_trace_instrumentations.crewai import stack
 from mast_trace_instrumentations.crewai.calls import CallWrappers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import ToolCall
-from mast_trace.spans.guard import guarded
+from mast_trace.spans import guarded
 from mast_trace_instrumentations.crewai import reading
 from mast_trace_instrumentations.crewai.tools import Watch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mast_trace.spans.telemetry import ChatSpan
+from mast_trace.spans import ChatSpan
 from mast_trace_instrumentations.crewai import reading, stack
 from mast_trace_instrumentations.crewai.recorder import Recorder, text
 

@@ -9,7 +9,7 @@ from opentelemetry import context as otel_context
 from mast_trace_instrumentations.crewai import stack
 
 if TYPE_CHECKING:
-    from mast_trace.spans.telemetry import OpenSpan, Telemetry
+    from mast_trace.spans import OpenSpan, Telemetry
 
 
 class Recorder:

@@ -7,7 +7,7 @@ from typing import Any
 from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans import current_run
 from mast_trace_instrumentations.crewai import reading, stack
 from mast_trace_instrumentations.crewai.recorder import Recorder, text
 

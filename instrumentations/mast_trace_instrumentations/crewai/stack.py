@@ -17,7 +17,7 @@ from opentelemetry import context as otel_context
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from mast_trace.spans.telemetry import OpenSpan
+    from mast_trace.spans import OpenSpan
 
 
 @dataclass(eq=False)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from mast_trace import semconv
 from mast_trace.messages import parsed
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.telemetry import ToolSpan
+from mast_trace.spans import ToolSpan, guarded
 from mast_trace_instrumentations.crewai import reading, stack
 from mast_trace_instrumentations.crewai.recorder import Recorder, text
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace.messages import ToolCall
-    from mast_trace.spans.telemetry import OpenSpan
+    from mast_trace.spans import OpenSpan
 
 _REMEMBERED = 256
 _DELEGATIONS = ("delegate work to coworker", "ask question to coworker")

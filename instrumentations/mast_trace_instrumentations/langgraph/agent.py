@@ -9,7 +9,7 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans.run_state import current_agent, current_run
+from mast_trace.spans import current_agent, current_run
 from mast_trace_instrumentations.langgraph import reading
 from mast_trace_instrumentations.langgraph.message import answer_of, next_nodes, utter
 from mast_trace_instrumentations.langgraph.shown import enter_loop, record_shown, snapshot

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.callbacks import BaseCallbackHandler
 
 from mast_trace.messages import Message
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import current_agent
+from mast_trace.spans import current_agent, guarded
 from mast_trace_instrumentations.langgraph import model_calls
 from mast_trace_instrumentations.langgraph.state import Memory, memory_of
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
-    from mast_trace.spans.telemetry import ChatSpan, Telemetry
+    from mast_trace.spans import ChatSpan, Telemetry
 
 _PROVIDERS = {
     "amazon_bedrock": "aws.bedrock",

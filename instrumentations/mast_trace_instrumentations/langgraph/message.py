@@ -9,7 +9,7 @@ from mast_trace import semconv
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace.spans.telemetry import Telemetry
+    from mast_trace.spans import Telemetry
     from mast_trace_instrumentations.langgraph.state import Said
 
 _BRANCH = "branch:to:"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans.run_state import chat_is_open, current_run, with_chat
+from mast_trace.spans import chat_is_open, current_run, with_chat
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

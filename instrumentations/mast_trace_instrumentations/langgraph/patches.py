@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from mast_trace.spans.within import Inside
+from mast_trace.spans import Inside
 from mast_trace_instrumentations.base import ImportHook, Instrumentor, Patch
 from mast_trace_instrumentations.langgraph import model_calls
 from mast_trace_instrumentations.langgraph.agent import begin_node, end_node, note_attempt
@@ -22,7 +22,7 @@ from mast_trace_instrumentations.langgraph.tool import (
 if TYPE_CHECKING:
     from contextvars import ContextVar
 
-    from mast_trace.spans.within import Call
+    from mast_trace.spans import Call
     from mast_trace_instrumentations.langgraph.chat import ChatRecorder
 
 _Args = tuple[Any, ...]

@@ -11,7 +11,7 @@ from opentelemetry.trace import Link
 
 from mast_trace.messages import Message
 from mast_trace.semconv import Termination
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans import current_run
 from mast_trace_instrumentations.langgraph import reading
 from mast_trace_instrumentations.langgraph.graphs import GraphShape, shape_of
 from mast_trace_instrumentations.langgraph.state import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import SpanContext
 
-    from mast_trace.spans.telemetry import RunSpan, Telemetry
+    from mast_trace.spans import RunSpan, Telemetry
 
 _MOST_INTERRUPTED = 1024
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.messages import Message
-    from mast_trace.spans.telemetry import AgentSpan, RunSpan, Telemetry, ToolSpan
+    from mast_trace.spans import AgentSpan, RunSpan, Telemetry, ToolSpan
     from mast_trace_instrumentations.langgraph.graphs import GraphShape
 
 _SCOPE = "mast-trace-langgraph"

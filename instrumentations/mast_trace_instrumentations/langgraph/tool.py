@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.spans.run_state import current_agent, current_run, with_agent
+from mast_trace.spans import current_agent, current_run, with_agent
 from mast_trace_instrumentations.langgraph import reading
 from mast_trace_instrumentations.langgraph.message import utter
 from mast_trace_instrumentations.langgraph.state import (
@@ -23,8 +23,7 @@ from mast_trace_instrumentations.langgraph.state import (
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from mast_trace.spans.run_state import Run
-    from mast_trace.spans.telemetry import Telemetry, ToolSpan
+    from mast_trace.spans import Run, Telemetry, ToolSpan
 
 _CALL = "mast-trace-langgraph-call"
 _DESTINATION = "__handoff_destination"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans.guard import guarded
+from mast_trace.spans import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.spans.telemetry import Telemetry, ToolSpan
+    from mast_trace.spans import Telemetry, ToolSpan
 
 
 class ActionWrappers:

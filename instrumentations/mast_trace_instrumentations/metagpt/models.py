@@ -6,14 +6,13 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import chat_is_open, current_agent, current_run
+from mast_trace.spans import chat_is_open, current_agent, current_run, guarded
 from mast_trace_instrumentations.metagpt import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.spans.telemetry import ChatSpan, Telemetry
+    from mast_trace.spans import ChatSpan, Telemetry
 
 _usage: ContextVar[dict[str, int] | None] = ContextVar("mast_trace_metagpt_usage", default=None)
 HUMAN = "Human"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import current_agent, current_run
+from mast_trace.spans import current_agent, current_run, guarded
 from mast_trace_instrumentations.metagpt import reading
 from mast_trace_instrumentations.metagpt.answering import answering
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
-    from mast_trace.spans.telemetry import AgentSpan, RunSpan, Telemetry
+    from mast_trace.spans import AgentSpan, RunSpan, Telemetry
 
 
 @dataclass

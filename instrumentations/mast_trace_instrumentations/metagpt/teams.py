@@ -9,8 +9,7 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import Run, current_agent, current_run
+from mast_trace.spans import Run, current_agent, current_run, guarded
 from mast_trace_instrumentations.metagpt import reading
 from mast_trace_instrumentations.metagpt.answering import answered
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
-    from mast_trace.spans.telemetry import RunSpan, Telemetry
+    from mast_trace.spans import RunSpan, Telemetry
 
 _MAX_WAITING = 64
 

@@ -9,8 +9,7 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 
 from mast_trace import semconv
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import chat_is_open, current_run, exported_with
+from mast_trace.spans import chat_is_open, current_run, exported_with, guarded
 from mast_trace.trajectory import vocabulary
 from mast_trace_instrumentations.openai import requests, responses
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.messages import Message
-    from mast_trace.spans.run_state import Run
-    from mast_trace.spans.telemetry import ChatSpan, Telemetry
+    from mast_trace.spans import ChatSpan, Run, Telemetry
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message
-from mast_trace.spans.within import NO_RESULT, Inside
+from mast_trace.spans import NO_RESULT, Inside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace.spans.telemetry import Telemetry
-    from mast_trace.spans.within import Call
+    from mast_trace.spans import Call, Telemetry
 
 
 def begin_chat(telemetry: Telemetry, model: Any, messages: Sequence[dict[str, str]]) -> Call:

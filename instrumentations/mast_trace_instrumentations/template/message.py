@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mast_trace.messages import Message
 
 if TYPE_CHECKING:
-    from mast_trace.spans.telemetry import Telemetry
+    from mast_trace.spans import Telemetry
 
 
 def record_message(telemetry: Telemetry, sender: str, recipient: str, text: str) -> None:

@@ -12,7 +12,7 @@ from mast_trace_instrumentations.template.run import begin_run
 from mast_trace_instrumentations.template.tool import begin_tool
 
 if TYPE_CHECKING:
-    from mast_trace.spans.within import Call
+    from mast_trace.spans import Call
 
 _Args = tuple[Any, ...]
 _Kwargs = dict[str, Any]

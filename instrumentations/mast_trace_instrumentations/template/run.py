@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message
 from mast_trace.semconv import Termination
-from mast_trace.spans.within import Inside
+from mast_trace.spans import Inside
 
 if TYPE_CHECKING:
-    from mast_trace.spans.telemetry import Telemetry
-    from mast_trace.spans.within import Call
+    from mast_trace.spans import Call, Telemetry
 
 
 def begin_run(telemetry: Telemetry, team: Any, task: str) -> Call:

@@ -9,7 +9,7 @@ from mast_trace_judge.llm.transcript import estimate_tokens
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from mast_trace.trajectory.model import Step
+    from mast_trace.trajectory import Step
     from mast_trace_judge.llm.transcript import Renderer
     from mast_trace_judge.llm.verification import Point
 

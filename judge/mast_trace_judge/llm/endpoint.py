@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import well_formed
 from mast_trace.exceptions import EndpointUnavailable, JudgeError
+from mast_trace.retry_after import retry_after
 from mast_trace.urls import conceal
 from mast_trace_judge.llm.answers import json_schema
 from mast_trace_judge.llm.budget import Tokens
-from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient, retry_after
+from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

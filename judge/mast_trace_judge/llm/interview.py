@@ -24,7 +24,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.llm.budget import Price
     from mast_trace_judge.llm.endpoint import Endpoint

@@ -17,7 +17,7 @@ from mast_trace_judge.llm.panel import vote
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.llm.verification import ModelReading

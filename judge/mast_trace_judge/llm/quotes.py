@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
 
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:\.{3,}|…)[^\]]*\]|\(\s*(?:\.{3,}|…)\s*\)|\.{3,}|…)\s*")
 _LONG = 12

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import email.utils
 import logging
 import random
 import time
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mast_trace.exceptions import EndpointUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -132,20 +131,3 @@ class Retry:
         if failure.retry_after is None:
             return jittered
         return failure.retry_after + jittered * 0.1
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, from any of the spellings of the header."""
-    milliseconds = headers.get("retry-after-ms")
-    seconds = headers.get("retry-after")
-    try:
-        if milliseconds:
-            return max(0.0, float(milliseconds) / 1000)
-        return max(0.0, float(seconds)) if seconds else None
-    except ValueError:
-        pass
-    try:
-        moment = email.utils.parsedate_to_datetime(seconds or "")
-    except ValueError:
-        return None
-    return max(0.0, moment.timestamp() - time.time())

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import BudgetExhausted
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
 
 _NOTES = 1500
 """Tokens that the answer for one part may take."""

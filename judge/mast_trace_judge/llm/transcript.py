@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory.model import Step, StepKind, Trajectory
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.llm.sanitise import WITHHELD, clean, withhold
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from mast_trace_judge.local.rules import find_modes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.verdict import ModeFinding
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory.model import Step, Trajectory
+from mast_trace.trajectory import Step, Trajectory, read_trajectory
 from mast_trace.trajectory.outline import KINDS
 from mast_trace.trajectory.outlining import OutlineBuilder
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.messages import Message
-    from mast_trace.trajectory.model import SpanRecord
+    from mast_trace.trajectory import SpanRecord
     from mast_trace.trajectory.outline import Outline
     from mast_trace_collector.storage.run_spans import Page, RunSpans
 
@@ -56,7 +56,7 @@ def read_run(spans: RunSpans) -> Trajectory:
         StorageError: the database does not answer.
     """
     if not is_long(spans):
-        return Trajectory.from_spans(span for page in spans.read() for span in page)
+        return read_trajectory(span for page in spans.read() for span in page)
     outline = outline_of(spans)
     first, last = _ends(spans.pages)
     shown = {

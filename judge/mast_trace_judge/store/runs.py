@@ -6,7 +6,7 @@ import dataclasses
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory.model import SpanRecord, Trajectory
+from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
 from mast_trace_judge.store.long_runs import PAGE_BYTES, read_run
@@ -58,7 +58,7 @@ def read_alone(store: Store, run: RunSummary) -> Trajectory:
 
 def trajectory_of(run: RunSummary, spans: Sequence[SpanRecord]) -> Trajectory:
     """Read a run from its spans, with the outcome that was said of it last."""
-    return _with_outcome(run, Trajectory.from_spans(spans))
+    return _with_outcome(run, read_trajectory(spans))
 
 
 def _with_outcome(run: RunSummary, trajectory: Trajectory) -> Trajectory:

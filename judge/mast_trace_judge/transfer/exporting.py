@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, StorageError
+from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.batch import chunks_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from mast_trace.trajectory.model import SpanRecord
+    from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
 
@@ -150,7 +151,7 @@ def _trajectory(
     store: Store, run: RunSummary, spans: Sequence[SpanRecord] | None
 ) -> dict[str, Any] | LongRun:
     if spans is not None:
-        return trajectory_of(run, spans).to_dict()
+        return to_dict(trajectory_of(run, spans))
     pages = RunSpans(store, run.trace_id, project=run.project)
     return LongRun(pages, outcome=run.outcome, outcome_reason=run.outcome_reason)
 

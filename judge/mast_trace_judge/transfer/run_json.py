@@ -6,14 +6,14 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.trajectory.to_json import to_dict
+from mast_trace.trajectory import to_dict
 from mast_trace_judge.store.long_runs import outline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mast_trace.messages import Message
-    from mast_trace.trajectory.model import Invocation, SpanRecord, Step, Trajectory
+    from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory
     from mast_trace.trajectory.outline import Fetch, Outline
     from mast_trace_collector.storage.run_spans import RunSpans
     from mast_trace_judge.verdict import Verdict
@@ -93,7 +93,7 @@ class LongRun:
         yield "}"
 
     def parts(self, most: int) -> Iterator[str]:
-        """Yield the trajectory as several, each the text of one that `Trajectory.from_dict` reads.
+        """Yield the trajectory as several, each the text of one that `trajectory_from_dict` reads.
 
         The first says what is known of the run; their steps, turns and texts, put together in their
         order, are the run's.

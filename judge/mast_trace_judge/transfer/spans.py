@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from mast_trace import semconv
 from mast_trace.content import content_hash
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.layers import TRANSCRIPTS
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
 
 _APART = 1_000_000
 """Nanoseconds between steps that have no times of their own."""

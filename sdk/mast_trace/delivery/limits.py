@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Limits:
+class DeliveryLimits:
     """How much waits, and how much goes into one request.
 
     Attributes:

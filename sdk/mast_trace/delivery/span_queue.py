@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace import SpanProcessor
 
-from mast_trace.delivery.limits import Limits
+from mast_trace.delivery.limits import DeliveryLimits
 from mast_trace.delivery.transport import open_transport
-from mast_trace.delivery.worker import Worker
+from mast_trace.delivery.worker import SpanSender
 from mast_trace.urls import masked
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from mast_trace._settings import Settings
+    from mast_trace._settings import SDKSettings
     from mast_trace.delivery.limits import Delivered
     from mast_trace.delivery.transport import Transport
 
@@ -38,7 +38,7 @@ class SpanQueue(SpanProcessor):
         endpoint: for messages.
         connect: makes a transport; called again after a fork.
         timeout: seconds that one request may take.
-        limits: see `Limits`.
+        limits: see `DeliveryLimits`.
     """
 
     def __init__(
@@ -47,20 +47,20 @@ class SpanQueue(SpanProcessor):
         connect: Callable[[], Transport],
         *,
         timeout: float = 10.0,
-        limits: Limits | None = None,
+        limits: DeliveryLimits | None = None,
     ) -> None:
-        limits = limits or Limits()
-        self._make_worker: Callable[[], Worker] = lambda: Worker(
+        limits = limits or DeliveryLimits()
+        self._make_sender: Callable[[], SpanSender] = lambda: SpanSender(
             endpoint, connect(), timeout, limits
         )
-        self._worker = self._make_worker()
+        self._sender = self._make_sender()
         self._forked_at = 0
         self._closed = False
         _queues.add(self)
         atexit.register(self.shutdown)
 
     @classmethod
-    def to_collector(cls, settings: Settings) -> SpanQueue:
+    def to_collector(cls, settings: SDKSettings) -> SpanQueue:
         """Return a queue whose spans go where ``settings`` say.
 
         Raises:
@@ -79,12 +79,12 @@ class SpanQueue(SpanProcessor):
         # A span that was open at the fork ends in the parent too, and is the parent's to report.
         if self._forked_at and (span.start_time or 0) < self._forked_at:
             return
-        if self._worker.put(span):
+        if self._sender.put(span):
             self._flush_with_worker_process()
 
     def flush(self, timeout: float) -> bool:
         """Deliver what waits; return whether all spans since the previous flush were accepted."""
-        return self._worker.flush(timeout)
+        return self._sender.flush(timeout)
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """As `flush`, for the provider."""
@@ -94,18 +94,18 @@ class SpanQueue(SpanProcessor):
         """Deliver what waits, within a few seconds, and take no more. Idempotent."""
         self._closed = True
         atexit.unregister(self.shutdown)
-        self._worker.close()
+        self._sender.close()
 
     def delivered(self) -> Delivered:
         """Return what became of the spans of this process."""
-        return self._worker.delivered()
+        return self._sender.delivered()
 
     def start_over(self) -> None:
         """Leave everything to the parent, in a child that has just been forked."""
         self._forked_at = time.time_ns()
-        self._worker = self._make_worker()
+        self._sender = self._make_sender()
         if self._closed:
-            self._worker.close()
+            self._sender.close()
 
     def _flush_with_worker_process(self) -> None:
         """Deliver before a child of multiprocessing, billiard or Celery ends.

@@ -7,10 +7,8 @@ The exporters of the OpenTelemetry SDK answer success or failure only. Here the 
 from __future__ import annotations
 
 import gzip
-import time
 import zlib
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,12 +16,13 @@ import requests
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.retry_after import retry_after
 from mast_trace.urls import check_proxies, conceal, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mast_trace._settings import Settings
+    from mast_trace._settings import SDKSettings
 
 _GRPC_METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {
@@ -52,7 +51,7 @@ _HTTP_FATES = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExportResult:
     """The answer to one request.
 
     Attributes:
@@ -71,7 +70,7 @@ class Answer:
 class Transport(Protocol):
     """A way to the collector."""
 
-    def send(self, request: bytes, timeout: float) -> Answer:
+    def send(self, request: bytes, timeout: float) -> ExportResult:
         """Send an encoded ``ExportTraceServiceRequest``; does not raise for a failing network."""
         ...
 
@@ -80,7 +79,7 @@ class Transport(Protocol):
         ...
 
 
-def open_transport(settings: Settings) -> Transport:
+def open_transport(settings: SDKSettings) -> Transport:
     """Return the transport of the configured protocol; it connects when it first sends.
 
     Raises:
@@ -95,7 +94,7 @@ def open_transport(settings: Settings) -> Transport:
 class HTTPTransport:
     """OTLP/HTTP with protobuf."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SDKSettings) -> None:
         self._url = settings.endpoint.value
         self._compress = _COMPRESS.get(settings.compression.value)
         self._session = requests.Session()
@@ -116,7 +115,7 @@ class HTTPTransport:
                 else settings.client_certificate.value
             )
 
-    def send(self, request: bytes, timeout: float) -> Answer:
+    def send(self, request: bytes, timeout: float) -> ExportResult:
         """See `Transport`."""
         data = self._compress(request) if self._compress else request
         try:
@@ -124,17 +123,17 @@ class HTTPTransport:
                 self._url, data=data, timeout=timeout, allow_redirects=False
             )
         except requests.Timeout:
-            return Answer(Fate.LATER, f"no answer within {timeout:.1f} s")
+            return ExportResult(Fate.LATER, f"no answer within {timeout:.1f} s")
         except requests.ConnectionError as error:
-            return Answer(Fate.UNREACHABLE, conceal(_cause(error), self._url))
+            return ExportResult(Fate.UNREACHABLE, conceal(_cause(error), self._url))
         except requests.RequestException as error:
-            return Answer(Fate.REFUSED, conceal(str(error), self._url))
+            return ExportResult(Fate.REFUSED, conceal(str(error), self._url))
         if 200 <= response.status_code < 300:
             return _accepted(response.content)
-        return Answer(
+        return ExportResult(
             _HTTP_FATES.get(response.status_code, Fate.REFUSED),
             f"HTTP {response.status_code} {response.reason}",
-            _seconds(response.headers.get("Retry-After")),
+            retry_after(response.headers),
         )
 
     def close(self) -> None:
@@ -145,7 +144,7 @@ class HTTPTransport:
 class GRPCTransport:
     """OTLP/gRPC."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SDKSettings) -> None:
         try:
             import grpc
         except ImportError:
@@ -170,7 +169,7 @@ class GRPCTransport:
             status.UNAVAILABLE: Fate.UNREACHABLE,
         }
 
-    def send(self, request: bytes, timeout: float) -> Answer:
+    def send(self, request: bytes, timeout: float) -> ExportResult:
         """See `Transport`."""
         if self._export is None:
             # Not before the first span: gRPC's threads do not survive a fork.
@@ -182,7 +181,7 @@ class GRPCTransport:
             fate = self._fates.get(error.code(), Fate.REFUSED)
             if retry_after is not None:
                 fate = Fate.LATER
-            return Answer(fate, f"{error.code().name}: {error.details()}", retry_after)
+            return ExportResult(fate, f"{error.code().name}: {error.details()}", retry_after)
         return _accepted(response)
 
     def close(self) -> None:
@@ -209,27 +208,13 @@ class GRPCTransport:
         self._export = self._channel.unary_unary(_GRPC_METHOD)
 
 
-def _accepted(response: bytes) -> Answer:
+def _accepted(response: bytes) -> ExportResult:
     """Read a success: the collector may say that it took only a part."""
     try:
         partial = ExportTraceServiceResponse.FromString(response).partial_success
     except Exception:  # noqa: BLE001  # a proxy's page is no protobuf, but it came with a success
-        return Answer(Fate.ACCEPTED)
-    return Answer(Fate.ACCEPTED, partial.error_message, rejected=partial.rejected_spans)
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """Read ``Retry-After``: seconds, or a date."""
-    if retry_after is None:
-        return None
-    try:
-        return max(float(retry_after), 0.0)
-    except ValueError:
-        pass
-    try:
-        return max(parsedate_to_datetime(retry_after).timestamp() - time.time(), 0.0)
-    except ValueError:
-        return None
+        return ExportResult(Fate.ACCEPTED)
+    return ExportResult(Fate.ACCEPTED, partial.error_message, rejected=partial.rejected_spans)
 
 
 def _retry_info(metadata: Any) -> float | None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 
-from mast_trace.delivery.limits import Delivered, Limits, encode, estimated_size
-from mast_trace.delivery.transport import Answer, Fate
+from mast_trace.delivery.limits import Delivered, DeliveryLimits, encode, estimated_size
+from mast_trace.delivery.transport import ExportResult, Fate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ _ADVICE = " Start one with `mast-trace up`, or set OTEL_EXPORTER_OTLP_ENDPOINT."
 _HURRY = 0.5  # seconds between attempts while somebody waits
 
 
-class Worker:
+class SpanSender:
     """Holds the waiting spans of one process and delivers them from a thread of its own.
 
     The thread starts with the first span: a process that only forks others has none.
@@ -37,10 +37,12 @@ class Worker:
         endpoint: for messages.
         transport: the way to the collector.
         timeout: seconds that one request may take.
-        limits: see `Limits`.
+        limits: see `DeliveryLimits`.
     """
 
-    def __init__(self, endpoint: str, transport: Transport, timeout: float, limits: Limits) -> None:
+    def __init__(
+        self, endpoint: str, transport: Transport, timeout: float, limits: DeliveryLimits
+    ) -> None:
         self._endpoint = endpoint
         self._transport = transport
         self._timeout = timeout
@@ -101,7 +103,7 @@ class Worker:
             return self._settled >= target and lost == before
 
     def close(self) -> None:
-        """Deliver what waits, for as long as `Limits.exit` allows, and stop. Idempotent."""
+        """Deliver what waits, for as long as `DeliveryLimits.exit` allows, and stop. Idempotent."""
         with self._changed:
             if self._deadline is not None:
                 return
@@ -193,9 +195,9 @@ class Worker:
             part = parts.popleft()
             request = encode(part)
             if request is None:
-                answer = Answer(Fate.UNFIT, "the span cannot be encoded")
+                answer = ExportResult(Fate.UNFIT, "the span cannot be encoded")
             elif len(part) > 1 and len(request) > self._limits.request_bytes:
-                answer = Answer(Fate.UNFIT)
+                answer = ExportResult(Fate.UNFIT)
             else:
                 answer = self._send(request)
             if answer.fate is Fate.UNFIT and len(part) > 1:
@@ -204,16 +206,16 @@ class Worker:
             else:
                 self._settle(len(part), answer)
 
-    def _send(self, request: bytes) -> Answer:
+    def _send(self, request: bytes) -> ExportResult:
         """Send until there is an answer, or no hope for one."""
         began = time.monotonic()
         attempt = 0
-        answer = Answer(Fate.LATER, self._counts.error)
+        answer = ExportResult(Fate.LATER, self._counts.error)
         while (timeout := self._time_left()) > 0:
             try:
                 answer = self._transport.send(request, timeout)
             except Exception as error:  # noqa: BLE001  # a header that cannot be written, say
-                answer = Answer(Fate.REFUSED, f"{type(error).__name__}: {error}")
+                answer = ExportResult(Fate.REFUSED, f"{type(error).__name__}: {error}")
             if answer.fate not in {Fate.LATER, Fate.UNREACHABLE}:
                 self._outage = False
                 break
@@ -245,7 +247,7 @@ class Worker:
                     return
                 self._changed.wait(left)
 
-    def _settle(self, spans: int, answer: Answer) -> None:
+    def _settle(self, spans: int, answer: ExportResult) -> None:
         rejected = min(answer.rejected, spans) if answer.fate is Fate.ACCEPTED else spans
         with self._changed:
             counts = self._counts
@@ -263,7 +265,7 @@ class Worker:
         if rejected and answer.fate not in {Fate.LATER, Fate.UNREACHABLE}:
             self._warn(f"%s refused {rejected} spans ({answer.detail})", answer.detail)
 
-    def _interrupted(self, answer: Answer) -> None:
+    def _interrupted(self, answer: ExportResult) -> None:
         with self._changed:
             self._counts = replace(self._counts, error=answer.detail)
             if self._deadline is not None or self._outage:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from typing_extensions import Self
 
-    from mast_trace.spans.telemetry import AgentSpan, OpenSpan, RunSpan, Telemetry, ToolSpan
+    from mast_trace.spans.open_spans import AgentSpan, OpenSpan, RunSpan, ToolSpan
+    from mast_trace.spans.telemetry import Telemetry
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound="OpenSpan")

@@ -15,11 +15,10 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from mast_trace import semconv
-from mast_trace.content import ContentPolicy, content_hash, truncate, well_formed
+from mast_trace.content import ContentPolicy, truncate, well_formed
 from mast_trace.spans.ended_runs import run_began
-from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
-from mast_trace.spans.open_spans import AgentSpan, ChatSpan, OpenSpan, RunSpan, ToolSpan, present
+from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
 from mast_trace.spans.run_state import (
     Run,
     beside_others,
@@ -308,15 +307,3 @@ class Telemetry:
             start_time,
         )
         return span, with_span(span, context)
-
-
-__all__ = [
-    "AgentSpan",
-    "ChatSpan",
-    "OpenSpan",
-    "RunSpan",
-    "Telemetry",
-    "ToolSpan",
-    "content_hash",
-    "guarded",
-]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.trajectory import vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from mast_trace.messages import Message
 
@@ -213,30 +213,6 @@ class Trajectory:
             for identity, role in zip(invocation.input_ids, invocation.input_roles, strict=False)
             if identity in self.texts
         ]
-
-    @classmethod
-    def from_spans(cls, spans: Iterable[SpanRecord]) -> Trajectory:
-        """Read a run from its spans, in any order, of any supported vocabulary."""
-        from mast_trace.trajectory.reader import read_trajectory
-
-        return read_trajectory(spans)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the trajectory as plain JSON values; `from_dict` reads them back."""
-        from mast_trace.trajectory.to_json import to_dict
-
-        return to_dict(self)
-
-    @classmethod
-    def from_dict(cls, shape: Mapping[str, Any]) -> Trajectory:
-        """Read what `to_dict` returned, be it from an earlier or a later version.
-
-        Raises:
-            ValueError: it is not a trajectory; the text says what is wrong.
-        """
-        from mast_trace.trajectory.to_json import trajectory_from_dict
-
-        return trajectory_from_dict(shape)
 
 
 def _shown_as(role: str, message: Message) -> Message:

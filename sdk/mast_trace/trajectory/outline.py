@@ -1,6 +1,6 @@
 """The outline of a run that is too long to be held: its steps without their texts.
 
-Steps are numbered as in `Trajectory.from_spans`, of which this is the counterpart for runs of any
+Steps are numbered as in `read_trajectory`, of which this is the counterpart for runs of any
 length. An outline takes about a hundred bytes a step. Shown any of the run's spans, it tells the steps,
 turns and calls of models that they are; `mast_trace.trajectory.outlining.OutlineBuilder` makes one.
 """

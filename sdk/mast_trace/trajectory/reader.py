@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def read_trajectory(spans: Iterable[SpanRecord]) -> Trajectory:
-    """See `Trajectory.from_spans`. A span id that comes twice counts once."""
+    """See `read_trajectory`. A span id that comes twice counts once."""
     unique = {key(span): span for span in list(spans)}
     ordered = translate(without_copies(in_order(unique.values())))
     agents = acting_agents(ordered)

@@ -50,7 +50,11 @@ def _plain(value: Any) -> Any:
 
 
 def trajectory_from_dict(shape: Any) -> Trajectory:
-    """See `Trajectory.from_dict`."""
+    """Read what `to_dict` returned, be it from an earlier or a later version.
+
+    Raises:
+        ValueError: it is not a trajectory; the text says what is wrong.
+    """
     fields = _fields(Trajectory, shape)
     texts = fields.get("texts", {})
     if not isinstance(texts, Mapping):

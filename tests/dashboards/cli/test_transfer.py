@@ -15,7 +15,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 import mast_trace
 from mast_trace.testing import capture_spans
-from mast_trace.trajectory.model import Trajectory
+from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_collector.storage import Store
 from mast_trace_judge.store.labels import labels_of
 
@@ -190,7 +190,7 @@ def test_runs_are_exported_with_verdict_and_labels(cli: CLI, tmp_path: Path) -> 
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     found = {line["trace_id"]: line for line in lines}
     assert set(found) == set(cli.recorded.ids.values())
-    steps = Trajectory.from_dict(found[run]["trajectory"]).steps
+    steps = trajectory_from_dict(found[run]["trajectory"]).steps
     assert [step.tool for step in steps if step.tool] == ["list_invoices"] * 3
     assert found[run]["verdict"]["decisive"]["agent"] == "analyst"
     assert "exporter" in {label["annotator"] for label in found[run]["labels"]}

@@ -13,7 +13,7 @@ from long_runs import root as long_root
 from web_runs import LONG, SHORT, T0, message, root
 
 from mast_trace.exceptions import StorageError
-from mast_trace.trajectory.model import Trajectory
+from mast_trace.trajectory import read_trajectory, trajectory_from_dict
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary, spans_of
 from mast_trace_dashboards import stored_run
@@ -25,7 +25,7 @@ from mast_trace_judge.verdict import Evidence, ModeFinding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mast_trace.trajectory.model import SpanRecord
+    from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
 
 CROWD, BROKEN = "6" * 32, "7" * 32
@@ -184,7 +184,7 @@ def test_very_much_evidence_is_counted(client: httpx.Client, store: Store) -> No
 def test_downloads_are_whole(client: httpx.Client, store: Store, trace_id: str) -> None:
     whole = client.get(f"/runs/{trace_id}/download.json").json()
     spans = spans_of(store, trace_id)
-    assert Trajectory.from_dict(whole["trajectory"]) == Trajectory.from_spans(spans)
+    assert trajectory_from_dict(whole["trajectory"]) == read_trajectory(spans)
     sent = client.get(f"/runs/{trace_id}/download.otlp").json()
     assert sum(
         len(scope["spans"]) for each in sent["resourceSpans"] for scope in each["scopeSpans"]

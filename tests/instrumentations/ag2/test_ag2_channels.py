@@ -13,7 +13,7 @@ from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace import semconv
 from mast_trace.testing import capture_spans
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
     from recorded_spans import RecordedSpans

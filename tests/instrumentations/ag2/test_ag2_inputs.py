@@ -21,7 +21,7 @@ from mast_trace_instrumentations.ag2 import AG2Instrumentor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.trajectory.model import Invocation, Trajectory
+    from mast_trace.trajectory import Invocation, Trajectory
 
 pytestmark = pytest.mark.framework("ag2")
 

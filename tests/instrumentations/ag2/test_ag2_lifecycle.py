@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,6 @@ from recorded_spans import RecordedSpans
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace_instrumentations.ag2 import AG2Instrumentor
-from mast_trace_instrumentations.base import Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -217,7 +217,7 @@ async def test_a_target_that_vanished_is_one_warning(
 ) -> None:
     """A version without one of the targets: it is named once, and everything else is recorded."""
     rows = tuple(
-        Patch(p.module, p.target + "_gone", p.wrapper) if p.target == vanished else p
+        replace(p, target=p.target + "_gone") if p.target == vanished else p
         for p in AG2Instrumentor.patches
     )
     monkeypatch.setattr(AG2Instrumentor, "patches", rows)

@@ -13,7 +13,7 @@ import ag2_programs as programs
 from scripted_llm import ScriptedLLM
 
 from mast_trace import semconv
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
     from recorded_spans import RecordedSpans

@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,6 @@ from recorded_spans import RecordedSpans
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace_instrumentations.autogen import AutogenInstrumentor
-from mast_trace_instrumentations.base import Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,7 +195,7 @@ def test_a_target_that_vanished_is_one_warning(
 ) -> None:
     """A version without one of the targets: it is named once, and everything else is recorded."""
     rows = tuple(
-        Patch(p.module, p.target + "_gone", p.wrapper) if p.target == vanished else p
+        replace(p, target=p.target + "_gone") if p.target == vanished else p
         for p in AutogenInstrumentor.patches
     )
     monkeypatch.setattr(AutogenInstrumentor, "patches", rows)

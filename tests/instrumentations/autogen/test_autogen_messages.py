@@ -12,7 +12,7 @@ import autogen_programs as programs
 from scripted_llm import ScriptedLLM, last_text
 
 from mast_trace import semconv
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
     from recorded_spans import RecordedSpans

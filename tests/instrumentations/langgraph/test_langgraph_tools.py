@@ -14,7 +14,7 @@ from langgraph.types import Command
 from langgraph_programs import add, ask, create_agent, linear, says
 from scripted_llm import Call, Reply, messages_of
 
-from mast_trace.spans.telemetry import Telemetry
+from mast_trace.spans import Telemetry
 
 pytestmark = pytest.mark.framework("langgraph")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import BaseMessage
@@ -27,8 +28,10 @@ from langgraph_programs import (
 from recorded_spans import RecordedSpans
 from scripted_llm import Reply, ScriptedLLM
 
-from mast_trace_instrumentations.base import Patch
 from mast_trace_instrumentations.langgraph import LangGraphInstrumentor
+
+if TYPE_CHECKING:
+    from mast_trace_instrumentations.base import Patch
 
 pytestmark = pytest.mark.framework("langgraph")
 
@@ -275,7 +278,7 @@ class TestInstrumenting:
 
         class Newer(LangGraphInstrumentor):
             patches = tuple(
-                Patch(row.module, row.target + "_moved", row.wrapper) if row.path == path else row
+                replace(row, target=row.target + "_moved") if row.path == path else row
                 for row in LangGraphInstrumentor.patches
             )
 

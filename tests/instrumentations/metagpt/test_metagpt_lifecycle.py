@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +21,6 @@ import metagpt_programs as programs
 from recorded_spans import RecordedSpans
 from scripted_llm import Reply
 
-from mast_trace_instrumentations.base import Patch
 from mast_trace_instrumentations.metagpt import MetaGPTInstrumentor
 
 pytestmark = pytest.mark.framework("metagpt")
@@ -183,7 +183,7 @@ async def test_a_target_that_vanished_is_one_warning(
 ) -> None:
     """A version without one of the targets: it is named once, and everything else is recorded."""
     rows = tuple(
-        Patch(p.module, p.target + "_gone", p.wrapper) if p.target == vanished else p
+        replace(p, target=p.target + "_gone") if p.target == vanished else p
         for p in MetaGPTInstrumentor.patches
     )
     monkeypatch.setattr(MetaGPTInstrumentor, "patches", rows)

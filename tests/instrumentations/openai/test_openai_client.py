@@ -14,7 +14,7 @@ import openai
 import pytest
 from opentelemetry import context as otel_context
 
-from mast_trace.spans.run_state import with_chat
+from mast_trace.spans import with_chat
 from mast_trace_instrumentations.openai import OpenAIInstrumentor
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from judge.data import labelled_runs
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.study.agreement import step_agreement
 from mast_trace_judge.study.datasets.agentrx import read_agentrx
 from mast_trace_judge.study.datasets.labelled import DATA_VARIABLE, data_folder

@@ -20,7 +20,7 @@ from mast_trace_judge.store.ledger import MemoryLedger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import Verdict
 
 Answer = dict[str, Any] | str | Reply

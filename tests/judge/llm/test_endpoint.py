@@ -4,7 +4,6 @@ import asyncio
 import json
 import threading
 import time
-from email.utils import formatdate
 
 import pytest
 from judge.builders import RunBuilder
@@ -14,7 +13,7 @@ from scripted_llm import Reply, ScriptedLLM
 from mast_trace.exceptions import EndpointUnavailable
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.llm.endpoint import Dialect, Endpoint
-from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient, retry_after
+from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient
 from mast_trace_judge.store.ledger import MemoryLedger
 
 BUSY = Reply(status=429, text="slow down", headers={"Retry-After": "0"})
@@ -293,23 +292,3 @@ async def test_pauses_grow_and_keep_to_what_the_server_says():
     pauses = [retry._pause(attempt, Transient("busy")) for attempt in range(4)]
     assert all(0.5 * 2**n <= pause <= 2**n for n, pause in enumerate(pauses))
     assert 7.0 <= retry._pause(0, Transient("busy", retry_after=7.0)) <= 7.2
-
-
-@pytest.mark.parametrize(
-    ("headers", "low", "high"),
-    [
-        ({"retry-after": "3"}, 3, 3),
-        ({"retry-after-ms": "250"}, 0.25, 0.25),
-        ({"retry-after": formatdate(time.time() + 7200, usegmt=True)}, 3600, 7201),
-        ({"retry-after": "-5"}, 0, 0),
-    ],
-)
-def test_reads_every_spelling_of_retry_after(headers, low, high):
-    """Seconds, milliseconds and dates."""
-    assert low <= retry_after(headers) <= high
-
-
-@pytest.mark.parametrize("headers", [{}, {"retry-after": "soon"}])
-def test_no_or_strange_retry_after_is_none(headers):
-    """What cannot be read is not waited for."""
-    assert retry_after(headers) is None

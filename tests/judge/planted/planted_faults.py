@@ -16,7 +16,7 @@ from mast_trace_judge.verdict import Evidence, ModeFinding
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
 
 STOCK = "Stock of item 7: 4711 pieces"
 """What the tool `stock_level` returns in every program."""

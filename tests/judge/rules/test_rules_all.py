@@ -11,7 +11,7 @@ from judge.builders import RunBuilder
 
 from mast_trace.messages import Message
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace.trajectory.model import Invocation, Step, StepKind, Trajectory
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.local.rules import RULES, find_modes
 from mast_trace_judge.verdict import Evidence
 

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from long_runs import SHAPES, operations, root, thinks, turn
 
-from mast_trace.trajectory.model import Trajectory
+from mast_trace.trajectory import Trajectory, read_trajectory
 from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.rules import RULES, find_modes
 
@@ -19,15 +19,15 @@ _MOST = 2.4 * TIMES
 
 
 def run_of(shape: str, spans: int) -> Trajectory:
-    found = Trajectory.from_spans(SHAPES[shape](spans))
+    found = read_trajectory(SHAPES[shape](spans))
     return dataclasses.replace(found, outcome="failure", task="Find 118.")
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_reading_grows_with_the_run(shape: str) -> None:
     short, long = SHAPES[shape](SHORT), SHAPES[shape](SHORT * TIMES)
-    less = operations(lambda: Trajectory.from_spans(short))
-    assert operations(lambda: Trajectory.from_spans(long)) < _MOST * less
+    less = operations(lambda: read_trajectory(short))
+    assert operations(lambda: read_trajectory(long)) < _MOST * less
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -58,5 +58,5 @@ def test_a_turn_that_holds_calls_of_another_agent() -> None:
     ]
     answered = {**spans[1].attributes, "mast.message.id": "m4", "x": json.dumps([])}
     spans[1] = dataclasses.replace(spans[1], attributes=answered)
-    run = Trajectory.from_spans(spans)
+    run = read_trajectory(spans)
     assert [mode.code for mode in find_modes(run)] == []

@@ -3,7 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.rules.repetition import repeated_calls, repeated_messages
 from mast_trace_judge.verdict import Evidence
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from judge.builders import RunBuilder
 
 import mast_trace_judge.local.rules as module
-from mast_trace.trajectory.model import Trajectory
+from mast_trace.trajectory import Trajectory
 from mast_trace_judge.local.rules import _merge, _shortened, find_modes
 from mast_trace_judge.local.rules._evidence import (
     by_user,

@@ -14,7 +14,7 @@ from mast_trace_judge.verdict import Candidate, DecisiveError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 UNTRAINED = "cascade"

@@ -12,7 +12,7 @@ from mast_trace_judge.local.texts import number, numbers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
 
 _ANNOUNCED = (
     ("final answer:", re.compile(r"FINAL ANSWER:\s*(.+)")),

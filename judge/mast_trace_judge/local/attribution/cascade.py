@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.attribution.answer import final_answer, introduced
 from mast_trace_judge.local.attribution.calibration import cascade_calibration
 from mast_trace_judge.local.rules._evidence import by_user, failed, is_handoff, is_said
@@ -19,7 +19,7 @@ from mast_trace_judge.local.texts import code_blocks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
 
 _BACKGROUND = 0.8
 """Weight that all steps share, beside what the rules name: how often the rules are all wrong."""

@@ -10,7 +10,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 

@@ -16,7 +16,7 @@ from mast_trace_judge.local.attribution.features import FEATURES, features
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
 
 _REASONS = {
     "first_actor": "first actor",

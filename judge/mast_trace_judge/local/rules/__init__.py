@@ -44,7 +44,7 @@ from mast_trace_judge.verdict import Evidence, ModeFinding
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
 
 Rule = Callable[["Trajectory"], list[ModeFinding]]
 

@@ -8,14 +8,14 @@ from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.trajectory.model import Step, StepKind, Trajectory
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.local.texts import quote, says_failed
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace.trajectory.model import Invocation
+    from mast_trace.trajectory import Invocation
 
 USERS = frozenset({"", "user", "human", "user_proxy", "userproxy", "customer", "__start__"})
 """Names under which a person, or the program in a person's place, takes part."""

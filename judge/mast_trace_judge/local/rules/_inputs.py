@@ -13,7 +13,7 @@ from mast_trace_judge.local.rules._evidence import folded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mast_trace.trajectory.model import Invocation, Step, Trajectory
+    from mast_trace.trajectory import Invocation, Step, Trajectory
 
 _QUOTABLE = 20
 """Characters from which a text that occurs in another one is taken for a quotation."""

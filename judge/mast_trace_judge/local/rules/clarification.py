@@ -10,7 +10,7 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _ASSUMES = Phrases(

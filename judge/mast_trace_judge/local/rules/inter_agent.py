@@ -14,7 +14,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     import re
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 UNCHANGED = 0.88

@@ -25,7 +25,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from mast_trace.trajectory.model import Invocation, Step, Trajectory
+    from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _SENTENCE = re.compile(r"[^.?!\n]+\??")

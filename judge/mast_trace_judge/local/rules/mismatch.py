@@ -11,7 +11,7 @@ from mast_trace_judge.local.texts import number, numbers, quote, values, words
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _CLAIM = re.compile(

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mast_trace.semconv import Termination
-from mast_trace.trajectory.model import StepKind
+from mast_trace.trajectory import StepKind
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.rules._evidence import (
     ending,
@@ -22,7 +22,7 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _STOPPED_BY_PEOPLE = {Termination.INTERRUPTED, Termination.CANCELLED, Termination.USER_ENDED}

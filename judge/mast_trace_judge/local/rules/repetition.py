@@ -21,7 +21,7 @@ from mast_trace_judge.local.texts import alike, fold
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 NEAR_IDENTICAL = 0.92

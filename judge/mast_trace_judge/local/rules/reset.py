@@ -14,7 +14,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace.trajectory.model import Invocation, Step, Trajectory
+    from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _EARLY = 0.25

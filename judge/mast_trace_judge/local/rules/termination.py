@@ -18,7 +18,7 @@ from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _SIGNAL = re.compile(r"(?:^|(?<!with)[\s*_`(])TERMINATE[\s*_`.!)]*$")

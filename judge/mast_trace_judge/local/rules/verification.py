@@ -23,7 +23,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 _WRITES = frozenset(

@@ -20,7 +20,7 @@ from mast_trace_judge.verdict import Evidence
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mast_trace.trajectory.model import Step, Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.rules._inputs import Inbox
     from mast_trace_judge.verdict import ModeFinding
 

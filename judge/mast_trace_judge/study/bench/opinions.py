@@ -18,7 +18,7 @@ from mast_trace.trajectory.vocabulary import loaded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _SUFFIX = re.compile(r"\s*\(.*\)\s*$")

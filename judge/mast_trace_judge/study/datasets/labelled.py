@@ -12,7 +12,7 @@ from mast_trace.exceptions import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mast_trace.trajectory.model import Trajectory
+    from mast_trace.trajectory import Trajectory
 
 DATA_VARIABLE = "MAST_TRACE_DATA"
 """The environment variable that names the folder with labelled runs."""

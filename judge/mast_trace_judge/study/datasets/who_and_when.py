@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.trajectory.model import Step, StepKind, Trajectory
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace.untrusted_json import read_json
 from mast_trace_judge.local.texts import says_failed
 from mast_trace_judge.study.datasets.labelled import LabelledRun

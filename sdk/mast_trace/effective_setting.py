@@ -1,0 +1,20 @@
+"""A setting as it is in force, for `doctor` and `config` to print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class EffectiveSetting:
+    """A setting as it is in force.
+
+    Attributes:
+        name: of the setting.
+        value: as text, with passwords masked.
+        origin: ``argument``, the name of a variable, the path of a file, or ``default``.
+    """
+
+    name: str
+    value: str
+    origin: str

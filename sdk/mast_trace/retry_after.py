@@ -1,0 +1,29 @@
+"""Reads for how long a server asks to wait before the next try (RFC 9110, section 10.2.3)."""
+
+from __future__ import annotations
+
+import math
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a response asks to wait; None where it does not say, or unreadably.
+
+    Args:
+        headers: of the response, found in any case. ``retry-after-ms``, which model endpoints send,
+            goes before ``retry-after`` in seconds or as a date.
+    """
+    milliseconds, stated = headers.get("retry-after-ms"), headers.get("retry-after")
+    try:
+        seconds = float(milliseconds) / 1000 if milliseconds else float(stated or "")
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(stated or "").timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None

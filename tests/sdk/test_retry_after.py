@@ -1,0 +1,32 @@
+"""Servers that ask to wait are understood."""
+
+import time
+from email.utils import formatdate
+
+import pytest
+from requests.structures import CaseInsensitiveDict
+
+from mast_trace.retry_after import retry_after
+
+
+@pytest.mark.parametrize(
+    ("headers", "low", "high"),
+    [
+        ({"Retry-After": "3"}, 3, 3),
+        ({"retry-after": "1.5"}, 1.5, 1.5),
+        ({"Retry-After-Ms": "250", "Retry-After": "3"}, 0.25, 0.25),
+        ({"Retry-After": formatdate(time.time() + 7200, usegmt=True)}, 3600, 7201),
+        ({"Retry-After": formatdate(time.time() - 7200, usegmt=True)}, 0, 0),
+        ({"Retry-After": "-5"}, 0, 0),
+    ],
+)
+def test_every_spelling_is_read(headers, low, high):
+    """Seconds, milliseconds and dates; nobody waits for what is over."""
+    assert low <= retry_after(CaseInsensitiveDict(headers)) <= high
+
+
+@pytest.mark.parametrize("text", ["", "soon", "nan", "inf", "-inf", "1e999", "Mon, 99 Foo 2026"])
+def test_what_cannot_be_read_is_not_waited_for(text):
+    """Nor what would never end."""
+    assert retry_after({"retry-after": text}) is None
+    assert retry_after({}) is None
