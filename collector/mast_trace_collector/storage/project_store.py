@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mast_trace.exceptions import StorageError
@@ -43,27 +44,17 @@ _TABLES = """
 class ProjectStore(Store):
     """Reads the rows of one project in every table, view and sub-query; writes rows of it alone.
 
-    Made by `Store.for_project`. Statements that would do anything but read are refused, except
+    Made by `store_of_project`. Statements that would do anything but read are refused, except
     inserts of rows that name the project.
     """
 
-    def __init__(self, whole: Store, address: Address, clients: Clients, project: str) -> None:
+    def __init__(self, whole: Store, project: str, address: Address, clients: Clients) -> None:
         super().__init__(address, clients.prepared(self._confine))
         self.project = project
-        self._whole = whole
+        self.whole = whole
         self._former = self._clients
         self._renewed = time.monotonic()
         self._lock = threading.Lock()
-
-    def for_project(self, project: str) -> ProjectStore:
-        """Return the store of a project, which can only be this one.
-
-        Raises:
-            ValueError: it is another.
-        """
-        if project != self.project:
-            raise ValueError(f"this store shows {self.project!r} alone")
-        return self._whole.for_project(project)
 
     def query(self, sql: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Return the rows of a SELECT; see `Store.query`."""
@@ -154,6 +145,21 @@ class ProjectStore(Store):
                     states = f"{self.database}.mast_run_states"
                     condition = f"TraceId IN (SELECT TraceId FROM {states} WHERE {ours})"  # noqa: S608
             yield f"{row['database']}.{row['name']}", condition
+
+
+def store_of_project(store: Store, project: str) -> ProjectStore:
+    """Return ``store`` as one project sees it: the engine itself leaves out all other rows.
+
+    It has clients of its own, which are closed with the store of all projects at the latest.
+
+    Raises:
+        ValueError: ``store`` is that of another project already.
+    """
+    if not isinstance(store, ProjectStore):
+        return store.dependent(partial(ProjectStore, store, project))
+    if project != store.project:
+        raise ValueError(f"this store shows {store.project!r} alone")
+    return store_of_project(store.whole, project)
 
 
 def _refused(what: str) -> StorageError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from mast_trace_collector.storage.address import Address, parse_address
@@ -12,7 +12,7 @@ from mast_trace_collector.storage.embedded import DEFAULT_MEMORY_LIMIT
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
     from typing_extensions import Self
 
-    from mast_trace_collector.storage.project_store import ProjectStore
-
+S = TypeVar("S", bound="Store")
 
 PERMANENT = frozenset({6, 27, 32, 33, 36, 43, 53, 69, 70, 72, 117, 131, 248, 349, 395, 444, 469})
 """ClickHouse's errors about the data of an insert: another try ends the same way."""
@@ -49,7 +48,7 @@ class Store:
         self.embedded_path = address.path
         self._address = address
         self._clients = clients
-        self._of_projects: WeakSet[ProjectStore] = WeakSet()
+        self._dependents: WeakSet[Store] = WeakSet()
         self._column_types: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
 
     @classmethod
@@ -93,15 +92,14 @@ class Store:
                 pass
         return store
 
-    def for_project(self, project: str) -> ProjectStore:
-        """Return the store as one project sees it: the engine itself leaves out all other rows.
+    def dependent(self, make: Callable[[Address, Clients], S]) -> S:
+        """Return another store of the same database, which is closed with this one at the latest.
 
-        It has clients of its own, which are closed with this store at the latest.
+        Args:
+            make: makes it from the address and from clients like this store's.
         """
-        from mast_trace_collector.storage.project_store import ProjectStore
-
-        made = ProjectStore(self, self._address, self._clients, project)
-        self._of_projects.add(made)
+        made = make(self._address, self._clients)
+        self._dependents.add(made)
         return made
 
     def query(self, sql: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -209,7 +207,7 @@ class Store:
 
     def close(self) -> None:
         """Close every connection; the embedded engine's folder becomes free. May be called twice."""
-        for each in list(self._of_projects):
+        for each in list(self._dependents):
             each.close()
         self._clients.close()
 

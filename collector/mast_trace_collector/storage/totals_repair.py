@@ -9,17 +9,16 @@ repair that was broken off goes on where it ended. The others keep what was know
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.old_totals import RANGE, Piece, old_spans, pieces
 from mast_trace_collector.storage.schema_templates import states_of_stored_spans
 from mast_trace_collector.storage.store import WRITE_SETTINGS
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
     from datetime import datetime
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_REPORTS = 10.0
-_SECONDS_BEFORE_ANOTHER_TRY = 30.0
 
 _ARE_ANY_LEFT = f"SELECT count() AS Runs FROM mast_runs WHERE {RANGE} AND Totals = 'about'"  # noqa: S608
 _REPAIR = f"""
@@ -126,35 +124,3 @@ def _late(store: Store, since: datetime) -> Iterator[Piece]:
     """Yield the runs of which something came as before, about the time when the repair began."""
     for row in store.query(_LATE, {"since": since}):
         yield Piece(row["Project"], row["TraceId"], row["TraceId"])
-
-
-class RepairLater(threading.Thread):
-    """A repair beside everything else; tried again until the database lets it be done.
-
-    Args:
-        store: whose schema is up to date but for the repair.
-    """
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(name="repair-totals", daemon=True)
-        self._store = store
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        """Repair, and write down that it is done."""
-        from mast_trace_collector.storage.migrations import repair
-
-        while not self._stopped.is_set():
-            try:
-                repair(self._store, self._stopped)
-            except StorageError as error:
-                logger.warning("totals of stored runs are not exact yet: %s", error)
-                self._stopped.wait(_SECONDS_BEFORE_ANOTHER_TRY)
-            else:
-                return
-
-    def stop(self) -> None:
-        """End it after the piece at hand; the next start goes on from there."""
-        self._stopped.set()
-        if self.is_alive():
-            self.join()

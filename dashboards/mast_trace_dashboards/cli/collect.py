@@ -16,7 +16,7 @@ from mast_trace_collector.open_files import raise_limit
 from mast_trace_collector.rights import Right, read_rights
 from mast_trace_collector.security import add_line, new_key
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.totals_repair import RepairLater
+from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_dashboards.cli import dead_letters
 from mast_trace_dashboards.cli.options import (
     AsJson,

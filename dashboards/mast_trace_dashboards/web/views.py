@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.rights import Right
+from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.web.pages import Pages
 from mast_trace_dashboards.web.visitor import visitor_of
 
@@ -73,7 +74,7 @@ class Views:
         shown = self._of_project.pop(project, None)
         if shown is None:
             self._close_idle()
-            store = self._store.for_project(project)
+            store = store_of_project(self._store, project)
             shown = _ProjectPages(store, Pages(store, self._templates))
         shown.used = time.monotonic()
         self._of_project[project] = shown

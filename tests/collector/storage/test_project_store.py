@@ -8,6 +8,7 @@ from stores import SERVER, new_store
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.storage import Store, migrate, project_store
+from mast_trace_collector.storage.project_store import store_of_project
 
 OURS, THEIRS = "ours", "theirs"
 
@@ -46,7 +47,7 @@ def both(request, tmp_path_factory):
 
 @pytest.fixture
 def ours(both):
-    with both.for_project(OURS) as confined:
+    with store_of_project(both, OURS) as confined:
         yield confined
 
 
@@ -99,8 +100,8 @@ def test_nothing_else_is_done_with_it(ours, tmp_path):
             act()
         assert str(error.value) == f"the store of one project does not {words}"
     with pytest.raises(ValueError, match="alone"):
-        ours.for_project(THEIRS)
-    with ours.for_project(OURS) as again:
+        store_of_project(ours, THEIRS)
+    with store_of_project(ours, OURS) as again:
         assert again.query("SELECT Project FROM mast_runs") == [{"Project": OURS}]
 
 
@@ -137,7 +138,7 @@ def test_where_the_condition_is_not_applied_nothing_is_shown(both, ours, monkeyp
 
 def test_it_is_closed_with_the_whole_store(both):
     whole = Store.open(both.url, database=both.database)
-    confined = whole.for_project(OURS)
+    confined = store_of_project(whole, OURS)
     confined.query("SELECT 1")
     whole.close()
     with pytest.raises(StorageError, match="closed"):
@@ -145,7 +146,7 @@ def test_it_is_closed_with_the_whole_store(both):
 
 
 def test_closing_it_leaves_the_whole_store_open(both):
-    confined = both.for_project(OURS)
+    confined = store_of_project(both, OURS)
     confined.query("SELECT 1")
     confined.close()
     with pytest.raises(StorageError, match="closed"):

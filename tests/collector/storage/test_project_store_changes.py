@@ -6,6 +6,7 @@ from test_cluster import cluster, engine_of_cluster  # noqa: F401  # fixtures
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import project_store
+from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_collector.storage.span_writer import SpanWriter
 
 OURS, THEIRS = "ours", "theirs"
@@ -21,7 +22,7 @@ def both(embedded):
 
 @pytest.fixture
 def ours(both):
-    with both.for_project(OURS) as confined:
+    with store_of_project(both, OURS) as confined:
         yield confined
 
 
@@ -32,7 +33,7 @@ def test_any_text_is_a_projects_name(embedded):
         project_of=[HOSTILE, OURS].__getitem__,
     )
     for name in (HOSTILE, OURS, "", THEIRS):
-        with embedded.for_project(name) as confined:
+        with store_of_project(embedded, name) as confined:
             rows = confined.query("SELECT DISTINCT Project FROM otel_traces")
             assert [row["Project"] for row in rows] == [name] * (name in {HOSTILE, OURS})
             assert confined.query("SELECT count() AS n FROM system.parts") == [{"n": 0}]
@@ -59,7 +60,10 @@ def test_only_rows_of_the_project_are_written(both, ours):
 def test_rows_that_name_no_project_are_nobodys(both):
     """Not even those of a project with a strange name."""
     for name in ("?", "", "None"):
-        with both.for_project(name) as store, pytest.raises(ValueError, match="another project"):
+        with (
+            store_of_project(both, name) as store,
+            pytest.raises(ValueError, match="another project"),
+        ):
             store.insert("mast_human_labels", [{"TraceId": TRACE, "Annotator": "ann"}])
 
 
@@ -94,7 +98,7 @@ def test_what_a_migration_replaces_stays_confined(both, ours, monkeypatch):
 
 def test_a_database_without_tables_shows_nothing(embedded):
     embedded.command("DROP DATABASE mast_trace SYNC", use_database=False)
-    with embedded.for_project(OURS) as confined:
+    with store_of_project(embedded, OURS) as confined:
         with pytest.raises(StorageError, match="mast-trace migrate"):
             confined.query("SELECT 1")
         embedded.command("CREATE DATABASE mast_trace", use_database=False)
@@ -107,7 +111,7 @@ def test_a_database_without_tables_shows_nothing(embedded):
 
 def test_distributed_tables_are_confined_on_their_shards(cluster):  # noqa: F811
     two_runs(cluster, projects=(OURS, THEIRS))
-    with cluster.for_project(OURS) as confined:
+    with store_of_project(cluster, OURS) as confined:
         for row in cluster.query("SHOW TABLES"):
             table = row["name"]
             if table == "mast_otlp_inlet":

@@ -14,11 +14,18 @@ from otlp_requests import TRACE, agent_span
 from otlp_requests import request as sent_together
 from stores import SERVER, server_address
 
-from mast_trace_collector.storage import Store, check_schema, migrate, old_totals, totals_repair
+from mast_trace_collector.storage import (
+    Store,
+    check_schema,
+    migrate,
+    old_totals,
+    repair_later,
+    totals_repair,
+)
 from mast_trace_collector.storage.migrations import repair
+from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_collector.storage.runs import finished_runs, record_outcome, run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_collector.storage.totals_repair import RepairLater
 
 USED = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 7}
 CALLS = 2_000
@@ -292,7 +299,7 @@ def test_what_an_insert_of_before_writes_late_is_repaired_too(dozen, monkeypatch
 
 def test_it_is_done_beside_everything_else_and_tried_again(dozen, monkeypatch):
     migrate(dozen, repairs=False)
-    monkeypatch.setattr(totals_repair, "_SECONDS_BEFORE_ANOTHER_TRY", 0.05)
+    monkeypatch.setattr(repair_later, "_SECONDS_BEFORE_ANOTHER_TRY", 0.05)
     dozen.command("RENAME TABLE otel_traces TO away")
     later = RepairLater(dozen)
     later.start()

@@ -30,6 +30,7 @@ from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_collector.rights import Right
 from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web import views
 from mast_trace_dashboards.web.access import Access
@@ -108,7 +109,7 @@ class Two:
     def ask(self, store: Store) -> dict[str, Any]:
         """Return the rows of each named query, asked for our project."""
         given = {"run": RUN, "text": "shared text", "before": 2**63 - 1}
-        with store.for_project(OURS) as ours:
+        with store_of_project(store, OURS) as ours:
             return {
                 name: query.run(ours, **{k: v for k, v in given.items() if k in query.params})
                 for name, query in QUERIES.items()

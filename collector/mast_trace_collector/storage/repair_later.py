@@ -1,0 +1,47 @@
+"""Repairs the totals of stored runs beside everything else."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.migrations import repair
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+_SECONDS_BEFORE_ANOTHER_TRY = 30.0
+
+
+class RepairLater(threading.Thread):
+    """A repair beside everything else; tried again until the database lets it be done.
+
+    Args:
+        store: whose schema is up to date but for the repair.
+    """
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(name="repair-totals", daemon=True)
+        self._store = store
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Repair, and write down that it is done."""
+        while not self._stopped.is_set():
+            try:
+                repair(self._store, self._stopped)
+            except StorageError as error:
+                logger.warning("totals of stored runs are not exact yet: %s", error)
+                self._stopped.wait(_SECONDS_BEFORE_ANOTHER_TRY)
+            else:
+                return
+
+    def stop(self) -> None:
+        """End it after the piece at hand; the next start goes on from there."""
+        self._stopped.set()
+        if self.is_alive():
+            self.join()
