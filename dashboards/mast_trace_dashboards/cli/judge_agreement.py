@@ -21,7 +21,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.store.ledger import StoreLedger
-from mast_trace_judge.store.verdicts import verdict_of
+from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.study.agreement import agreement, step_agreement
 from mast_trace_judge.study.panel_votes import panel_agreement
 from mast_trace_judge.study.rejudge import Selection, rejudge

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mast_trace_collector.storage.store import Store
 
@@ -94,16 +94,18 @@ def labels_of(store: Store, trace_id: str | None = None) -> list[HumanLabel]:
         ORDER BY TraceId, Annotator""",  # noqa: S608  # made of constants
         {"trace": trace_id or ""},
     )
-    return [
-        HumanLabel(
-            trace_id=row["TraceId"],
-            annotator=row["Annotator"],
-            outcome=row["Outcome"],
-            modes=tuple(row["Modes"]),
-            decisive_step=row["DecisiveStep"],
-            decisive_agent=row["DecisiveAgent"],
-            note=row["Note"],
-            project=row["Project"],
-        )
-        for row in rows
-    ]
+    return [label_of(row) for row in rows]
+
+
+def label_of(row: Mapping[str, Any]) -> HumanLabel:
+    """Return the label that a row of ``mast_human_labels`` holds."""
+    return HumanLabel(
+        trace_id=row["TraceId"],
+        annotator=row["Annotator"],
+        outcome=row["Outcome"],
+        modes=tuple(row["Modes"]),
+        decisive_step=row["DecisiveStep"],
+        decisive_agent=row["DecisiveAgent"],
+        note=row["Note"],
+        project=row["Project"],
+    )

@@ -1,24 +1,18 @@
-"""Verdicts as rows of ``mast_verdicts``."""
+"""Verdicts in ``mast_verdicts``: stored, and read again."""
 
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mast_trace_judge.verdict import (
-    Candidate,
-    DecisiveError,
-    Evidence,
-    ModeFinding,
-    RunFacts,
-    Verdict,
-)
+from mast_trace_judge.store.verdict_rows import row_of, utc, verdict_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from datetime import datetime
 
     from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.verdict import Verdict
 
 TABLE = "mast_verdicts"
 
@@ -29,7 +23,7 @@ def save(store: Store, verdicts: Sequence[Verdict]) -> None:
     Raises:
         StorageError: the database does not take them.
     """
-    rows = [_row(verdict) for verdict in verdicts]
+    rows = [row_of(verdict) for verdict in verdicts]
     if rows:
         store.insert(TABLE, rows, token=_token(verdicts))
 
@@ -86,159 +80,6 @@ def load_version(
     return sorted(verdicts, key=lambda verdict: verdict.run_end)
 
 
-def verdict_of(row: Mapping[str, Any]) -> Verdict:
-    """Read one row of ``mast_verdicts``."""
-    modes = tuple(
-        ModeFinding(
-            code=code,
-            probability=_probability(probability),
-            evidence=Evidence(evidence),
-            reason=reason,
-            steps=tuple(steps),
-            quotes=tuple(quotes),
-            span_ids=tuple(spans),
-        )
-        for code, probability, evidence, reason, steps, spans, quotes in zip(
-            *(row[f"Modes.{name}"] for name in _MODE_COLUMNS), strict=True
-        )
-    )
-    candidates = tuple(
-        Candidate(
-            step=step, span_id=span, agent=agent, probability=_probability(probability), rule=rule
-        )
-        for step, span, agent, probability, rule in zip(
-            *(row[f"Candidates.{name}"] for name in _CANDIDATE_COLUMNS), strict=True
-        )
-    )
-    return Verdict(
-        trace_id=row["TraceId"],
-        fingerprint=row["Fingerprint"],
-        judge_version=row["JudgeVersion"],
-        judged_at=_utc(row["JudgedAt"]),
-        status=row["Status"],
-        status_reason=row["StatusReason"],
-        method=row["Method"],
-        project=row["Project"],
-        service=row["ServiceName"],
-        framework=row["Framework"],
-        name=row["Name"],
-        run_start=_utc(row["RunStart"]),
-        run_end=_utc(row["RunEnd"]),
-        steps=row["Steps"],
-        outcome=row["Outcome"],
-        failure_probability=_probability(row["FailureProbability"]),
-        modes=modes,
-        decisive=_decisive(row),
-        abstained=bool(row["Abstained"]),
-        candidates=candidates,
-        model=row["Model"],
-        calls=row["Calls"],
-        input_tokens=row["InputTokens"],
-        output_tokens=row["OutputTokens"],
-        cost_usd=row["CostUsd"],
-        run=_facts(row),
-    )
-
-
-_MODE_COLUMNS = ("Code", "Probability", "Evidence", "Reason", "Steps", "SpanIds", "Quotes")
-_CANDIDATE_COLUMNS = ("Step", "SpanId", "Agent", "Probability", "Rule")
-_UNKNOWN = RunFacts(seen=datetime.fromtimestamp(0, timezone.utc))
-"""Stored where a verdict does not say what the run was, as those of earlier versions did not."""
-
-
-def _facts(row: Mapping[str, Any]) -> RunFacts | None:
-    seen = _utc(row["RunSeen"])
-    if seen == _UNKNOWN.seen:
-        return None
-    return RunFacts(
-        seen=seen,
-        spans=row["RunSpans"],
-        errors=row["RunErrors"],
-        input_tokens=row["RunInputTokens"],
-        output_tokens=row["RunOutputTokens"],
-        agents=tuple(row["RunAgents"]),
-        models=tuple(row["RunModels"]),
-        outcome=row["RunOutcome"],
-        outcome_reason=row["RunOutcomeReason"],
-        termination_reason=row["RunTermination"],
-        kind=row["Kind"],
-    )
-
-
-def _decisive(row: Mapping[str, Any]) -> DecisiveError | None:
-    if row["DecisiveStep"] is None:
-        return None
-    return DecisiveError(
-        step=row["DecisiveStep"],
-        span_id=row["DecisiveSpanId"],
-        agent=row["DecisiveAgent"],
-        probability=_probability(row["DecisiveProbability"]),
-        rule=row["DecisiveRule"],
-        reason=row["DecisiveReason"],
-        minimal_fix=row["MinimalFix"],
-    )
-
-
-def _row(verdict: Verdict) -> dict[str, Any]:
-    decisive = verdict.decisive
-    modes, candidates = verdict.modes, verdict.candidates
-    run = verdict.run or _UNKNOWN
-    return {
-        "Project": verdict.project,
-        "TraceId": verdict.trace_id,
-        "Fingerprint": verdict.fingerprint,
-        "JudgeVersion": verdict.judge_version,
-        "JudgedAt": verdict.judged_at,
-        "Status": verdict.status,
-        "StatusReason": verdict.status_reason,
-        "Method": verdict.method,
-        "ServiceName": verdict.service,
-        "Framework": verdict.framework,
-        "Name": verdict.name,
-        "RunStart": verdict.run_start,
-        "RunEnd": verdict.run_end,
-        "Steps": verdict.steps,
-        "Outcome": verdict.outcome,
-        "FailureProbability": verdict.failure_probability,
-        "Modes.Code": [mode.code for mode in modes],
-        "Modes.Probability": [mode.probability for mode in modes],
-        "Modes.Evidence": [mode.evidence.value for mode in modes],
-        "Modes.Reason": [mode.reason for mode in modes],
-        "Modes.Steps": [list(mode.steps) for mode in modes],
-        "Modes.SpanIds": [list(mode.span_ids) for mode in modes],
-        "Modes.Quotes": [list(mode.quotes) for mode in modes],
-        "Abstained": verdict.abstained,
-        "DecisiveStep": decisive.step if decisive else None,
-        "DecisiveSpanId": decisive.span_id if decisive else "",
-        "DecisiveAgent": decisive.agent if decisive else "",
-        "DecisiveProbability": decisive.probability if decisive else 0.0,
-        "DecisiveRule": decisive.rule if decisive else "",
-        "DecisiveReason": decisive.reason if decisive else "",
-        "MinimalFix": decisive.minimal_fix if decisive else "",
-        "Candidates.Step": [candidate.step for candidate in candidates],
-        "Candidates.SpanId": [candidate.span_id for candidate in candidates],
-        "Candidates.Agent": [candidate.agent for candidate in candidates],
-        "Candidates.Probability": [candidate.probability for candidate in candidates],
-        "Candidates.Rule": [candidate.rule for candidate in candidates],
-        "Model": verdict.model,
-        "Calls": verdict.calls,
-        "InputTokens": verdict.input_tokens,
-        "OutputTokens": verdict.output_tokens,
-        "CostUsd": verdict.cost_usd,
-        "RunSeen": run.seen,
-        "RunSpans": run.spans,
-        "RunErrors": run.errors,
-        "RunInputTokens": run.input_tokens,
-        "RunOutputTokens": run.output_tokens,
-        "RunAgents": list(run.agents),
-        "RunModels": list(run.models),
-        "RunOutcome": run.outcome,
-        "RunOutcomeReason": run.outcome_reason,
-        "RunTermination": run.termination_reason,
-        "Kind": run.kind,
-    }
-
-
 def _token(verdicts: Sequence[Verdict]) -> str:
     """Name an insert by its content, so that one repeated after a lost answer stores nothing."""
     digest = hashlib.sha256()
@@ -247,14 +88,5 @@ def _token(verdicts: Sequence[Verdict]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _probability(stored: float) -> float:
-    """Undo what storing as Float32 added behind the sixth digit."""
-    return round(stored, 6)
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment
-
-
 def _nanoseconds(moment: datetime | None) -> int:
-    return 0 if moment is None else int(_utc(moment).timestamp() * 1e9)
+    return 0 if moment is None else int(utc(moment).timestamp() * 1e9)

@@ -12,10 +12,10 @@ from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.batch import chunks_of
-from mast_trace_judge.store.labels import HumanLabel
+from mast_trace_judge.store.labels import label_of
 from mast_trace_judge.store.long_runs import MOST_SPANS
 from mast_trace_judge.store.runs import spans_of_runs, trajectory_of
-from mast_trace_judge.store.verdicts import verdict_of
+from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.transfer.run_json import LongRun
 
 if TYPE_CHECKING:
@@ -115,7 +115,9 @@ def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]
     verdicts = {(row["Project"], row["TraceId"]): row for row in store.query(_VERDICTS, traces)}
     labels: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in store.query(_LABELS, traces):
-        labels.setdefault((row["Project"], row["TraceId"]), []).append(_label(row))
+        labels.setdefault((row["Project"], row["TraceId"]), []).append(
+            dataclasses.asdict(label_of(row))
+        )
     for run in runs:
         key = (run.project, run.trace_id)
         verdict = verdicts.get(key)
@@ -154,20 +156,6 @@ def _trajectory(
         return to_dict(trajectory_of(run, spans))
     pages = RunSpans(store, run.trace_id, project=run.project)
     return LongRun(pages, outcome=run.outcome, outcome_reason=run.outcome_reason)
-
-
-def _label(row: dict[str, Any]) -> dict[str, Any]:
-    label = HumanLabel(
-        trace_id=row["TraceId"],
-        annotator=row["Annotator"],
-        outcome=row["Outcome"],
-        modes=tuple(row["Modes"]),
-        decisive_step=row["DecisiveStep"],
-        decisive_agent=row["DecisiveAgent"],
-        note=row["Note"],
-        project=row["Project"],
-    )
-    return dataclasses.asdict(label)
 
 
 def write_jsonl(path: Path, runs: Iterable[dict[str, Any]]) -> int:

@@ -22,8 +22,6 @@ from mast_trace_collector.storage import schema_templates as templates
 from mast_trace_collector.storage.migrations import backfill_runs, migrations, options_of
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.store import error_code
-from mast_trace_judge.evaluation_events import _event
-from mast_trace_judge.verdict import Verdict
 
 TABLES = {
     "mast_findings",
@@ -378,11 +376,15 @@ def test_options_that_cannot_stand_in_sql_are_refused(options):
         SchemaOptions(**options)
 
 
-def verdict_event():
-    """An evaluation with every attribute."""
-    return _event(
-        Verdict.model_construct(trace_id="", judge_version=""), "n", label="l", score=1.0, why="w"
-    )
+OF_EVENTS = {
+    "error.type",
+    "event.name",
+    "gen_ai.evaluation.explanation",
+    "gen_ai.evaluation.name",
+    "gen_ai.evaluation.score.label",
+    "gen_ai.evaluation.score.value",
+}
+"""Attributes of the conventions' event of an evaluation, which other tools send."""
 
 
 def test_attribute_names_in_the_schema_are_those_that_the_sdk_writes():
@@ -390,8 +392,7 @@ def test_attribute_names_in_the_schema_are_those_that_the_sdk_writes():
     written = {value for value in vars(semconv).values() if isinstance(value, str)}
     for spellings in vocabulary.SPELLINGS.values():
         written.update(spellings)
-    # Events are written by the judge, and by others.
-    written |= verdict_event().attributes.keys() | {"event.name"}
+    written |= OF_EVENTS
     for migration in migrations():
         for name in re.findall(r"Attributes\['([^']+)'\]", migration.template):
             assert name in written

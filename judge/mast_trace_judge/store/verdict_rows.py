@@ -1,0 +1,115 @@
+"""Rows of ``mast_verdicts`` and the verdicts that they hold: one table of columns for both ways.
+
+A field's column has the field's name in CamelCase, behind the prefix of its record; `_NAMES` has
+the exceptions. So a new field of a verdict needs a column in a new version of the schema, and
+nothing here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_judge.verdict import Candidate, DecisiveError, ModeFinding, RunFacts, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import BaseModel
+
+_NAMES: Mapping[tuple[type[BaseModel], str], str] = {
+    (Verdict, "service"): "ServiceName",
+    (DecisiveError, "minimal_fix"): "MinimalFix",
+    (RunFacts, "termination_reason"): "RunTermination",
+    (RunFacts, "kind"): "Kind",
+}
+_PARTS = frozenset({"modes", "candidates", "decisive", "run"})
+"""Fields of a verdict that are records, with columns of their own."""
+_UNDECIDED = DecisiveError.model_construct(step=None, agent="", probability=0.0)
+"""Stored where a verdict names no decisive error."""
+_UNKNOWN = RunFacts(seen=datetime.fromtimestamp(0, timezone.utc))
+"""Stored where a verdict does not say what the run was, as those of earlier versions did not."""
+
+
+def _columns(
+    record: type[BaseModel], prefix: str = "", *, but: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    """Return the column of each field of a record."""
+    return {
+        field: _NAMES.get((record, field)) or prefix + field.title().replace("_", "")
+        for field in record.model_fields
+        if field not in but
+    }
+
+
+_VERDICT = _columns(Verdict, but=_PARTS)
+_MODE = _columns(ModeFinding, "Modes.")
+_CANDIDATE = _columns(Candidate, "Candidates.")
+_DECISIVE = _columns(DecisiveError, "Decisive")
+_RUN = _columns(RunFacts, "Run")
+
+
+def row_of(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as a row."""
+    return {
+        **_row(verdict, _VERDICT),
+        **_nested(verdict.modes, _MODE),
+        **_nested(verdict.candidates, _CANDIDATE),
+        **_row(verdict.decisive or _UNDECIDED, _DECISIVE),
+        **_row(verdict.run or _UNKNOWN, _RUN),
+    }
+
+
+def verdict_of(row: Mapping[str, Any]) -> Verdict:
+    """Return the verdict that a row holds."""
+    decided = row[_DECISIVE["step"]] is not None
+    run = RunFacts(**_fields(row, _RUN))
+    return Verdict(
+        **_fields(row, _VERDICT),
+        modes=tuple(ModeFinding(**fields) for fields in _records(row, _MODE)),
+        candidates=tuple(Candidate(**fields) for fields in _records(row, _CANDIDATE)),
+        decisive=DecisiveError(**_fields(row, _DECISIVE)) if decided else None,
+        run=None if run.seen == _UNKNOWN.seen else run,
+    )
+
+
+def _row(record: BaseModel, columns: Mapping[str, str]) -> dict[str, Any]:
+    return {column: _stored(getattr(record, field)) for field, column in columns.items()}
+
+
+def _nested(records: tuple[BaseModel, ...], columns: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        column: [_stored(getattr(record, field)) for record in records]
+        for field, column in columns.items()
+    }
+
+
+def _fields(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    return {field: _read(field, row[column]) for field, column in columns.items()}
+
+
+def _records(row: Mapping[str, Any], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    several = zip(*(row[column] for column in columns.values()), strict=True)
+    return [
+        {field: _read(field, value) for field, value in zip(columns, values, strict=True)}
+        for values in several
+    ]
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _read(field: str, value: Any) -> Any:
+    if isinstance(value, datetime):
+        return utc(value)
+    # Storing as Float32 added something behind the sixth digit.
+    return round(value, 6) if field.endswith("probability") else value
+
+
+def utc(moment: datetime) -> datetime:
+    """Return a moment with its zone: the database gives those in UTC without."""
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment

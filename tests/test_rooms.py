@@ -1,0 +1,186 @@
+"""Inside of each package, rooms know only the rooms below them, and no module is in a circle.
+
+A room is a folder or a module at the top of a package. What is imported for types alone counts not:
+it is gone when the program runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent.parent
+FOLDERS = {
+    "mast_trace": "sdk",
+    "mast_trace_instrumentations": "instrumentations",
+    "mast_trace_collector": "collector",
+    "mast_trace_judge": "judge",
+    "mast_trace_dashboards": "dashboards",
+}
+FLOORS = {
+    "mast_trace": """
+        exceptions semconv taxonomy
+        urls untrusted_json
+        content
+        messages
+        spans trajectory
+        _settings _report _diagnosis
+        delivery _frameworks
+        _session
+        manual testing doctor
+        __main__
+    """,
+    "mast_trace_instrumentations": """
+        base
+        ag2 autogen crewai langgraph metagpt openai template
+    """,
+    "mast_trace_collector": """
+        hold log_repeats open_files otlp rights run_metrics settings shutdown spool storage telemetry
+        backup config dead_letters exporter http_server logs security
+        clickhouse_http pipeline receivers
+        collector draining
+    """,
+    "mast_trace_judge": """
+        verdict
+        store local
+        batch layer_fusion llm version
+        assembly config study
+        judge transfer worker
+    """,
+    "mast_trace_dashboards": """
+        durations totals queries stored_run
+        alerts grafana web
+        local
+        cli
+        __main__
+    """,
+}
+"""The rooms of each package, the lowest floor first; rooms of one floor do not know each other."""
+
+
+def source_of(package: str) -> Path:
+    """The folder of a package."""
+    return HERE / FOLDERS[package] / package
+
+
+def modules() -> dict[str, Path]:
+    """The files of all modules by dotted name."""
+    found = {}
+    for package in FOLDERS:
+        root = source_of(package)
+        for file in root.rglob("*.py"):
+            name = ".".join(file.relative_to(root.parent).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = file
+    return found
+
+
+MODULES = modules()
+
+
+def executed(tree: ast.Module) -> Iterator[ast.AST]:
+    """All nodes but those under ``if TYPE_CHECKING``; functions run some day, so they count."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting.extend(node.orelse)
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Our modules that a module imports, each with the name that is taken from it."""
+    for node in executed(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                if whole in MODULES:
+                    yield whole, ""
+                elif node.module in MODULES:
+                    yield node.module, alias.name
+
+
+IMPORTS = {
+    name: {each for each in imported(ast.parse(file.read_text("utf-8"))) if each[0] != name}
+    for name, file in MODULES.items()
+}
+
+
+def room_of(module: str) -> str:
+    """The folder or file at the top of its package that a module stands in."""
+    return module.split(".")[1] if "." in module else ""
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_every_room_has_a_floor(package: str) -> None:
+    """A new room is entered above; a floor names no room that is gone."""
+    rooms = {room_of(name) for name in MODULES if name.split(".")[0] == package} - {""}
+    assert sorted(FLOORS[package].split()) == sorted(rooms)
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_no_room_imports_a_room_above_it(package: str) -> None:
+    """Nor one beside it. The package itself, which exports names, may import all of them."""
+    floors = FLOORS[package].strip().splitlines()
+    floor = {room: number for number, line in enumerate(floors) for room in line.split()}
+    wrong = [
+        f"{name} imports {other}"
+        for name, found in IMPORTS.items()
+        for other, _ in found
+        if name.split(".")[0] == other.split(".")[0] == package
+        and (own := room_of(name)) != (theirs := room_of(other))
+        and own
+        and (not theirs or floor[theirs] >= floor[own])
+    ]
+    assert wrong == []
+
+
+def test_no_module_is_in_a_circle() -> None:
+    """Modules can be read one after the other, each after those that it imports."""
+    left = {name: {other for other, _ in found} for name, found in IMPORTS.items()}
+    needed = set(left)
+    while left and (
+        free := [name for name, needs in left.items() if not needs & left.keys()]
+        or list(left.keys() - needed)
+    ):
+        for name in free:
+            del left[name]
+        needed = {other for needs in left.values() for other in needs}
+    assert sorted(left) == []
+
+
+def test_no_package_takes_private_things_from_another() -> None:
+    """Neither a module nor a name with an underscore before it."""
+    wrong = [
+        f"{name} imports {other} {taken}".rstrip()
+        for name, found in IMPORTS.items()
+        for other, taken in found
+        if name.split(".")[0] != other.split(".")[0]
+        and any(part.startswith("_") for part in [*other.split("."), taken])
+    ]
+    assert wrong == []
+
+
+def test_the_walk_sees_imports_in_functions_and_not_those_for_types() -> None:
+    """A test that could not fail would be worth nothing."""
+    tree = ast.parse(
+        "from typing import TYPE_CHECKING\n"
+        "from mast_trace.spans import guard\n"
+        "import mast_trace.semconv\n"
+        "if TYPE_CHECKING:\n    from mast_trace import urls\n"
+        "def f():\n    from mast_trace.messages import Message\n"
+    )
+    assert set(imported(tree)) == {
+        ("mast_trace.spans.guard", ""),
+        ("mast_trace.semconv", ""),
+        ("mast_trace.messages", "Message"),
+    }
