@@ -16,7 +16,7 @@ from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.store.long_runs import outline_of
-from mast_trace_judge.transfer.run_json import steps_of
+from mast_trace_judge.transfer.run_json import run_as_json, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -133,6 +133,7 @@ class StoredRun:
         self._cache = _CACHE
         self._size = size
         self.trace_id, self.project = trace_id, project
+        self._summary = summary
         self._key = (
             *(store.url, store.database, project, trace_id),
             summary.fingerprint if summary else "",
@@ -218,3 +219,13 @@ class StoredRun:
                 if quote and quote in said:
                     places[quote] = min(number, places.get(quote, number))
         return places
+
+    def json(self, verdict: Verdict | None) -> Iterator[str]:
+        """Yield the run and its verdict as JSON text, with the outcome that was said of it last.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        said = self._summary
+        outcome, reason = (said.outcome, said.outcome_reason) if said else ("", "")
+        return run_as_json(self.spans, verdict, outcome=outcome, outcome_reason=reason)

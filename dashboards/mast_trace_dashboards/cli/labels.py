@@ -83,15 +83,15 @@ def _placed(opinion: HumanLabel, shown: RunView) -> HumanLabel:
     Raises:
         ConfigurationError: the run has no such step.
     """
-    count, chosen = shown.run.count, opinion.decisive_step
+    count, chosen = shown.stored.count, opinion.decisive_step
     if chosen is not None and chosen >= count:
         raise ConfigurationError(f"the run has no step {chosen}: its steps are 0 to {count - 1}")
     return dataclasses.replace(
         opinion,
-        trace_id=shown.run.trace_id,
+        trace_id=shown.stored.trace_id,
         project=str(shown.row["Project"]),
         modes=tuple(sorted(set(opinion.modes))),
-        decisive_agent="" if chosen is None else shown.run.outline.actor(chosen),
+        decisive_agent="" if chosen is None else shown.stored.outline.actor(chosen),
     )
 
 
@@ -114,10 +114,10 @@ def _ask(shown: RunView, annotator: str) -> HumanLabel:
     step = typer.prompt(
         "Which step decided it? (its number, or - for no opinion)",
         default="-",
-        value_proc=lambda text: _read_step(text, shown.run.count),
+        value_proc=lambda text: _read_step(text, shown.stored.count),
     )
     if step >= 0:
-        (named,) = shown.run.steps([step], clip=_QUOTED * 10)
+        (named,) = shown.stored.steps([step], clip=_QUOTED * 10)
         console().print(plain(f"  {named.agent}: {clip(named.text, _QUOTED)}"))
     note = typer.prompt("A note?", default="", show_default=False)
     return HumanLabel("", annotator, ended, modes, step if step >= 0 else None, "", note)

@@ -54,9 +54,9 @@ def run_view(
         yield from found
     chosen = shown.excerpt(verdict) if numbers is None else numbers
     yield from steps_view(shown, chosen, verdict, full=full)
-    if len(chosen) < shown.run.count:
+    if len(chosen) < shown.stored.count:
         yield plain(
-            f"\n{len(chosen):,} of {shown.run.count:,} steps are shown; "
+            f"\n{len(chosen):,} of {shown.stored.count:,} steps are shown; "
             "`--steps 200-699` shows others, `--steps all` all of them.",
             "dim",
         )
@@ -77,7 +77,7 @@ def steps_view(
     before = numbers[0] - 1 if len(numbers) else 0
     for begin in range(0, len(numbers), _AT_ONCE):
         some = numbers[begin : begin + _AT_ONCE]
-        steps = shown.run.steps(some, clip=None if full else 5 * _CLIP)
+        steps = shown.stored.steps(some, clip=None if full else 5 * _CLIP)
         yield _steps_table(steps, verdict, full=full, before=before, header=header and not begin)
         before = some[-1]
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mast_trace_dashboards.cli.arguments import NotFound
-from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.stored_run import StoredRun
-from mast_trace_judge.store.verdicts import load_latest
+from mast_trace_dashboards.found_run import FoundRun, find_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,45 +24,35 @@ _NAMED = 20
 
 
 @dataclass(frozen=True)
-class RunView:
-    """A run as the commands print it; good while its store is open.
-
-    Attributes:
-        row: of the query `run`.
-        run: its steps.
-        verdict: the newest one; None if there is none.
-    """
-
-    row: dict[str, Any]
-    run: StoredRun
-    verdict: Verdict | None
+class RunView(FoundRun):
+    """A run as the commands print it; good while its store is open."""
 
     @property
     def is_long(self) -> bool:
         """Whether its steps take a while to count, and are not all shown."""
-        return self.run.is_long
+        return self.stored.is_long
 
     @property
     def steps_known(self) -> int | None:
         """The number of steps; None where they would have to be counted first."""
         if not self.is_long:
-            return self.run.count
+            return self.stored.count
         return self.row["Steps"] if self.row["State"] == "judged" else None
 
     @property
     def agents(self) -> int:
         """The number of agents, without the user."""
-        names: Iterable[str] = self.row["Agents"] if self.is_long else self.run.outline.agents
+        names: Iterable[str] = self.row["Agents"] if self.is_long else self.stored.outline.agents
         return sum(agent != "user" for agent in names)
 
     @property
     def task(self) -> str:
         """What it was asked to do."""
-        return self.run.task() if self.is_long else self.run.outline.run.task
+        return self.stored.task() if self.is_long else self.stored.outline.run.task
 
     def excerpt(self, verdict: Verdict | None) -> Sequence[int]:
         """Return the numbers of the steps to show: all, or both ends and what the verdict names."""
-        count = self.run.count
+        count = self.stored.count
         if count <= ALL_OF:
             return range(count)
         wanted = {*range(_FIRST), *range(count - _LAST, count)}
@@ -84,9 +72,7 @@ def load(store: Store, trace_id: str, project: str | None = None) -> RunView:
     Raises:
         NotFound: there is none of this id.
     """
-    rows = QUERIES["run"].run(store, run=trace_id)
-    row = next((row for row in rows if project is None or row["Project"] == project), None)
-    if row is None:
+    found = find_run(store, trace_id, project)
+    if found is None:
         raise NotFound(f"there is no run {trace_id}")
-    run = StoredRun(store, trace_id, row["Project"], size=row["Spans"])
-    return RunView(row, run, load_latest(store, trace_id, project=row["Project"]))
+    return RunView(found.row, found.stored, found.verdict)

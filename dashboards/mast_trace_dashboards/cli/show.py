@@ -91,7 +91,7 @@ def follow(
     printed = 0
     while True:
         shown = look()
-        count = shown.run.count
+        count = shown.stored.count
         if as_json:
             for step in _steps(shown, range(printed, count)):
                 print_json_line({"step": _as_dict(step)})
@@ -111,12 +111,12 @@ def follow(
 
 def as_dict(shown: RunView) -> dict[str, Any]:
     """Return a short run for other programs: the query's row, the steps, and the verdict."""
-    outline = shown.run.outline
+    outline = shown.stored.outline
     return {
         "run": shown.row,
         "task": outline.run.task,
         "agents": outline.agents,
-        "steps": [_as_dict(step) for step in shown.run.all_steps()],
+        "steps": [_as_dict(step) for step in shown.stored.all_steps()],
         "verdict": _verdict(shown),
     }
 
@@ -129,11 +129,11 @@ def json_pieces(shown: RunView, numbers: Sequence[int] | None = None) -> Iterato
         numbers: of the steps; all if absent.
     """
     yield f'{{\n  "run": {_inner(shown.row)},\n'
-    outline = shown.run.outline
+    outline = shown.stored.outline
     yield f'  "task": {_inner(outline.run.task)},\n'
     yield f'  "agents": {_inner(outline.agents)},\n  "steps": ['
     separator = "\n    "
-    for step in shown.run.all_steps() if numbers is None else _steps(shown, numbers):
+    for step in shown.stored.all_steps() if numbers is None else _steps(shown, numbers):
         yield separator + _inner(_as_dict(step), 2)
         separator = ",\n    "
     yield f'{"" if separator[0] != "," else chr(10) + "  "}],\n  "verdict": '
@@ -154,7 +154,7 @@ def _inner(value: Any, depth: int = 1) -> str:
 
 def _steps(shown: RunView, numbers: Sequence[int]) -> Iterator[Step]:
     for begin in range(0, len(numbers), _AT_ONCE):
-        yield from shown.run.steps(numbers[begin : begin + _AT_ONCE])
+        yield from shown.stored.steps(numbers[begin : begin + _AT_ONCE])
 
 
 def _numbers(text: str, shown: RunView) -> range:
@@ -163,7 +163,7 @@ def _numbers(text: str, shown: RunView) -> range:
     Raises:
         ConfigurationError: it does not say so, or the run has none of them.
     """
-    count = shown.run.count
+    count = shown.stored.count
     if text == "all":
         return range(count)
     match = _RANGE.fullmatch(text.strip())

@@ -13,8 +13,8 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.conversation_graph import drawn
 from mast_trace_dashboards.web.filters import Filters
 from mast_trace_dashboards.web.forms import read_form
@@ -24,8 +24,6 @@ from mast_trace_dashboards.web.run_view import CLIP, PAGE, Page, blocks, parting
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
-from mast_trace_judge.store.verdicts import load_latest
-from mast_trace_judge.transfer.run_json import run_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,24 +34,13 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.conversation_graph import Graph
     from mast_trace_dashboards.web.run_view import Row
-    from mast_trace_judge.verdict import Verdict
 
 PER_PAGE = 50
 
 
 @dataclass(frozen=True)
-class LoadedRun:
-    """A run as the pages show it.
-
-    Attributes:
-        row: of the query `run`.
-        stored: the run, of which nothing is read yet.
-        verdict: the newest one; None if there is none.
-    """
-
-    row: dict[str, Any]
-    stored: StoredRun
-    verdict: Verdict | None
+class LoadedRun(FoundRun):
+    """A run as the pages show it."""
 
     @cached_property
     def page(self) -> Page:
@@ -166,7 +153,7 @@ class Pages:
         if kind == "otlp":
             body = as_otlp_json(opened.stored.spans.read())
         else:
-            body = run_as_json(opened.stored.spans, opened.verdict)
+            body = opened.stored.json(opened.verdict)
         name = f"{trace_id}.{'otlp.json' if kind == 'otlp' else 'json'}"
         disposition = {"content-disposition": f'attachment; filename="{name}"'}
         return StreamingResponse(
@@ -233,14 +220,10 @@ class Pages:
         return QUERIES["runs"].run(self._store, **given, limit=PER_PAGE + 1)
 
     def _open(self, trace_id: str) -> LoadedRun:
-        # Two projects may have sent spans under one id: what is shown is of one of them.
-        rows = QUERIES["run"].run(self._store, run=trace_id)
-        row = min(rows, key=lambda each: str(each["Project"]), default=None)
-        if row is None or not row["Spans"]:
+        found = find_run(self._store, trace_id)
+        if found is None or not found.row["Spans"]:
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
-        project = row["Project"]
-        stored = StoredRun(self._store, trace_id, project, size=row["Spans"])
-        return LoadedRun(row, stored, load_latest(self._store, trace_id, project=project))
+        return LoadedRun(found.row, found.stored, found.verdict)
 
     def _html(self, request: Request, name: str, **values: Any) -> Response:
         return self._templates.TemplateResponse(request, name, values)

@@ -1,4 +1,4 @@
-"""Writes a run of any length as JSON, part by part: what `Trajectory.to_dict` returns, and its verdict."""
+"""Writes a run of any length as JSON, part by part: what `to_dict` returns, and its verdict."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LongRun:
                     yield identity, message
 
     def json(self) -> Iterator[str]:
-        """Yield the text of the trajectory, as `json.dumps` writes `Trajectory.to_dict`.
+        """Yield the text of the trajectory, as `json.dumps` writes what `to_dict` returns.
 
         Raises:
             StorageError: the database does not answer.
@@ -159,14 +159,22 @@ def _reader(spans: RunSpans, here: dict[str, SpanRecord]) -> Fetch:
     return fetch
 
 
-def run_as_json(spans: RunSpans, verdict: Verdict | None) -> Iterator[str]:
+def run_as_json(
+    spans: RunSpans, verdict: Verdict | None, *, outcome: str = "", outcome_reason: str = ""
+) -> Iterator[str]:
     """Yield the text of a run and its verdict.
+
+    Args:
+        spans: of the run.
+        verdict: on it; None if there is none.
+        outcome: stands in for what the run says of its own end, as in `LongRun`.
+        outcome_reason: likewise.
 
     Raises:
         StorageError: the database does not answer.
     """
     yield '{"trajectory": '
-    yield from LongRun(spans).json()
+    yield from LongRun(spans, outcome=outcome, outcome_reason=outcome_reason).json()
     yield f', "verdict": {_text(verdict.to_json() if verdict else None)}}}'
 
 

@@ -109,7 +109,7 @@ def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixtur
         begun = dataclasses.replace(
             whole,
             row={**whole.row, "State": "running"},
-            run=Begun(whole.run, 2),
+            stored=Begun(whole.stored, 2),
             verdict=None,
         )
         looks = iter([begun, begun, whole])
@@ -118,7 +118,7 @@ def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixtur
         looks = iter([begun, whole])
         follow(lambda: next(looks), every=0.0, as_json=True)
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        count = whole.run.count
+        count = whole.stored.count
     assert out.count("STEP") == 1 + out.count("STEPS")
     assert out.count("They owe") == 1
     assert out.index("What does Hartmann") < out.index("They owe") < out.index("Decisive error")

@@ -10,6 +10,7 @@ import pytest
 from view_server import serve
 from web_runs import BARE, LONG, LOOP, SHORT
 
+from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.store.labels import labels_of
@@ -126,6 +127,15 @@ def test_downloads_are_json(client: httpx.Client) -> None:
     spans = client.get(f"/runs/{SHORT}/download.otlp").json()
     assert len(spans["resourceSpans"][0]["scopeSpans"][0]["spans"]) == 7
     json.dumps(spans)
+
+
+def test_a_download_has_the_outcome_that_was_said_of_the_run_last(
+    client: httpx.Client, store: Store
+) -> None:
+    """As the page and the judge do; the spans know nothing of it."""
+    record_outcome(store, BARE, "failure", reason="the customer wrote again")
+    run = client.get(f"/runs/{BARE}/download.json").json()["trajectory"]
+    assert (run["outcome"], run["outcome_reason"]) == ("failure", "the customer wrote again")
 
 
 def test_a_label_is_stored(client: httpx.Client, store: Store) -> None:
