@@ -101,7 +101,7 @@ def read(store: Store) -> None:
     for name, sql in QUERIES.items():
         print(f"  {name:<32}{median_ms(lambda sql=sql: store.query(sql)):>8.1f}")
     tasks = {
-        "spans of a run": lambda: spans_of(store, trace_id),
+        "spans of a run": lambda: spans_of(store, [trace_id]),
         "summary of a run": lambda: run_summary(store, trace_id),
         "finished runs, none judged": lambda: finished_runs(
             store, judge_version="x", quiet=0, idle=0

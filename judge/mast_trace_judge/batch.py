@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.runs import spans_of
 from mast_trace_judge.store.long_runs import MOST_SPANS
-from mast_trace_judge.store.runs import read_alone, spans_of_runs, trajectory_of
+from mast_trace_judge.store.runs import read_alone, trajectory_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,7 +77,7 @@ def judge_chunk(store: Store, judge: Judge, runs: Sequence[RunSummary]) -> list[
     """
     if all(run.spans <= MOST_SPANS for run in runs):
         try:
-            spans = spans_of_runs(store, runs)
+            spans = spans_of(store, [run.trace_id for run in runs])
         except StorageError:
             store.query("SELECT 1")  # raises where it is not these runs that cannot be read
         else:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from long_runs import SHAPES, at_once, calls, one_call_again, root, says, stored, team
+from stored_spans import spans_of
 from stores import new_store
 
 from mast_trace.trajectory import read_trajectory, to_dict, trajectory_from_dict
+from mast_trace_collector.storage import runs
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_collector.storage.runs import run_summary, spans_of
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.batch import judge_chunk
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
@@ -207,15 +209,13 @@ def test_runs_that_do_not_fit_together_are_read_alone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A chunk whose texts are too long for one look is judged all the same."""
-    sql = "mast_trace_judge.store.runs._SPANS"
-    from mast_trace_judge.store import runs
-
-    monkeypatch.setattr(sql, runs._SPANS.replace(str(runs._MOST_BYTES), "100000"))
+    steps = len(read_trajectory(spans_of(store, TEAM)).steps)
+    monkeypatch.setattr(runs, "_SPANS", runs._SPANS.replace(str(runs._MOST_BYTES), "100000"))
     summaries = [run_summary(store, trace_id) for trace_id in (TEAM, GIANT)]
     one, other = judge_chunk(store, Judge(JudgeConfig()), [s for s in summaries if s])
     assert one.error is other.error is None
     assert one.verdict is not None
-    assert one.verdict.steps == len(read_trajectory(spans_of(store, TEAM)).steps)
+    assert one.verdict.steps == steps
 
 
 def test_an_export_streams_what_is_long(

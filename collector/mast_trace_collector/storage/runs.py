@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from mast_trace.trajectory import SpanRecord
@@ -115,6 +116,18 @@ _NESTED_QUIET = 30.0
 """A run inside an application's trace: its end shows only by the lack of further spans."""
 
 
+_MOST_BYTES = 128 * 1024 * 1024
+"""Bytes that the spans of several runs may take together; beyond, each run is read alone."""
+_SPANS = f"""
+SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject
+FROM otel_traces
+WHERE TraceId IN {{traces:Array(String)}}
+ORDER BY ReceivedAt DESC
+LIMIT 1 BY Project, TraceId, SpanId
+SETTINGS max_result_bytes = {_MOST_BYTES}
+"""  # noqa: S608  # made of constants
+
+
 def finished_runs(
     store: Store,
     *,
@@ -170,17 +183,17 @@ def run_summary(store: Store, trace_id: str, *, project: str | None = None) -> R
     return summary_of(rows[0]) if rows else None
 
 
-def spans_of(store: Store, trace_id: str, *, project: str | None = None) -> list[SpanRecord]:
-    """Return a run's spans by start time; of a span that came more than once, the latest."""
-    sql = f"""
-        SELECT * FROM
-        (
-            SELECT {RECORD_COLUMNS} FROM otel_traces WHERE {_OF_RUN}
-            ORDER BY ReceivedAt DESC LIMIT 1 BY SpanId
-        )
-        ORDER BY StartNano, Duration DESC
-    """  # noqa: S608  # made of constants
-    return [record(row) for row in store.query(sql, _of_run(trace_id, project))]
+def spans_of(store: Store, trace_ids: Sequence[str]) -> dict[tuple[str, str], list[SpanRecord]]:
+    """Return the spans of some runs by project and trace id; of a span that came twice, the latest.
+
+    Raises:
+        StorageError: the database does not answer, or these are more than may be held at a time:
+            `RunSpans` reads any run.
+    """
+    spans: dict[tuple[str, str], list[SpanRecord]] = defaultdict(list)
+    for row in store.query(_SPANS, {"traces": sorted(set(trace_ids))}) if trace_ids else ():
+        spans[row["RunProject"], row["TraceId"]].append(record(row))
+    return spans
 
 
 def find_run(

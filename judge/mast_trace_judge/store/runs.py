@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
 from mast_trace_judge.store.long_runs import PAGE_BYTES, read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
-
-_MOST_BYTES = 128 * 1024 * 1024
-"""Bytes that the spans of several runs may take together; beyond, each run is read alone."""
-_SPANS = f"""
-SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject
-FROM otel_traces
-WHERE TraceId IN {{traces:Array(String)}}
-ORDER BY ReceivedAt DESC
-LIMIT 1 BY Project, TraceId, SpanId
-SETTINGS max_result_bytes = {_MOST_BYTES}
-"""  # noqa: S608  # made of constants
-
-
-def spans_of_runs(
-    store: Store, runs: Iterable[RunSummary]
-) -> dict[tuple[str, str], list[SpanRecord]]:
-    """Return the spans of runs by project and trace id; of a span that came twice, the latest.
-
-    Raises:
-        StorageError: the database does not answer, or these are more than may be held at a time:
-            `read_alone` reads any run.
-    """
-    spans: dict[tuple[str, str], list[SpanRecord]] = defaultdict(list)
-    traces = sorted({run.trace_id for run in runs})
-    if traces:
-        for row in store.query(_SPANS, {"traces": traces}):
-            spans[row["RunProject"], row["TraceId"]].append(record(row))
-    return spans
 
 
 def read_alone(store: Store, run: RunSummary) -> Trajectory:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_collector.storage.runs import summary_of
+from mast_trace_collector.storage.runs import spans_of, summary_of
 from mast_trace_judge.batch import chunks_of
 from mast_trace_judge.store.labels import label_of
 from mast_trace_judge.store.long_runs import MOST_SPANS
-from mast_trace_judge.store.runs import spans_of_runs, trajectory_of
+from mast_trace_judge.store.runs import trajectory_of
 from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.transfer.run_json import LongRun
 
@@ -143,7 +143,7 @@ def _spans(
     if any(run.spans > MOST_SPANS for run in runs):
         return None
     try:
-        return spans_of_runs(store, runs)
+        return spans_of(store, [run.trace_id for run in runs])
     except StorageError:
         store.query("SELECT 1")  # raises where it is not these runs that cannot be read
         return None

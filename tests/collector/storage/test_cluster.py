@@ -7,6 +7,7 @@ them and what reads them are the real ones.
 import pytest
 from old_schema import BEFORE_WHOLE_IDS, make_version
 from otlp_requests import TRACE, agent_span, request
+from stored_spans import spans_of
 
 from mast_trace_collector.storage import SchemaOptions, Store, embedded, render
 from mast_trace_collector.storage.migrations import PREPARATIONS, migrations
@@ -14,7 +15,6 @@ from mast_trace_collector.storage.runs import (
     finished_runs,
     record_outcome,
     run_summary,
-    spans_of,
 )
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.totals_repair import repair_totals

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from otlp_requests import TRACE, agent_span, request
+from stored_spans import spans_of
 
 from mast_trace_collector.storage.runs import (
     RunSummary,
@@ -11,7 +12,6 @@ from mast_trace_collector.storage.runs import (
     finished_runs,
     record_outcome,
     run_summary,
-    spans_of,
     summary_of,
 )
 from mast_trace_collector.storage.span_writer import SpanWriter

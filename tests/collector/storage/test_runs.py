@@ -6,13 +6,13 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from otlp_requests import START, TRACE, agent_span, request, span
+from stored_spans import spans_of
 
 from mast_trace_collector.storage.runs import (
     find_run,
     finished_runs,
     record_outcome,
     run_summary,
-    spans_of,
 )
 from mast_trace_collector.storage.span_writer import SpanWriter
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from stored_spans import spans_of
 
 import mast_trace
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store, migrate
-from mast_trace_collector.storage.runs import run_summary, spans_of
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.config import JudgeConfig

@@ -10,12 +10,13 @@ import httpx
 import pytest
 from long_runs import calls, many_agents, stored
 from long_runs import root as long_root
+from stored_spans import spans_of
 from web_runs import LONG, SHORT, T0, message, root
 
 from mast_trace.exceptions import StorageError
 from mast_trace.trajectory import read_trajectory, trajectory_from_dict
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_collector.storage.runs import run_summary, spans_of
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards import stored_run
 from mast_trace_dashboards.stored_run import OutlineCache, StoredRun
 from mast_trace_judge.store.labels import HumanLabel, save_labels

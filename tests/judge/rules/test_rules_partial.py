@@ -8,6 +8,7 @@ from judge.builders import RunBuilder
 import mast_trace_judge.local.rules as module
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.local.rules._inputs import Allowance, Inbox, inboxes_of, readers_of
+from mast_trace_judge.local.rules._registry import Reach
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 
@@ -35,21 +36,20 @@ def counting(run):
 
 
 @pytest.mark.parametrize(
-    ("kind", "probability", "evidence", "reason"),
+    ("reach", "probability", "evidence", "reason"),
     [
         # Later steps take nothing back of what looks back, so it is shown the beginning.
-        ("_LOOK_BACK", 0.5, Evidence.EXACT, "3 steps, 4 calls, partial: False"),
+        (Reach.BACK, 0.5, Evidence.EXACT, "3 steps, 4 calls, partial: False"),
         # What ended the run was read.
-        ("_OF_THE_END", 0.5, Evidence.EXACT, "6 steps, 6 calls, partial: True"),
+        (Reach.END, 0.5, Evidence.EXACT, "6 steps, 6 calls, partial: True"),
         # Anything else might look different with the rest.
-        ("", 0.3, Evidence.HEURISTIC, "6 steps, 6 calls, partial: True"),
+        (Reach.WHOLE, 0.3, Evidence.HEURISTIC, "6 steps, 6 calls, partial: True"),
     ],
 )
-def test_a_partly_read_run(monkeypatch, kind, probability, evidence, reason):
+def test_a_partly_read_run(monkeypatch, reach, probability, evidence, reason):
     """By what a rule looks at; a run that was read as a whole is proof for each."""
     monkeypatch.setattr(module, "RULES", (counting,))
-    if kind:
-        monkeypatch.setattr(module, kind, frozenset([counting]))
+    monkeypatch.setattr(module, "reach_of", lambda _: reach)
     (found,) = find_modes(partly_read(talk(), 3, 5))
     assert (found.probability, found.evidence, found.reason) == (probability, evidence, reason)
     (whole,) = find_modes(talk())
@@ -63,7 +63,7 @@ def test_a_call_that_began_with_what_was_not_read_is_no_part_of_the_beginning(mo
     calls = [*run.invocations]
     calls[3] = replace(calls[3], start=run.steps[3].start)
     monkeypatch.setattr(module, "RULES", (counting,))
-    monkeypatch.setattr(module, "_LOOK_BACK", frozenset([counting]))
+    monkeypatch.setattr(module, "reach_of", lambda _: Reach.BACK)
     (found,) = find_modes(partly_read(replace(run, invocations=tuple(calls)), 3, 5))
     assert found.reason == "3 steps, 3 calls, partial: False"
 

@@ -9,36 +9,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.rules.clarification import assumed_instead_of_asking
-from mast_trace_judge.local.rules.inter_agent import never_shown, unchanged_after_correction
-from mast_trace_judge.local.rules.lost_context import asked_again, asks_for_what_it_had
-from mast_trace_judge.local.rules.mismatch import claimed_call, misstated_result
-from mast_trace_judge.local.rules.premature_end import (
-    ended_with_error,
-    ended_without_answer,
-    gave_up,
-    left_items_open,
-    left_pages_unread,
-    unkept_promise,
+from mast_trace_judge.local.rules import (
+    clarification,
+    inter_agent,
+    lost_context,
+    mismatch,
+    premature_end,
+    repetition,
+    reset,
+    termination,
+    verification,
+    withholding,
 )
-from mast_trace_judge.local.rules.repetition import repeated_calls, repeated_messages
-from mast_trace_judge.local.rules.reset import lost_input, restarted
-from mast_trace_judge.local.rules.termination import (
-    ended_by_limit,
-    went_on_after_done,
-    went_on_after_signal,
-)
-from mast_trace_judge.local.rules.verification import (
-    idle_checker,
-    passed_a_failure,
-    skipped_check,
-    unchecked_artefact,
-    unsupported_answer,
-)
-from mast_trace_judge.local.rules.withholding import withheld_findings
+from mast_trace_judge.local.rules._registry import Reach, Rule, reach_of, registered
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
@@ -46,51 +31,22 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
 
-Rule = Callable[["Trajectory"], list[ModeFinding]]
-
-RULES: tuple[Rule, ...] = (
-    repeated_calls,
-    repeated_messages,
-    asked_again,
-    asks_for_what_it_had,
-    ended_by_limit,
-    went_on_after_signal,
-    went_on_after_done,
-    lost_input,
-    restarted,
-    assumed_instead_of_asking,
-    withheld_findings,
-    never_shown,
-    unchanged_after_correction,
-    claimed_call,
-    misstated_result,
-    ended_with_error,
-    left_items_open,
-    ended_without_answer,
-    gave_up,
-    unkept_promise,
-    left_pages_unread,
-    unchecked_artefact,
-    idle_checker,
-    skipped_check,
-    unsupported_answer,
-    passed_a_failure,
+_MODULES = (
+    clarification,
+    inter_agent,
+    lost_context,
+    mismatch,
+    premature_end,
+    repetition,
+    reset,
+    termination,
+    verification,
+    withholding,
 )
+"""The rules' modules: a rule enters itself when its module is imported."""
+RULES: tuple[Rule, ...] = registered()
 """Every rule, by the taxonomy's order of what it finds."""
 
-_LOOK_BACK = frozenset(
-    {
-        repeated_calls,
-        asked_again,
-        claimed_call,
-        misstated_result,
-        passed_a_failure,
-        lost_input,
-    }
-)
-"""Rules whose findings follow from what came before them: what comes later takes nothing back."""
-_OF_THE_END = frozenset({ended_by_limit, ended_with_error, left_items_open})
-"""Rules that look at the run as a whole and at its last step alone."""
 _IN_SUCCESS = 0.5
 """What a finding is worth in a run that succeeded, where most repetition and haste is benign."""
 _UNREAD = 0.6
@@ -123,9 +79,9 @@ def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
 
 
 def _found_by(rule: Rule, trajectory: Trajectory) -> list[ModeFinding]:
-    if not trajectory.is_partial or rule in _OF_THE_END:
+    if not trajectory.is_partial or reach_of(rule) is Reach.END:
         return rule(trajectory)
-    if rule in _LOOK_BACK:
+    if reach_of(rule) is Reach.BACK:
         return rule(_beginning(trajectory))
     return [
         found.model_copy(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._evidence import finding, is_said
+from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
@@ -30,6 +31,7 @@ _ASKS = Phrases(
 )
 
 
+@rule("2.2")
 def assumed_instead_of_asking(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent puts an assumption or made-up data where something is missing, and nobody asks.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._evidence import finding, first_line, is_said
 from mast_trace_judge.local.rules._inputs import inboxes_of
+from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import alike, quote
 from mast_trace_judge.verdict import Evidence
 
@@ -28,6 +29,7 @@ _CORRECTS = Phrases(
 )
 
 
+@rule("2.5")
 def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
     """A message went to an agent that acted afterwards and was never shown it (exact).
 
@@ -72,6 +74,7 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
+@rule("2.5")
 def unchanged_after_correction(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent is corrected by another one and says the same again (heuristic).
 

@@ -19,6 +19,7 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     shown_together,
 )
+from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote, words
 from mast_trace_judge.verdict import Evidence
 
@@ -43,6 +44,7 @@ _SOUGHT = 50
 """Lost messages of an agent, the first ones, with which its questions are compared."""
 
 
+@rule("1.4", Reach.BACK)
 def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent had a result in its context, lost it, and makes the same call again (exact).
 
@@ -80,6 +82,7 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
+@rule("1.4")
 def asks_for_what_it_had(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent asks for something that a message said which it was shown and lost (heuristic).
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace_judge.local.rules._evidence import finding, is_said, is_tool, name_words
+from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import number, numbers, quote, values, words
 from mast_trace_judge.verdict import Evidence
 
@@ -34,6 +35,7 @@ _A_VALUE = 120
 """Characters up to which a result is a value; numbers in longer texts are among other things."""
 
 
+@rule("2.6", Reach.BACK)
 def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says that it called a tool which nobody had called.
 
@@ -71,6 +73,7 @@ def claimed_call(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
+@rule("2.6", Reach.BACK)
 def misstated_result(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent states another number than the tool result that it speaks of.
 

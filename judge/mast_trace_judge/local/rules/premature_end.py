@@ -18,6 +18,7 @@ from mast_trace_judge.local.rules._evidence import (
     is_tool,
     ordinary,
 )
+from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
@@ -43,25 +44,9 @@ _PROMISES = re.compile(
 _MORE_FLAGS = ("has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage")
 _PAGE = ("page", "current_page", "currentPage")
 _PAGES = ("pages", "total_pages", "totalPages", "page_count")
-_ENDS_BY_TOOL = frozenset(
-    [
-        "answer",
-        "submit",
-        "finish",
-        "final",
-        "done",
-        "complete",
-        "respond",
-        "reply",
-        "send",
-        "end",
-        "write",
-        "save",
-        "publish",
-    ]
-)
 
 
+@rule("3.1", Reach.END)
 def ended_with_error(trajectory: Trajectory) -> list[ModeFinding]:
     """The run as a whole, or its very last step, failed (exact).
 
@@ -88,6 +73,7 @@ def ended_with_error(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
+@rule("3.1", Reach.END)
 def left_items_open(trajectory: Trajectory) -> list[ModeFinding]:
     """The framework's own plan had open items when the run ended (exact).
 
@@ -111,6 +97,7 @@ def left_items_open(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
+@rule("3.1")
 def ended_without_answer(trajectory: Trajectory) -> list[ModeFinding]:
     """No agent's word concludes the run.
 
@@ -140,6 +127,7 @@ def ended_without_answer(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
+@rule("3.1")
 def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
     """The last word says that something could not be done (heuristic).
 
@@ -166,6 +154,7 @@ def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
+@rule("3.1")
 def unkept_promise(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent's last words announce work, and it does not act again (heuristic).
 
@@ -194,6 +183,7 @@ def unkept_promise(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
+@rule("3.1")
 def left_pages_unread(trajectory: Trajectory) -> list[ModeFinding]:
     """A tool's result says that there is more, and nobody asks for it (heuristic).
 

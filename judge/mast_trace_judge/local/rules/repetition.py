@@ -17,6 +17,7 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     result_key,
 )
+from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import alike, fold
 from mast_trace_judge.verdict import Evidence
 
@@ -82,6 +83,7 @@ _ACKNOWLEDGED = re.compile(
 )
 
 
+@rule("1.3", Reach.BACK)
 def repeated_calls(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent makes the very tool call again and gets the very same result (exact).
 
@@ -126,6 +128,7 @@ def _repeated(steps: list[Step]) -> ModeFinding:
     )
 
 
+@rule("1.3")
 def repeated_messages(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says almost the same again (heuristic).
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._evidence import finding, first_line, is_said, shown_together
+from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import alike, quote
 from mast_trace_judge.verdict import Evidence
 
@@ -31,6 +32,7 @@ _RESTART = Phrases(
 )
 
 
+@rule("2.1", Reach.BACK)
 def lost_input(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent's input falls back to what it was at first, in the middle of the run.
 
@@ -98,6 +100,7 @@ def _fell_back(
     )
 
 
+@rule("2.1")
 def restarted(trajectory: Trajectory) -> list[ModeFinding]:
     """After the first quarter, an agent speaks of starting over or returns to its first message.
 

@@ -14,6 +14,7 @@ from mast_trace_judge.local.rules._evidence import (
     first_line,
     is_said,
 )
+from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
@@ -37,6 +38,7 @@ _LIMITS = {
 }
 
 
+@rule("1.5", Reach.END)
 def ended_by_limit(trajectory: Trajectory) -> list[ModeFinding]:
     """A limit of turns, steps or budget ended the run, not the agents (exact).
 
@@ -60,6 +62,7 @@ def ended_by_limit(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
+@rule("1.5")
 def went_on_after_signal(trajectory: Trajectory) -> list[ModeFinding]:
     """The same conversation goes on after an agent gave the signal to end it.
 
@@ -96,6 +99,7 @@ def went_on_after_signal(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
+@rule("1.5")
 def went_on_after_done(trajectory: Trajectory) -> list[ModeFinding]:
     """Agents declare the task done at least twice and carry on (heuristic).
 

@@ -17,6 +17,7 @@ from mast_trace_judge.local.rules._evidence import (
     name_words,
     ordinary,
 )
+from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import code_blocks, number, numbers, quote, values
 from mast_trace_judge.verdict import Evidence
 
@@ -50,6 +51,7 @@ _DOUBTS = re.compile(
 )
 
 
+@rule("3.2")
 def unchecked_artefact(trajectory: Trajectory) -> list[ModeFinding]:
     """After the last artefact nothing tests, runs or reviews it (exact).
 
@@ -79,6 +81,7 @@ def unchecked_artefact(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
+@rule("3.2")
 def idle_checker(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent whose name says that it checks never acts after the answer is there.
 
@@ -106,6 +109,7 @@ def idle_checker(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
+@rule("3.2")
 def skipped_check(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says that it leaves out a check (heuristic).
 
@@ -133,6 +137,7 @@ def skipped_check(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
+@rule("3.2")
 def unsupported_answer(trajectory: Trajectory) -> list[ModeFinding]:
     """The final figure comes from no tool and not from the task, and nobody checked it.
 
@@ -183,6 +188,7 @@ def _origins(steps: Sequence[Step], figures: set[float]) -> dict[float, Step]:
     return origins
 
 
+@rule("3.3", Reach.BACK)
 def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:
     """A check passes although the last tool run before it failed (exact where spans say so).
 

@@ -14,6 +14,7 @@ from mast_trace_judge.local.rules._evidence import (
     ordinary,
 )
 from mast_trace_judge.local.rules._inputs import readers_of
+from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import number, numbers, values
 from mast_trace_judge.verdict import Evidence
 
@@ -28,6 +29,7 @@ _FACTS = 25
 """A result with more figures is a listing of which nobody repeats all."""
 
 
+@rule("2.4")
 def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
     """What an agent's tools found is in nothing that it says, and nobody else was shown it.
 
