@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent.parent
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS = ["grpc", "collector", "judge", "embedded", "all"]
+EXTRAS = ["grpc", "collector", "judge", "fit", "embedded", "all"]
 WITH_COMMANDS = EXTRAS[1:]
 
 HIDE = """
@@ -56,8 +56,15 @@ assert run(["config"]) == 0
 assert run(["dashboards", "export", "dashboards"]) == 0
 assert run(["runs", "--url", "http://127.0.0.1:1/db"]) == 1
 """
-FITTED = """
+READ_BY_A_MODEL = """
 import mast_trace_judge.llm.layer
+from mast_trace_dashboards.cli.app import run
+from mast_trace_judge.study.numeric import numpy_module
+assert numpy_module().zeros(1) == 0
+assert run(["judge", "bench", "--data", "data", "--layers", "rules"]) == 0
+assert run(["judge", "fit", "--data", "data", "--out", "own.json", "--repeats", "1"]) == 2
+"""
+FITTED = """
 from mast_trace_dashboards.cli.app import run
 assert run(["judge", "fit", "--data", "data", "--out", "own.json", "--repeats", "1"]) == 0
 assert run(["judge", "bench", "--data", "data", "--layers", "rules,local", "--repeats", "1"]) == 0
@@ -74,7 +81,8 @@ assert run(["runs", "--url", url]) == 0
 JOBS = {
     "grpc": [OVER_GRPC],
     "collector": [EVERY_HELP, CONFIGURED],
-    "judge": [FITTED],
+    "judge": [READ_BY_A_MODEL],
+    "fit": [FITTED],
     "embedded": [STORED],
     "all": [EVERY_HELP, CONFIGURED, FITTED, STORED],
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.study.numeric import numpy_module
+from mast_trace_judge.study.numeric import numpy_module, optimize_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,27 +105,17 @@ def minimise(stack: Stack, ridge: float, share: float, start: Any = None) -> Any
         ridge: weight of the squared weights in the loss.
         share: weight of the agent's term.
         start: where the search begins; at zero if absent.
+
+    Raises:
+        ConfigurationError: scipy is not installed.
     """
-    np = numpy_module()
-    identity = np.eye(stack.rows.shape[1])
-    weights = np.zeros(stack.rows.shape[1]) if start is None else start
-    inverse = identity
-    loss, gradient = stack.loss(weights, ridge, share)
-    for _ in range(_ITERATIONS):
-        if np.abs(gradient).max() < _FLAT:
-            break
-        direction = -inverse @ gradient
-        if direction @ gradient >= 0:
-            inverse, direction = identity, -gradient
-        length = 1.0
-        moved, slope = stack.loss(weights + direction, ridge, share)
-        while moved > loss + 1e-4 * length * (direction @ gradient) and length > 1e-8:
-            length /= 2
-            moved, slope = stack.loss(weights + length * direction, ridge, share)
-        step, change = length * direction, slope - gradient
-        weights, loss, gradient = weights + step, moved, slope
-        if step @ change > 1e-12:
-            rho = 1.0 / (step @ change)
-            left = identity - rho * np.outer(step, change)
-            inverse = left @ inverse @ left.T + rho * np.outer(step, step)
-    return weights
+    first = numpy_module().zeros(stack.rows.shape[1]) if start is None else start
+    found = optimize_module().minimize(
+        stack.loss,
+        first,
+        args=(ridge, share),
+        jac=True,
+        method="BFGS",
+        options={"gtol": _FLAT, "maxiter": _ITERATIONS},
+    )
+    return found.x

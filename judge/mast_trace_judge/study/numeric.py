@@ -1,4 +1,4 @@
-"""numpy, which only fitting and intervals need."""
+"""Loads numpy and scipy, which only intervals and fitting need."""
 
 from __future__ import annotations
 
@@ -17,6 +17,21 @@ def numpy_module() -> Any:
         import numpy as np
     except ImportError as error:
         raise ConfigurationError(
-            "fitting a profile and intervals of kappa need numpy: pip install 'mast-trace[judge]'"
+            "intervals of kappa need numpy: pip install 'mast-trace[judge]'"
         ) from error
     return np
+
+
+def optimize_module() -> Any:
+    """Return scipy's optimisers.
+
+    Raises:
+        ConfigurationError: scipy is not installed.
+    """
+    try:
+        from scipy import optimize
+    except ImportError as error:
+        raise ConfigurationError(
+            "fitting a profile needs scipy: pip install 'mast-trace[fit]'"
+        ) from error
+    return optimize
