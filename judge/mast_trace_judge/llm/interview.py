@@ -1,255 +1,194 @@
-"""One model reads a run: first without the taxonomy, then what-if, then the failure modes."""
+"""Questions to one model about one run: budgeted, written to the ledger, never asked twice."""
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import hashlib
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mast_trace.exceptions import JudgeError, VerdictUnreadable
-from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_judge.llm.answers import Counterfactual, Mapping, Reading, SegmentNotes
-from mast_trace_judge.llm.concurrency import together
-from mast_trace_judge.llm.conversation import Conversation, RunContext
-from mast_trace_judge.llm.digest import digest_of
-from mast_trace_judge.llm.endpoint import PromptTooLong
+from mast_trace_judge.llm.budget import Tokens
+from mast_trace_judge.llm.parsing import parse_answer
 from mast_trace_judge.llm.prompts import prompt
-from mast_trace_judge.llm.quotes import QuoteCheck
-from mast_trace_judge.llm.sanitise import nonce
-from mast_trace_judge.llm.segments import ReadingPlan, plan_reading
-from mast_trace_judge.llm.transcript import Renderer, RenderOptions, estimate_tokens
-from mast_trace_judge.llm.verification import Flip, ModelReading, Point, Verifier, plain
-from mast_trace_judge.verdict import Evidence
+from mast_trace_judge.llm.transcript import clip, estimate_tokens
+from mast_trace_judge.store.ledger import JudgeCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping
 
-    from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.config import JudgeConfig
-    from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.llm.endpoint import Endpoint
-    from mast_trace_judge.local.layers import LocalFindings
-    from mast_trace_judge.local.outcome import Outcome
-    from mast_trace_judge.verdict import ModeFinding
+    from mast_trace_judge.llm.answers import Answer
+    from mast_trace_judge.llm.budget import DailyCap, Price, RunBudget, UsageMeter
+    from mast_trace_judge.llm.endpoint import Completion, Endpoint
+    from mast_trace_judge.store.ledger import Ledger
 
-_SEVERITIES = ("decisive", "major", "minor")
-_SMALLER_WINDOWS = 3
-_FROM_LOCAL = 2
-"""Candidates of the local attribution that are tried even where the model saw nothing there."""
+A = TypeVar("A", bound="Answer")
+
+_EXPECTED_OUTPUT = 1200
+_ASKED_AGAIN = 1
+_SHOWN_OF_UNREADABLE = 2000
 
 
 @dataclass
-class RunReader:
-    """Asks one model about one run.
+class RunContext:
+    """What all calls about one run share.
 
     Attributes:
-        price: of the model; None if it is not known.
+        answers: what the ledger holds already, by the hash of the request.
+        budget: tokens that the run may take.
+        cap: dollars that the day may cost.
+        meter: adds up what is used.
+    """
+
+    project: str
+    trace_id: str
+    version: str
+    ledger: Ledger
+    budget: RunBudget
+    cap: DailyCap
+    meter: UsageMeter
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Conversation:
+    """Asks one model about one record.
+
+    The record stands in front of every question, so that all questions of a run share the prefix
+    that servers cache; it and the question are one message, because some models' templates refuse
+    two in a row from one side.
     """
 
     endpoint: Endpoint
-    config: JudgeConfig
     context: RunContext
     price: Price | None
+    record: str
 
-    async def read(self, trajectory: Trajectory, local: LocalFindings) -> ModelReading:
-        """Read the run, in a smaller window where the model's is smaller than was thought.
+    async def ask(self, stage: str, question: str, shape: type[A]) -> A:
+        """Ask a question; an unreadable answer is sent back once with what is wrong with it.
 
         Raises:
-            JudgeError: there is no reading, for the reason that its text gives.
+            BudgetExhausted: the run's tokens or the day's dollars do not suffice.
+            EndpointUnavailable: no answer is to be had now.
+            PromptTooLong: the model cannot take so long a prompt.
+            VerdictUnreadable: the answer is none, the second time as well.
+            JudgeError: the server will not take the request.
         """
-        window = self.config.judge_window_tokens
-        for _ in range(1 + _SMALLER_WINDOWS):
-            session = _Session(self, trajectory, local, window)
-            try:
-                return await session.read()
-            except PromptTooLong:
-                window = min(window, session.longest_record) // 2
-        raise JudgeError("the model's context window is too small for this run")
+        messages = [
+            {"role": "system", "content": prompt("system").text},
+            {"role": "user", "content": f"{self.record}\n\n{question}"},
+        ]
+        request_hash = self._hash(messages, shape)
+        if request_hash in self.context.answers:
+            return parse_answer(self.context.answers[request_hash], shape)
+        problem = ""
+        for _ in range(1 + _ASKED_AGAIN):
+            completion = await self._complete(stage, messages, shape, request_hash)
+            if isinstance(completion, _Read):
+                return completion.answer
+            problem = completion.problem
+            if completion.final:
+                break
+            messages = [
+                *messages,
+                {"role": "assistant", "content": completion.text or "(nothing)"},
+                {
+                    "role": "user",
+                    "content": f"This cannot be read: {problem}. Answer again, with JSON only.",
+                },
+            ]
+        raise VerdictUnreadable(f"{stage}: the model's answer cannot be read: {problem}")
 
-
-class _Session:
-    """The questions about one run, in a window of one size.
-
-    Attributes:
-        longest_record: tokens of the longest record that was asked about so far.
-    """
-
-    def __init__(
-        self, reader: RunReader, trajectory: Trajectory, local: LocalFindings, window: int
-    ) -> None:
-        self._reader = reader
-        self._trajectory = trajectory
-        self._local = local
-        self._window = window
-        self._verifier = Verifier(QuoteCheck(trajectory), len(trajectory.steps))
-        self._problems: list[str] = []
-        self.longest_record = 0
-        self._renderer = Renderer(
-            trajectory,
-            nonce(reader.context.trace_id, reader.context.version),
-            RenderOptions(clip=reader.config.judge_clip_characters),
-            in_full=_around(local, len(trajectory.steps)),
-        )
-
-    async def read(self) -> ModelReading:
-        plan = await asyncio.to_thread(
-            plan_reading,
-            self._renderer,
-            window=self._window,
-            budget=self._reader.context.budget.left,
-            questions=2 + self._reader.config.judge_candidates,
-        )
-        self._renderer = replace(self._renderer, options=plan.options)
-        record = self._renderer.record() if plan.at_once else await self._digest(plan)
-        conversation = self._conversation(self._renderer.task(), record)
-        withheld = self._renderer.withheld()
-        if withheld:
-            steps = ", ".join(map(str, withheld[:10]))
-            self._problems.append(f"passages that address the judge were withheld: steps {steps}")
-        reading = await conversation.ask("read", prompt("read").text, Reading)
-        points = self._verifier.points(reading.points)
-        outcome, probability = self._consistent(reading)
-        tried = () if outcome == "success" else self._candidates(points)
-        flips = await self._what_if(conversation, tried)
-        modes = await self._modes(conversation, points)
-        return ModelReading(
-            outcome=outcome,
-            failure_probability=probability,
-            reason=plain(reading.reason),
-            flips=flips,
-            modes=modes,
-            problems=tuple(self._problems),
-            dropped=self._verifier.dropped,
-            models=(self._reader.endpoint.model,),
-        )
-
-    def _consistent(self, reading: Reading) -> tuple[Outcome, float]:
-        """A recorded outcome stands; an outcome at odds with its own probability is none."""
-        recorded, probability = self._trajectory.outcome, reading.failure_probability
-        if recorded == "success":
-            return "success", 0.0
-        if recorded == "failure":
-            return "failure", 1.0
-        if reading.outcome == "unclear":
-            return "unknown", probability
-        if (reading.outcome == "failure") != (probability > 0.5):
-            self._problems.append(
-                f"the model says {reading.outcome} and a failure probability of {probability:g}"
-            )
-            return "unknown", probability
-        return reading.outcome, probability
-
-    def _candidates(self, points: Sequence[Point]) -> list[int]:
-        """Choose the steps to try: where the model saw something go wrong, and the local layer's."""
-        attribution = self._local.attribution
-        noted = sorted(
-            (point for point in points if point.repaired_at is None),
-            key=lambda point: (_SEVERITIES.index(point.severity), point.step),
-        )
-        most = self._reader.config.judge_candidates
-        own = [candidate.step for candidate in attribution.candidates[:_FROM_LOCAL]]
-        seen = [point.step for point in noted if point.step in attribution.probabilities]
-        # The local layer keeps a place among however many points the model has noted.
-        return list(dict.fromkeys([*seen[: max(1, most - 1)], *own, *seen]))[:most]
-
-    async def _what_if(self, conversation: Conversation, steps: Sequence[int]) -> dict[int, Flip]:
-        """Ask for each step what its correction would have changed, all at the same time."""
-
-        async def ask(step: int) -> tuple[int, Flip] | None:
-            try:
-                answer = await conversation.ask(
-                    f"counterfactual {step}",
-                    prompt("counterfactual").fill(step=step, full=self._in_full(step)),
-                    Counterfactual,
-                )
-            except JudgeError as error:
-                self._problems.append(f"step {step} was not tried: {error}")
-                return None
-            return step, self._verifier.flip(answer, step)
-
-        answers = await together(ask(step) for step in steps)
-        return dict(answer for answer in answers if answer is not None)
-
-    async def _modes(
-        self, conversation: Conversation, points: Sequence[Point]
-    ) -> tuple[ModeFinding, ...]:
-        """Ask which failure modes the points amount to; nothing is asked where there are none."""
-        exact = [mode for mode in self._local.modes if mode.evidence is Evidence.EXACT]
-        if not points and not exact:
-            return ()
-        lines = [*map(_point_line, points), *map(_mode_line, exact)]
-        question = prompt("map").fill(
-            points=self._renderer.fenced("points", "\n".join(self._sanitised(lines))),
-            modes="\n".join(
-                f"{mode.code} {mode.name}: {mode.definition}" for mode in FAILURE_MODES.values()
-            ),
-        )
+    async def _complete(
+        self,
+        stage: str,
+        messages: list[dict[str, str]],
+        shape: type[A],
+        request_hash: str,
+    ) -> _Read[A] | _Unreadable:
+        context = self.context
+        estimate = sum(estimate_tokens(message["content"]) for message in messages)
+        reserved = estimate + _EXPECTED_OUTPUT
+        self.endpoint.check()
+        context.cap.check()
+        context.budget.reserve(reserved)
+        used = Tokens()
+        started, began = datetime.now(timezone.utc), time.monotonic()
+        outcome: _Read[A] | _Unreadable | None = None
+        failure = "the call was cancelled"
+        retries = 0
         try:
-            answer = await conversation.ask("map", question, Mapping)
+            completion = await self.endpoint.complete(messages, shape)
+            used = _counted(completion, estimate)
+            retries = completion.retries
+            outcome = _read(completion, shape)
         except JudgeError as error:
-            self._problems.append(f"failure modes were not mapped: {error}")
-            return ()
-        return self._verifier.modes(answer.modes)
-
-    async def _digest(self, plan: ReadingPlan) -> str:
-        """Let the parts of a long run be read, all at the same time, and write down the notes."""
-        task, parts = self._renderer.task(), len(plan.segments)
-
-        async def read_part(number: int, steps: Sequence[Step]) -> SegmentNotes:
-            record = await asyncio.to_thread(replace(self._renderer).record, steps)
-            question = prompt("segment").fill(
-                part=number, parts=parts, first=steps[0].index, last=steps[-1].index
+            failure = str(error)
+            raise
+        else:
+            failure = outcome.problem
+            return outcome
+        finally:
+            context.budget.settle(reserved, used.total)
+            cost = self.price.of(used) if self.price else 0.0
+            context.cap.add(cost)
+            context.meter.add(used, cost)
+            readable = isinstance(outcome, _Read)
+            await context.ledger.record(
+                JudgeCall(
+                    project=context.project,
+                    trace_id=context.trace_id,
+                    judge_version=context.version,
+                    stage=stage,
+                    model=self.endpoint.model,
+                    started_at=started,
+                    duration_ms=round((time.monotonic() - began) * 1000),
+                    status="ok" if readable else "unreadable" if outcome else "error",
+                    error=failure[:1000],
+                    retries=retries,
+                    input_tokens=used.input,
+                    cached_tokens=used.cached,
+                    output_tokens=used.output,
+                    cost_usd=cost,
+                    request_hash=request_hash,
+                    answer=outcome.text if outcome is not None and readable else "",
+                )
             )
-            conversation = self._conversation(task, record)
-            try:
-                return await conversation.ask(f"segment {number}", question, SegmentNotes)
-            except VerdictUnreadable as error:
-                self._problems.append(f"part {number} of {parts} was not read: {error}")
-                return SegmentNotes(summary="(this part could not be read)", points=[])
 
-        notes = await together(
-            read_part(number, steps) for number, steps in enumerate(plan.segments, start=1)
-        )
-        points = [self._verifier.points(note.points) for note in notes]
-        return digest_of(
-            self._renderer,
-            list(zip(plan.segments, [plain(note.summary) for note in notes], points, strict=True)),
-            window=self._window,
-        )
-
-    def _conversation(self, task: str, record: str) -> Conversation:
-        text = f"{task}\n\n{record}"
-        self.longest_record = max(self.longest_record, estimate_tokens(text))
-        reader = self._reader
-        return Conversation(reader.endpoint, reader.context, reader.price, text)
-
-    def _in_full(self, step: int) -> str:
-        writer = replace(self._renderer, in_full={step})
-        return writer.fenced("step", writer.step(self._trajectory.steps[step]))
-
-    def _sanitised(self, lines: Iterable[str]) -> Iterable[str]:
-        limit = self._renderer.options.full
-        return (line for text in lines for line in self._renderer.quoted(text, limit))
+    def _hash(self, messages: list[dict[str, str]], shape: type[Answer]) -> str:
+        digest = hashlib.sha256(f"{self.endpoint.model}\0{shape.__name__}".encode())
+        for message in messages:
+            digest.update(f"\0{message['role']}\0{message['content']}".encode())
+        return digest.hexdigest()
 
 
-def _around(local: LocalFindings, steps: int) -> frozenset[int]:
-    """Return the local candidates and their neighbours: what is shown in full."""
-    found = [candidate.step for candidate in local.attribution.candidates]
-    return frozenset(
-        near for step in found for near in (step - 1, step, step + 1) if 0 <= near < steps
-    )
+@dataclass(frozen=True)
+class _Read(Generic[A]):
+    answer: A
+    text: str
+    problem: str = ""
 
 
-def _point_line(point: Point) -> str:
-    notes: list[str] = [point.severity]
-    if point.caused_by is not None:
-        notes.append(f"caused by step {point.caused_by}")
-    if point.repaired_at is not None:
-        notes.append(f"repaired at step {point.repaired_at}")
-    quoted = "".join(f' "{text}"' for text in point.quotes)
-    return f"[{point.step}] {point.what} ({', '.join(notes)}){quoted}"
+@dataclass(frozen=True)
+class _Unreadable:
+    problem: str
+    text: str
+    final: bool
 
 
-def _mode_line(mode: ModeFinding) -> str:
-    steps = ", ".join(map(str, mode.steps))
-    return f"[{steps}] recorded by the tracer, failure mode {mode.code}: {mode.reason}"
+def _read(completion: Completion, shape: type[A]) -> _Read[A] | _Unreadable:
+    text = clip(completion.text, _SHOWN_OF_UNREADABLE)
+    if completion.problem:
+        return _Unreadable(completion.problem, text, final=True)
+    try:
+        return _Read(parse_answer(completion.text, shape), completion.text)
+    except VerdictUnreadable as error:
+        return _Unreadable(str(error), text, final=False)
+
+
+def _counted(completion: Completion, estimate: int) -> Tokens:
+    """Servers that report no usage cost tokens all the same."""
+    if completion.tokens.total:
+        return completion.tokens
+    return Tokens(input=estimate, output=estimate_tokens(completion.text))

@@ -10,11 +10,11 @@ from mast_trace.exceptions import JudgeError
 from mast_trace.urls import check_proxies
 from mast_trace_judge.llm.budget import DailyCap, RunBudget, UsageMeter
 from mast_trace_judge.llm.concurrency import together
-from mast_trace_judge.llm.conversation import RunContext
 from mast_trace_judge.llm.endpoint import Endpoint
-from mast_trace_judge.llm.interview import RunReader
+from mast_trace_judge.llm.interview import RunContext
 from mast_trace_judge.llm.panel import vote
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
+from mast_trace_judge.llm.run_reader import RunReader
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory

@@ -19,7 +19,7 @@ from judge.llm.scripted_judge import (
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.llm import conversation
+from mast_trace_judge.llm import interview
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.verdict import Evidence
 
@@ -56,7 +56,7 @@ async def test_a_clock_that_jumps_during_a_call_makes_no_duration(monkeypatch, d
         def now(cls, tz=None):
             return next(moments)
 
-    monkeypatch.setattr(conversation, "datetime", Jumping)
+    monkeypatch.setattr(interview, "datetime", Jumping)
     result = await judged(JudgeScript())
     assert all(0 <= call.duration_ms < 170_000 for call in result.ledger.calls)
 
