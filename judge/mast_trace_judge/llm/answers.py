@@ -28,13 +28,13 @@ def _between_0_and_1(value: float) -> float:
 Probability = Annotated[float, AfterValidator(_between_0_and_1)]
 
 
-class Answer(BaseModel):
+class ModelAnswer(BaseModel):
     """Base of all: every field is required and no other is allowed."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class FailurePoint(Answer):
+class FailurePoint(ModelAnswer):
     """Something that went wrong at a step."""
 
     step: int
@@ -45,7 +45,7 @@ class FailurePoint(Answer):
     quotes: list[str]
 
 
-class Reading(Answer):
+class Reading(ModelAnswer):
     """What a reader makes of the whole run, before it knows of any taxonomy."""
 
     outcome: Literal["success", "failure", "unclear"]
@@ -54,14 +54,14 @@ class Reading(Answer):
     points: list[FailurePoint]
 
 
-class SegmentNotes(Answer):
+class SegmentNotes(ModelAnswer):
     """What a reader notes of a part of a long run."""
 
     summary: str
     points: list[FailurePoint]
 
 
-class Counterfactual(Answer):
+class Counterfactual(ModelAnswer):
     """What would have followed if one step had been right."""
 
     minimal_fix: str
@@ -71,7 +71,7 @@ class Counterfactual(Answer):
     reason: str
 
 
-class MappedMode(Answer):
+class MappedMode(ModelAnswer):
     """A failure mode of the taxonomy that the points amount to."""
 
     code: Code
@@ -81,13 +81,13 @@ class MappedMode(Answer):
     quotes: list[str]
 
 
-class Mapping(Answer):
+class Mapping(ModelAnswer):
     """All failure modes that the points amount to."""
 
     modes: list[MappedMode]
 
 
-def json_schema(shape: type[Answer]) -> dict[str, Any]:
+def json_schema(shape: type[ModelAnswer]) -> dict[str, Any]:
     """Return the JSON schema of an answer in the subset that strict servers accept.
 
     References are written out and titles and descriptions left away; every object is closed and

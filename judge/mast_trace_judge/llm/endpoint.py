@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from openai import AsyncOpenAI
 
-    from mast_trace_judge.llm.answers import Answer
+    from mast_trace_judge.llm.answers import ModelAnswer
 
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}
 _TRANSIENT = {408, 409, 425, 429}
@@ -68,7 +68,7 @@ class Dialect:
         return None
 
 
-class Endpoint:
+class ModelEndpoint:
     """Asks one model, in whatever dialect its server takes, and retries what may be retried.
 
     Attributes:
@@ -123,7 +123,7 @@ class Endpoint:
             raise EndpointUnavailable(self._away_reason)
 
     async def complete(
-        self, messages: Sequence[Mapping[str, str]], shape: type[Answer]
+        self, messages: Sequence[Mapping[str, str]], shape: type[ModelAnswer]
     ) -> Completion:
         """Ask for an answer of this shape.
 
@@ -138,7 +138,7 @@ class Endpoint:
             return await self._speak(messages, shape)
 
     async def _speak(
-        self, messages: Sequence[Mapping[str, str]], shape: type[Answer]
+        self, messages: Sequence[Mapping[str, str]], shape: type[ModelAnswer]
     ) -> Completion:
         dialect: Dialect | None = self.dialect
         first_refusal: _Refused | None = None
@@ -166,7 +166,7 @@ class Endpoint:
         raise JudgeError(reason)
 
     def _request(
-        self, messages: Sequence[Mapping[str, str]], shape: type[Answer], dialect: Dialect
+        self, messages: Sequence[Mapping[str, str]], shape: type[ModelAnswer], dialect: Dialect
     ) -> dict[str, Any]:
         request: dict[str, Any] = {"model": self.model, "messages": [dict(m) for m in messages]}
         schema = json_schema(shape)

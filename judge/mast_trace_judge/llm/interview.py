@@ -18,12 +18,12 @@ from mast_trace_judge.store.ledger import JudgeCall
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mast_trace_judge.llm.answers import Answer
+    from mast_trace_judge.llm.answers import ModelAnswer
     from mast_trace_judge.llm.budget import DailyCap, Price, RunBudget, UsageMeter
-    from mast_trace_judge.llm.endpoint import Completion, Endpoint
+    from mast_trace_judge.llm.endpoint import Completion, ModelEndpoint
     from mast_trace_judge.store.ledger import Ledger
 
-A = TypeVar("A", bound="Answer")
+A = TypeVar("A", bound="ModelAnswer")
 
 _EXPECTED_OUTPUT = 1200
 _ASKED_AGAIN = 1
@@ -52,7 +52,7 @@ class RunContext:
 
 
 @dataclass
-class Conversation:
+class Interview:
     """Asks one model about one record.
 
     The record stands in front of every question, so that all questions of a run share the prefix
@@ -60,7 +60,7 @@ class Conversation:
     two in a row from one side.
     """
 
-    endpoint: Endpoint
+    endpoint: ModelEndpoint
     context: RunContext
     price: Price | None
     record: str
@@ -156,7 +156,7 @@ class Conversation:
                 )
             )
 
-    def _hash(self, messages: list[dict[str, str]], shape: type[Answer]) -> str:
+    def _hash(self, messages: list[dict[str, str]], shape: type[ModelAnswer]) -> str:
         digest = hashlib.sha256(f"{self.endpoint.model}\0{shape.__name__}".encode())
         for message in messages:
             digest.update(f"\0{message['role']}\0{message['content']}".encode())

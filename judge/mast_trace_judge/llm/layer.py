@@ -10,7 +10,7 @@ from mast_trace.exceptions import JudgeError
 from mast_trace.urls import check_proxies
 from mast_trace_judge.llm.budget import DailyCap, RunBudget, UsageMeter
 from mast_trace_judge.llm.concurrency import together
-from mast_trace_judge.llm.endpoint import Endpoint
+from mast_trace_judge.llm.endpoint import ModelEndpoint
 from mast_trace_judge.llm.interview import RunContext
 from mast_trace_judge.llm.panel import vote
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
@@ -43,7 +43,7 @@ class ModelLayer:
         )
         limit = AdaptiveLimit(config.judge_concurrency)
         self._endpoints = [
-            Endpoint(
+            ModelEndpoint(
                 self._client,
                 model,
                 limit=limit,
@@ -94,7 +94,11 @@ class ModelLayer:
         await self._client.close()
 
     async def _read(
-        self, endpoint: Endpoint, context: RunContext, trajectory: Trajectory, local: LocalFindings
+        self,
+        endpoint: ModelEndpoint,
+        context: RunContext,
+        trajectory: Trajectory,
+        local: LocalFindings,
     ) -> ModelReading | JudgeError:
         reader = RunReader(
             endpoint, self._config, context, self._config.judge_prices.get(endpoint.model)

@@ -14,9 +14,9 @@ from mast_trace.untrusted_json import well_formed_values
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace_judge.llm.answers import Answer
+    from mast_trace_judge.llm.answers import ModelAnswer
 
-A = TypeVar("A", bound="Answer")
+A = TypeVar("A", bound="ModelAnswer")
 
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()

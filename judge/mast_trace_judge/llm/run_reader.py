@@ -12,7 +12,7 @@ from mast_trace_judge.llm.answers import Counterfactual, Mapping, Reading, Segme
 from mast_trace_judge.llm.concurrency import together
 from mast_trace_judge.llm.digest import digest_of
 from mast_trace_judge.llm.endpoint import PromptTooLong
-from mast_trace_judge.llm.interview import Conversation, RunContext
+from mast_trace_judge.llm.interview import Interview, RunContext
 from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.sanitise import nonce
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.config import JudgeConfig
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.llm.endpoint import Endpoint
+    from mast_trace_judge.llm.endpoint import ModelEndpoint
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.local.outcome import Outcome
     from mast_trace_judge.verdict import ModeFinding
@@ -46,7 +46,7 @@ class RunReader:
         price: of the model; None if it is not known.
     """
 
-    endpoint: Endpoint
+    endpoint: ModelEndpoint
     config: JudgeConfig
     context: RunContext
     price: Price | None
@@ -101,17 +101,17 @@ class _Session:
         )
         self._renderer = replace(self._renderer, options=plan.options)
         record = self._renderer.record() if plan.at_once else await self._digest(plan)
-        conversation = self._conversation(self._renderer.task(), record)
+        interview = self._interview(self._renderer.task(), record)
         withheld = self._renderer.withheld()
         if withheld:
             steps = ", ".join(map(str, withheld[:10]))
             self._problems.append(f"passages that address the judge were withheld: steps {steps}")
-        reading = await conversation.ask("read", prompt("read").text, Reading)
+        reading = await interview.ask("read", prompt("read").text, Reading)
         points = self._verifier.points(reading.points)
         outcome, probability = self._consistent(reading)
         tried = () if outcome == "success" else self._candidates(points)
-        flips = await self._what_if(conversation, tried)
-        modes = await self._modes(conversation, points)
+        flips = await self._what_if(interview, tried)
+        modes = await self._modes(interview, points)
         return ModelReading(
             outcome=outcome,
             failure_probability=probability,
@@ -152,12 +152,12 @@ class _Session:
         # The local layer keeps a place among however many points the model has noted.
         return list(dict.fromkeys([*seen[: max(1, most - 1)], *own, *seen]))[:most]
 
-    async def _what_if(self, conversation: Conversation, steps: Sequence[int]) -> dict[int, Flip]:
+    async def _what_if(self, interview: Interview, steps: Sequence[int]) -> dict[int, Flip]:
         """Ask for each step what its correction would have changed, all at the same time."""
 
         async def ask(step: int) -> tuple[int, Flip] | None:
             try:
-                answer = await conversation.ask(
+                answer = await interview.ask(
                     f"counterfactual {step}",
                     prompt("counterfactual").fill(step=step, full=self._in_full(step)),
                     Counterfactual,
@@ -171,7 +171,7 @@ class _Session:
         return dict(answer for answer in answers if answer is not None)
 
     async def _modes(
-        self, conversation: Conversation, points: Sequence[Point]
+        self, interview: Interview, points: Sequence[Point]
     ) -> tuple[ModeFinding, ...]:
         """Ask which failure modes the points amount to; nothing is asked where there are none."""
         exact = [mode for mode in self._local.modes if mode.evidence is Evidence.EXACT]
@@ -185,7 +185,7 @@ class _Session:
             ),
         )
         try:
-            answer = await conversation.ask("map", question, Mapping)
+            answer = await interview.ask("map", question, Mapping)
         except JudgeError as error:
             self._problems.append(f"failure modes were not mapped: {error}")
             return ()
@@ -200,9 +200,9 @@ class _Session:
             question = prompt("segment").fill(
                 part=number, parts=parts, first=steps[0].index, last=steps[-1].index
             )
-            conversation = self._conversation(task, record)
+            interview = self._interview(task, record)
             try:
-                return await conversation.ask(f"segment {number}", question, SegmentNotes)
+                return await interview.ask(f"segment {number}", question, SegmentNotes)
             except VerdictUnreadable as error:
                 self._problems.append(f"part {number} of {parts} was not read: {error}")
                 return SegmentNotes(summary="(this part could not be read)", points=[])
@@ -217,11 +217,11 @@ class _Session:
             window=self._window,
         )
 
-    def _conversation(self, task: str, record: str) -> Conversation:
+    def _interview(self, task: str, record: str) -> Interview:
         text = f"{task}\n\n{record}"
         self.longest_record = max(self.longest_record, estimate_tokens(text))
         reader = self._reader
-        return Conversation(reader.endpoint, reader.context, reader.price, text)
+        return Interview(reader.endpoint, reader.context, reader.price, text)
 
     def _in_full(self, step: int) -> str:
         writer = replace(self._renderer, in_full={step})

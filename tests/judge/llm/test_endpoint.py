@@ -12,7 +12,7 @@ from scripted_llm import Reply, ScriptedLLM
 
 from mast_trace.exceptions import EndpointUnavailable
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.llm.endpoint import Dialect, Endpoint
+from mast_trace_judge.llm.endpoint import Dialect, ModelEndpoint
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry, Transient
 from mast_trace_judge.store.ledger import MemoryLedger
 
@@ -172,7 +172,7 @@ def test_a_dead_endpoint_is_asked_more_and_more_seldom(monkeypatch):
     """Each row of failures makes the next pause longer; a success ends that."""
     now = 1000.0
     monkeypatch.setattr("mast_trace_judge.llm.endpoint.time.monotonic", lambda: now)
-    endpoint = Endpoint(None, "m", limit=AdaptiveLimit(1))
+    endpoint = ModelEndpoint(None, "m", limit=AdaptiveLimit(1))
     pauses = []
     for _ in range(7):
         endpoint._away("gone")
