@@ -1,7 +1,7 @@
 """Instrumentation of LangGraph, and of the agents of LangChain that run on it.
 
 Runs, agents, messages, hand-offs and interrupts are read where LangGraph executes graphs and nodes
-(`runs`, `nodes`), tools where LangChain runs them (`tools`), model calls from LangChain's public
+(`run`, `agent`), tools where LangChain runs them (`tool`), model calls from LangChain's public
 callbacks (`chat`). Who counts as an agent is decided in `graphs`.
 """
 

@@ -261,8 +261,8 @@ async def test_an_error_of_ours_stays_ours(
 
 def test_the_classic_framework_is_not_taken_for_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Releases before 1.0 share the name on PyPI but have no module `ag2`."""
-    import mast_trace_instrumentations.ag2 as instrumentation
+    from mast_trace_instrumentations.ag2 import patches
 
     assert AG2Instrumentor().present()
-    monkeypatch.setattr(instrumentation, "find_spec", lambda _name: None)
+    monkeypatch.setattr(patches, "find_spec", lambda _name: None)
     assert not AG2Instrumentor().present()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mast_trace.messages import Message, ToolCall
-from mast_trace_instrumentations.ag2.messages import (
+from mast_trace_instrumentations.ag2.reading import (
     answer,
     encoder,
     heard,

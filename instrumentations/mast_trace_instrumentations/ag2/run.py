@@ -22,8 +22,15 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.spans.run_state import Run, current_run, with_run
-from mast_trace_instrumentations.ag2 import envelopes
-from mast_trace_instrumentations.ag2.scope import here, nested
+from mast_trace_instrumentations.ag2.message import (
+    is_message,
+    name_of,
+    read,
+    recipients,
+    routing,
+    title_of,
+)
+from mast_trace_instrumentations.ag2.state import here, nested
 
 if TYPE_CHECKING:
     from mast_trace.spans import RunSpan, Telemetry
@@ -86,7 +93,7 @@ class Channels:
 
     def stamp(self, telemetry: Telemetry, hub: Any, envelope: Any) -> None:
         """Let an envelope carry its run, unless AG2's own tracing has written its own."""
-        if not envelopes.is_message(envelope) or envelope.trace_id:
+        if not is_message(envelope) or envelope.trace_id:
             return
         carrier: dict[str, str] = {}
         channel = self._channel(telemetry, hub, envelope.channel_id)
@@ -95,25 +102,25 @@ class Channels:
 
     def message(self, telemetry: Telemetry, hub: Any, envelope: Any, metadata: Any) -> None:
         """Record a message that is about to be delivered."""
-        if not envelopes.is_message(envelope):
+        if not is_message(envelope):
             return
         channel = self._channel(telemetry, hub, envelope.channel_id)
         current = here()
         first = not channel.ids
-        message = envelopes.read(hub, envelope, first=first)
+        message = read(hub, envelope, first=first)
         if message.key in channel.said:
             # Said for the first time it is the text that a model's answer may have put under an id
             # already; the same words said again are another message.
             message = dataclasses.replace(message, id=envelope.envelope_id)
         identity = telemetry.message(
-            envelopes.name_of(hub, envelope.sender_id),
-            envelopes.recipients(hub, envelope, metadata),
+            name_of(hub, envelope.sender_id),
+            recipients(hub, envelope, metadata),
             message,
             parent=current if channel_in(current) is channel else channel.span.context,
             in_reply_to=channel.ids.get(envelope.causation_id or "", envelope.causation_id),
             attributes={
                 ENVELOPE_ID: envelope.envelope_id,
-                **envelopes.routing(hub, envelope),
+                **routing(hub, envelope),
             },
         )
         channel.ids[envelope.envelope_id] = identity
@@ -162,7 +169,7 @@ class Channels:
             if known is not None:
                 return known
             parent = here()
-            title = envelopes.title_of(telemetry, hub, channel_id)
+            title = title_of(telemetry, hub, channel_id)
             span = telemetry.run(title, parent=parent, conversation_id=channel_id)
             outer = current_run(parent)
             if outer is not None:
@@ -197,7 +204,7 @@ class Channels:
             channel.failures.remove(error)
             return
         telemetry.agent(
-            envelopes.name_of(hub, agent_id),
+            name_of(hub, agent_id),
             parent=channel.span.context,
             conversation_id=channel_id,
         ).end(error)

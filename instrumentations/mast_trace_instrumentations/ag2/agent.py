@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.spans import current_run, guarded
-from mast_trace_instrumentations.ag2.channels import channel_in
-from mast_trace_instrumentations.ag2.messages import encoder, heard, seen
-from mast_trace_instrumentations.ag2.model import Recorder
-from mast_trace_instrumentations.ag2.scope import attached, here, nested
+from mast_trace_instrumentations.ag2.chat import Recorder
+from mast_trace_instrumentations.ag2.reading import encoder, heard, seen
+from mast_trace_instrumentations.ag2.run import channel_in
+from mast_trace_instrumentations.ag2.state import attached, here, nested
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import guarded
-from mast_trace_instrumentations.ag2.messages import encoder, text_of
-from mast_trace_instrumentations.ag2.scope import here, inside, nested
+from mast_trace_instrumentations.ag2.reading import encoder, text_of
+from mast_trace_instrumentations.ag2.state import here, inside, nested
 
 if TYPE_CHECKING:
     from collections.abc import Callable

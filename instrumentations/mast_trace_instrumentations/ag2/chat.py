@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.spans import current_agent, guarded
-from mast_trace_instrumentations.ag2.messages import answer, encoder, shown_to_model
-from mast_trace_instrumentations.ag2.scope import here, inside, nested
+from mast_trace_instrumentations.ag2.reading import answer, encoder, shown_to_model
+from mast_trace_instrumentations.ag2.state import here, inside, nested
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from mast_trace.spans import ChatSpan
-    from mast_trace_instrumentations.ag2.turns import Turn
+    from mast_trace_instrumentations.ag2.agent import Turn
 
 HUMAN = "user"
 """Name of the human whom an agent asks: AG2 has none for them."""
