@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans import current_run, guarded
+from mast_trace.spans import NO_RESULT, awaited, current_run, guarded
 from mast_trace_instrumentations.ag2.chat import Recorder
 from mast_trace_instrumentations.ag2.reading import encoder, heard, seen
 from mast_trace_instrumentations.ag2.run import channel_in
-from mast_trace_instrumentations.ag2.state import attached, here, nested
+from mast_trace_instrumentations.ag2.state import here, nested
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+
+    from opentelemetry.context import Context
 
     from mast_trace.spans import AgentSpan, RunSpan, Telemetry
 
@@ -44,7 +46,12 @@ class Turn:
         """Make the turn's middleware, as AG2 makes middleware."""
         return Recorder(self, event, context)
 
-    def begin(self) -> None:
+    @property
+    def context(self) -> Context | None:
+        """The context of the turn; None before it began."""
+        return self.span.context if self.span else None
+
+    def begin(self) -> Turn:
         """Begin the spans."""
         parent = here()
         asked = self._asked()
@@ -66,6 +73,7 @@ class Turn:
                 conversation_id=channel.id if channel else self._conversation,
             )
         )
+        return self
 
     def saw(self, messages: Sequence[Message]) -> None:
         """Record what the agent was shown; the first model call of the turn knows best."""
@@ -76,13 +84,13 @@ class Turn:
         view = heard(messages, channel.said if channel else {})
         self.span.set(self.telemetry.inputs(view, self.span.context))
 
-    def end(self, reply: Any = None, error: BaseException | None = None) -> None:
+    def end(self, reply: Any, error: BaseException | None) -> None:
         """End the spans with the agent's reply or what it failed with."""
         if self.span is None:
             return
         if not self._saw:
             self.saw(self._asked())
-        if reply is not None and reply.body:
+        if error is None and reply is not None and reply.body:
             self.span.reply(Message(reply.body))
         channel = channel_in(self.span.context)
         if error is not None and channel is not None:
@@ -93,18 +101,7 @@ class Turn:
 
     async def drive(self, wrapped: Callable[[], Awaitable[Any]]) -> Any:
         """Run the turn inside its span."""
-        with guarded("beginning an agent's turn"):
-            self.begin()
-        with attached(self.span.context if self.span else None):
-            try:
-                reply = await wrapped()
-            except BaseException as error:
-                with guarded("ending an agent's turn"):
-                    self.end(error=error)
-                raise
-        with guarded("ending an agent's turn"):
-            self.end(reply)
-        return reply
+        return await awaited(wrapped, self.begin, "recording an agent's turn")
 
     def _asked(self) -> list[Message]:
         return seen([self._event], encoder(getattr(self._agent, "_serializer", None)))
@@ -123,8 +120,7 @@ class TurnScope:
         except Exception as error:
             # A turn that cannot be prepared (no model, a prompt that raises) is a failed turn.
             with guarded("recording a turn that could not begin"):
-                self._turn.begin()
-                self._turn.end(error=error)
+                self._turn.begin().end(NO_RESULT, error)
             raise
         return partial(self._turn.drive, drive)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans import current_agent, guarded
+from mast_trace.spans import awaited, current_agent, guarded, in_span
 from mast_trace_instrumentations.ag2.reading import answer, encoder, shown_to_model
-from mast_trace_instrumentations.ag2.state import here, inside, nested
+from mast_trace_instrumentations.ag2.state import here, nested
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from mast_trace.spans import ChatSpan
+    from mast_trace.spans import Call, ChatSpan
     from mast_trace_instrumentations.ag2.agent import Turn
 
 HUMAN = "user"
@@ -47,10 +47,11 @@ class Recorder:
         self, call_next: Callable[..., Awaitable[Any]], events: Sequence[Any], context: Any
     ) -> Any:
         """Record a model call."""
-        span: ChatSpan | None = None
-        with guarded("beginning a model call"):
-            span = self._begin(call_next, events, context)
-        return await inside(span, partial(call_next, events, context), partial(_answered, span))
+        return await awaited(
+            partial(call_next, events, context),
+            partial(self._begin, call_next, events, context),
+            "recording a model call",
+        )
 
     async def on_human_input(
         self, call_next: Callable[..., Awaitable[Any]], event: Any, context: Any
@@ -67,7 +68,7 @@ class Recorder:
             telemetry.message(HUMAN, [agent], said, parent=here(), in_reply_to=question)
         return reply
 
-    def _begin(self, call_next: Any, events: Sequence[Any], context: Any) -> ChatSpan:
+    def _begin(self, call_next: Any, events: Sequence[Any], context: Any) -> Call:
         # The innermost call is the client with what it is given besides messages.
         given = getattr(call_next, "keywords", {})
         schema_prompt = getattr(given.get("response_schema"), "system_prompt", None)
@@ -75,14 +76,10 @@ class Recorder:
         shown = shown_to_model(prompt, events, encoder(given.get("serializer")))
         self._turn.saw([message for message in shown if message.role != "system"])
         config = context.dependencies.get(_CONFIG_KEY)
-        return nested(
-            self._turn.telemetry.chat(
-                _model(config),
-                parent=here(),
-                provider=_provider(config),
-                input=shown,
-            )
+        span = self._turn.telemetry.chat(
+            _model(config), parent=here(), provider=_provider(config), input=shown
         )
+        return in_span(nested(span), partial(_answered, span))
 
 
 def _model(config: Any) -> str:

@@ -15,19 +15,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans import guarded
+from mast_trace.spans import Inside, guarded
 from mast_trace_instrumentations.ag2.agent import Turn, TurnScope
 from mast_trace_instrumentations.ag2.run import Channels
-from mast_trace_instrumentations.ag2.state import attached
-from mast_trace_instrumentations.ag2.tool import execute
+from mast_trace_instrumentations.ag2.tool import begin_tool
 from mast_trace_instrumentations.base import Instrumentor, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mast_trace.spans import Telemetry
+    from mast_trace.spans import Call, Telemetry
 
-Call = tuple[Any, ...]
+_Args = tuple[Any, ...]
+_Kwargs = dict[str, Any]
 
 
 class AG2Instrumentor(Instrumentor):
@@ -38,12 +38,12 @@ class AG2Instrumentor(Instrumentor):
     versions = ("1.0", "1.3")
     patches = (
         Patch("ag2.agent", "Agent._turn_scope", wrapper="turn_scope"),
-        Patch("ag2.tools.executor", "_execute_call", wrapper="execute_call"),
-        Patch("ag2.network.hub.core", "Hub._fan_out", wrapper="hub_event"),
-        Patch("ag2.network.hub.core", "Hub._wal_append", wrapper="stamp"),
-        Patch("ag2.network.hub.core", "Hub._dispatch", wrapper="dispatch"),
-        Patch("ag2.network.hub.core", "Hub.close", wrapper="close_hub"),
-        Patch("ag2.network.client.agent_client", "AgentClient.receive", wrapper="receive"),
+        Patch("ag2.tools.executor", "_execute_call", "begin_tool"),
+        Patch("ag2.network.hub.core", "Hub._fan_out", "begin_event"),
+        Patch("ag2.network.hub.core", "Hub._wal_append", "begin_storing"),
+        Patch("ag2.network.hub.core", "Hub._dispatch", "begin_dispatch"),
+        Patch("ag2.network.hub.core", "Hub.close", "begin_closing"),
+        Patch("ag2.network.client.agent_client", "AgentClient.receive", "begin_receiving"),
         Patch(
             "ag2.middleware.builtin.telemetry",
             "TelemetryMiddleware.__call__",
@@ -73,7 +73,7 @@ class AG2Instrumentor(Instrumentor):
     # -- agents and tools -----------------------------------------------------------------------
 
     def turn_scope(
-        self, wrapped: Callable[..., Any], instance: Any, args: Call, kwargs: dict[str, Any]
+        self, wrapped: Callable[..., Any], instance: Any, args: _Args, kwargs: _Kwargs
     ) -> Any:
         """Record an agent's turn: every way to ask an agent enters this scope."""
         turn: Turn | None = None
@@ -88,14 +88,8 @@ class AG2Instrumentor(Instrumentor):
             return wrapped(*args, **kwargs)
         return TurnScope(wrapped(*args, **given), turn)
 
-    async def execute_call(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Call, kwargs: dict[str, Any]
-    ) -> Any:
-        """Record a tool call; unknown tools pass here too."""
-        return await execute(self.telemetry, wrapped, *args, **kwargs)
-
     def stand_aside(
-        self, wrapped: Callable[..., Any], instance: Any, args: Call, kwargs: dict[str, Any]
+        self, wrapped: Callable[..., Any], instance: Any, args: _Args, kwargs: _Kwargs
     ) -> Any:
         """Replace AG2's own telemetry by nothing where both would write to one provider."""
         with guarded("looking at AG2's own telemetry"):
@@ -105,51 +99,31 @@ class AG2Instrumentor(Instrumentor):
                 return BaseMiddleware(*args, **kwargs)
         return wrapped(*args, **kwargs)
 
+    def begin_tool(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Begin a tool call; unknown tools pass here too."""
+        return begin_tool(self.telemetry, *args, **kwargs)
+
     # -- the network ----------------------------------------------------------------------------
 
-    async def hub_event(
-        self, wrapped: Callable[..., Any], instance: Any, args: Call, kwargs: dict[str, Any]
-    ) -> Any:
+    def begin_event(self, hub: Any, args: _Args, kwargs: _Kwargs) -> None:
         """Follow the life of channels, and the turns that fail in them."""
-        with guarded("recording an event of a hub"):
-            self._channels.hub_event(self.telemetry, instance, *args, **kwargs)
-        return await wrapped(*args, **kwargs)
+        self._channels.hub_event(self.telemetry, hub, *args, **kwargs)
 
-    async def stamp(
-        self, wrapped: Callable[..., Any], instance: Any, args: Call, kwargs: dict[str, Any]
-    ) -> Any:
+    def begin_storing(self, hub: Any, args: _Args, kwargs: _Kwargs) -> None:
         """Write the run into an envelope before it is stored, in AG2's own field for it."""
-        with guarded("passing the run on with an envelope"):
-            self._channels.stamp(self.telemetry, instance, *args, **kwargs)
-        return await wrapped(*args, **kwargs)
+        self._channels.stamp(self.telemetry, hub, *args, **kwargs)
 
-    async def dispatch(
-        self, wrapped: Callable[..., Any], instance: Any, args: Call, kwargs: dict[str, Any]
-    ) -> Any:
+    def begin_dispatch(self, hub: Any, args: _Args, kwargs: _Kwargs) -> None:
         """Record a message: it is accepted and stored, and its receivers do not have it yet."""
-        with guarded("recording a message"):
-            self._channels.message(self.telemetry, instance, *args, **kwargs)
-        return await wrapped(*args, **kwargs)
+        self._channels.message(self.telemetry, hub, *args, **kwargs)
 
-    async def receive(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Call, kwargs: dict[str, Any]
-    ) -> Any:
+    def begin_receiving(self, _client: Any, args: _Args, kwargs: _Kwargs) -> Call:
         """Handle an envelope inside the run of its channel: no context comes with the delivery."""
-        context = None
-        with guarded("receiving a message"):
-            context = self._channels.context_of(args[0] if args else kwargs["envelope"])
-        with attached(context):
-            return await wrapped(*args, **kwargs)
+        return Inside(self._channels.context_of(args[0] if args else kwargs["envelope"]))
 
-    async def close_hub(
-        self, wrapped: Callable[..., Any], instance: Any, args: Call, kwargs: dict[str, Any]
-    ) -> Any:
+    def begin_closing(self, hub: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """End the runs of channels that a closing hub leaves open."""
-        try:
-            return await wrapped(*args, **kwargs)
-        finally:
-            with guarded("closing the channels of a hub"):
-                self._channels.close_all(instance)
+        return Inside(end=lambda *_: self._channels.close_all(hub))
 
 
 def _same_provider(middleware: Any, telemetry: Telemetry) -> bool:

@@ -5,28 +5,22 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans import guarded
+from mast_trace.spans import in_span
 from mast_trace_instrumentations.ag2.reading import encoder, text_of
-from mast_trace_instrumentations.ag2.state import here, inside, nested
+from mast_trace_instrumentations.ag2.state import here, nested
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mast_trace.spans import Telemetry, ToolSpan
+    from mast_trace.spans import Call, Telemetry, ToolSpan
 
 AGENT_KEY = "__ag2_agent__"
 
 
-async def execute(
-    telemetry: Telemetry, wrapped: Callable[..., Any], context: Any, call: Any
-) -> Any:
-    """Execute ``call`` inside its span."""
-    span: ToolSpan | None = None
-    with guarded("beginning a tool call"):
-        span = nested(
-            telemetry.tool(call.name, parent=here(), arguments=call.arguments, call_id=call.id)
-        )
-    return await inside(span, partial(wrapped, context, call), partial(_record, span, context))
+def begin_tool(telemetry: Telemetry, context: Any, call: Any) -> Call:
+    """Begin the execution of ``call``."""
+    span = nested(
+        telemetry.tool(call.name, parent=here(), arguments=call.arguments, call_id=call.id)
+    )
+    return in_span(span, partial(_record, span, context))
 
 
 def _record(span: ToolSpan, context: Any, outcome: Any) -> None:

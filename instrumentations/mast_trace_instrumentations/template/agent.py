@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message
-from mast_trace.spans import NO_RESULT, Inside
+from mast_trace.spans import in_span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +17,4 @@ def begin_turn(telemetry: Telemetry, agent: Any, history: Sequence[tuple[str, st
     """Begin a turn of ``agent`` on its history: pairs of a sender and a text."""
     seen = [Message(text, role="user", name=sender) for sender, text in history]
     turn = telemetry.agent(agent.name, input=seen)
-
-    def end(result: Any, error: BaseException | None) -> None:
-        if result is not NO_RESULT:
-            turn.reply(Message(str(result), role="assistant"))
-        turn.end(error)
-
-    return Inside(turn.context, end)
+    return in_span(turn, lambda result: turn.reply(Message(str(result), role="assistant")))

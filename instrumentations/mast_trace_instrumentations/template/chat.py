@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message
-from mast_trace.spans import NO_RESULT, Inside
+from mast_trace.spans import in_span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,13 +18,11 @@ def begin_chat(telemetry: Telemetry, model: Any, messages: Sequence[dict[str, st
     shown = [Message(each["content"], role=each["role"]) for each in messages]
     chat = telemetry.chat(model.name, provider="toy", input=shown)
 
-    def end(result: Any, error: BaseException | None) -> None:
-        if result is not NO_RESULT:
-            chat.response(
-                Message(result["text"], role="assistant"),
-                input_tokens=result["input_tokens"],
-                output_tokens=result["output_tokens"],
-            )
-        chat.end(error)
+    def answered(answer: Any) -> None:
+        chat.response(
+            Message(answer["text"], role="assistant"),
+            input_tokens=answer["input_tokens"],
+            output_tokens=answer["output_tokens"],
+        )
 
-    return Inside(chat.context, end)
+    return in_span(chat, answered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans import NO_RESULT, Inside
+from mast_trace.spans import in_span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,10 +15,4 @@ if TYPE_CHECKING:
 def begin_tool(telemetry: Telemetry, tool: Any, arguments: Mapping[str, Any]) -> Call:
     """Begin an execution; the agent whose turn it is asked for it."""
     span = telemetry.tool(tool.name, arguments=arguments)
-
-    def end(result: Any, error: BaseException | None) -> None:
-        if result is not NO_RESULT:
-            span.result(result)
-        span.end(error)
-
-    return Inside(span.context, end)
+    return in_span(span, span.result)

@@ -3,11 +3,11 @@
 An instrumentation makes its spans with `Telemetry` and calls its framework inside of them with
 `handler` or `traced`, of which `mast_trace_instrumentations.base` takes care for rows of a table::
 
-    from mast_trace.spans import Inside, Telemetry
+    from mast_trace.spans import Call, Telemetry, in_span
 
-    def begin_tool(telemetry: Telemetry, name: str, arguments: dict) -> Inside:
+    def begin_tool(telemetry: Telemetry, name: str, arguments: dict) -> Call:
         span = telemetry.tool(name, arguments=arguments)
-        return Inside(span.context, lambda result, error: span.end(error))
+        return in_span(span, span.result)
 """
 
 from mast_trace.spans.guard import guarded
@@ -22,7 +22,17 @@ from mast_trace.spans.run_state import (
     with_chat,
 )
 from mast_trace.spans.telemetry import Telemetry
-from mast_trace.spans.within import NO_RESULT, Call, Inside, attached, handler, restore, traced
+from mast_trace.spans.within import (
+    NO_RESULT,
+    Call,
+    Inside,
+    attached,
+    awaited,
+    handler,
+    in_span,
+    restore,
+    traced,
+)
 
 __all__ = [
     "NO_RESULT",
@@ -36,12 +46,14 @@ __all__ = [
     "Telemetry",
     "ToolSpan",
     "attached",
+    "awaited",
     "chat_is_open",
     "current_agent",
     "current_run",
     "exported_with",
     "guarded",
     "handler",
+    "in_span",
     "restore",
     "traced",
     "with_agent",

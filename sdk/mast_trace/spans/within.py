@@ -18,10 +18,12 @@ from opentelemetry import context as otel_context
 from mast_trace.spans.guard import guarded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
     from contextvars import Token
 
     from opentelemetry.context import Context
+
+    from mast_trace.spans.open_spans import OpenSpan
 
     Begin = Callable[[tuple[Any, ...], dict[str, Any]], "Call | None"]
     Shell = Callable[[Callable[..., Any], Begin, str], Callable[..., Any]]
@@ -70,6 +72,25 @@ class Inside:
         """Record the end of the call."""
         if self._end is not None:
             self._end(result, error)
+
+
+def in_span(span: OpenSpan, done: Callable[[Any], object] | None = None) -> Inside:
+    """Return the call that ``span`` stands for.
+
+    Args:
+        span: current while the called code runs; it ends with the error of the call, or after
+            ``done``. A consumer that leaves a generator early is no error.
+        done: records the result, where there is one.
+    """
+
+    def end(result: Any, error: BaseException | None) -> None:
+        try:
+            if done is not None and result is not NO_RESULT:
+                done(result)
+        finally:
+            span.end(None if isinstance(error, GeneratorExit) else error)
+
+    return Inside(span.context, end)
 
 
 @final
@@ -143,6 +164,19 @@ def handler(function: Callable[..., Any], begin: BeginMethod, doing: str) -> Cal
     return handle
 
 
+async def awaited(
+    function: Callable[[], Awaitable[Any]], begin: Callable[[], Call | None], doing: str
+) -> Any:
+    """Await what ``function`` returns inside of a traced call, where there is nothing to patch.
+
+    Args:
+        function: of the framework.
+        begin: makes the traced call, or None to trace nothing.
+        doing: completes "mast-trace failed while ..." for the log.
+    """
+    return await _coroutine(function, lambda *_: begin(), doing)()
+
+
 def _shell_of(function: Callable[..., Any]) -> Shell:
     inner = inspect.unwrap(function)
     if inspect.isasyncgenfunction(inner):
@@ -182,9 +216,7 @@ def _coroutine(function: Callable[..., Any], begin: Begin, doing: str) -> Callab
     return call
 
 
-async def _awaited(
-    function: Callable[[], Coroutine[Any, Any, Any]], traced_call: Call, doing: str
-) -> Any:
+async def _awaited(function: Callable[[], Awaitable[Any]], traced_call: Call, doing: str) -> Any:
     try:
         with attached(traced_call.context):
             result = await function()
