@@ -13,7 +13,7 @@ import pytest
 import wrapt
 from opentelemetry import context as otel_context
 
-from mast_trace.spans import NO_RESULT, Inside, handler, traced
+from mast_trace.spans import NO_RESULT, Inside, awaited, handler, in_span, traced
 
 _INSIDE = "inside-of-the-test"
 
@@ -403,3 +403,51 @@ class TestEveryKind:
         patched = wrapt.FunctionWrapper(decorated, handler(decorated, lambda *_: call, "testing"))
         assert await outcome_of(patched(1)) == await outcome_of(function(1))
         assert call.ends == [None]
+
+
+class Span:
+    """A span that notes what is done with it."""
+
+    def __init__(self) -> None:
+        self.context = otel_context.set_value(_INSIDE, value=True)
+        self.done: list[Any] = []
+
+    def end(self, error: BaseException | None = None) -> None:
+        self.done.append(("ended", error))
+
+
+class TestInSpan:
+    """Calls that a span stands for."""
+
+    def test_the_result_is_recorded_before_the_end(self):
+        """In the context of the caller."""
+        span = Span()
+        assert drive(inside, in_span(span, span.done.append)) is True
+        assert span.done == [True, ("ended", None)]
+
+    def test_the_error_ends_it(self):
+        """There is no result to record."""
+        span, error = Span(), KeyError("mine")
+        in_span(span, span.done.append).end(NO_RESULT, error)
+        assert span.done == [("ended", error)]
+
+    def test_it_ends_though_recording_fails(self):
+        """The error of telemetry is for the log."""
+        span = Span()
+        with pytest.raises(ZeroDivisionError):
+            in_span(span, lambda _: 1 / 0).end("result", None)
+        assert span.done == [("ended", None)]
+
+    def test_a_generator_that_is_left_early_has_not_failed(self):
+        """Its consumer has seen enough."""
+        span = Span()
+        in_span(span).end(NO_RESULT, GeneratorExit())
+        assert span.done == [("ended", None)]
+
+
+async def test_anything_awaitable_can_be_awaited_inside_a_call(call):
+    """Where a framework hands over a function instead of having one that is patched."""
+    task = asyncio.ensure_future(asyncio.sleep(0, "slept"))
+    assert await awaited(lambda: task, lambda: call, "testing") == "slept"
+    assert await awaited(lambda: asyncio.sleep(0, "bare"), lambda: None, "testing") == "bare"
+    assert (call.results, call.ends) == (["slept"], [None])
