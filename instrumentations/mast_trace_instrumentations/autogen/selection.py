@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_instrumentations.autogen.calls import is_quiet
-from mast_trace_instrumentations.autogen.conversations import current_conversation
-from mast_trace_instrumentations.autogen.messages import name_of
+from mast_trace_instrumentations.autogen.reading import name_of
+from mast_trace_instrumentations.autogen.run import current_conversation
+from mast_trace_instrumentations.autogen.state import is_quiet
 
 if TYPE_CHECKING:
-    from mast_trace_instrumentations.autogen.conversations import Conversation
+    from mast_trace_instrumentations.autogen.run import Conversation
 
 _NOBODY = {"Terminate", "Stay"}
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace.spans import guarded
-from mast_trace_instrumentations.autogen.calls import attached
-from mast_trace_instrumentations.autogen.conversations import Conversation
+from mast_trace_instrumentations.autogen.run import Conversation
+from mast_trace_instrumentations.autogen.state import attached
 
 if TYPE_CHECKING:
     from collections.abc import Callable

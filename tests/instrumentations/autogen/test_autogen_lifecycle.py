@@ -236,7 +236,7 @@ def test_an_error_of_ours_stays_ours(
 
 def test_other_packages_of_that_name_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package `autogen` without AG2's groups is another framework."""
-    import mast_trace_instrumentations.autogen as instrumentation
+    from mast_trace_instrumentations.autogen import patches as instrumentation
 
     assert AutogenInstrumentor().present()
     monkeypatch.setattr(instrumentation, "find_spec", lambda _name: None)

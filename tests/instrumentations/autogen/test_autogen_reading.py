@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mast_trace.messages import Message, ToolCall
-from mast_trace_instrumentations.autogen.messages import (
+from mast_trace_instrumentations.autogen.reading import (
     as_dict,
     calls_of,
     members,

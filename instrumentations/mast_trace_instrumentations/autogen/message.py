@@ -10,12 +10,12 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.spans import current_run
-from mast_trace_instrumentations.autogen.conversations import current_conversation
-from mast_trace_instrumentations.autogen.messages import as_dict, members, name_of, read
+from mast_trace_instrumentations.autogen.reading import as_dict, members, name_of, read
+from mast_trace_instrumentations.autogen.run import current_conversation
 
 if TYPE_CHECKING:
     from mast_trace.spans import Telemetry
-    from mast_trace_instrumentations.autogen.conversations import Conversation
+    from mast_trace_instrumentations.autogen.run import Conversation
 
 _ROLES = {"user": "user", "tool": "tool", "function": "tool"}
 

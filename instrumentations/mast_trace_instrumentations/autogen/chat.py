@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace.spans import guarded
-from mast_trace_instrumentations.autogen.calls import is_quiet, within
-from mast_trace_instrumentations.autogen.messages import name_of, read, shown
+from mast_trace_instrumentations.autogen.reading import name_of, read, shown
+from mast_trace_instrumentations.autogen.state import is_quiet, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,9 +10,9 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.spans import guarded
-from mast_trace_instrumentations.autogen.calls import within
-from mast_trace_instrumentations.autogen.conversations import current_conversation
-from mast_trace_instrumentations.autogen.messages import name_of
+from mast_trace_instrumentations.autogen.reading import name_of
+from mast_trace_instrumentations.autogen.run import current_conversation
+from mast_trace_instrumentations.autogen.state import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

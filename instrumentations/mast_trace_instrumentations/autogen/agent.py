@@ -9,15 +9,15 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.spans import guarded
-from mast_trace_instrumentations.autogen.calls import within
-from mast_trace_instrumentations.autogen.conversations import current_conversation
-from mast_trace_instrumentations.autogen.messages import name_of, read, shown
+from mast_trace_instrumentations.autogen.reading import name_of, read, shown
+from mast_trace_instrumentations.autogen.run import current_conversation
+from mast_trace_instrumentations.autogen.state import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace.spans import AgentSpan, Telemetry
-    from mast_trace_instrumentations.autogen.conversations import Conversation
+    from mast_trace_instrumentations.autogen.run import Conversation
 
 
 def take_turn(

@@ -1,0 +1,60 @@
+"""What is patched in AG2 classic: one row per target."""
+
+from __future__ import annotations
+
+from mast_trace_instrumentations.base import ImportHook, Patch
+
+AGENT = "autogen.agentchat.conversable_agent"
+_GROUP = "autogen.agentchat.groupchat"
+PATTERNS = "autogen.agentchat.group.multi_agent_chat"
+_EXECUTORS = (
+    ("autogen.coding.local_commandline_code_executor", "LocalCommandLineCodeExecutor"),
+    ("autogen.coding.docker_commandline_code_executor", "DockerCommandLineCodeExecutor"),
+    ("autogen.coding.jupyter.jupyter_code_executor", "JupyterCodeExecutor"),
+    ("autogen.coding.jupyter.embedded_ipython_code_executor", "EmbeddedIPythonCodeExecutor"),
+)
+
+
+def _both(module: str, target: str, wrapper: str) -> tuple[Patch, Patch]:
+    """Return the rows for a method and its async twin."""
+    owner, _, name = target.rpartition(".")
+    return Patch(module, target, wrapper=wrapper), Patch(
+        module, f"{owner}.a_{name}", wrapper=wrapper
+    )
+
+
+PATCHES = (
+    *_both(AGENT, "ConversableAgent.initiate_chat", "chat"),
+    *_both(AGENT, "ConversableAgent.initiate_chats", "sequence"),
+    *_both(AGENT, "ConversableAgent.sequential_run", "background_sequence"),
+    *(
+        Patch(module, name, wrapper="sequence")
+        for module in ("autogen.agentchat.chat", "autogen.agentchat", "autogen")
+        for name in ("initiate_chats", "a_initiate_chats")
+        if (module, name) != ("autogen", "a_initiate_chats")
+    ),
+    Patch(AGENT, "ConversableAgent._process_received_message", wrapper="message"),
+    # Agents answer each other by recursion: a frame of ours per message would end long chats.
+    *(
+        Patch(AGENT, f"ConversableAgent.{name}", wrapper="receive", only_if="outside_any_chat")
+        for name in ("receive", "a_receive")
+    ),
+    *_both(AGENT, "ConversableAgent.generate_reply", "generate_reply"),
+    *_both(AGENT, "ConversableAgent.execute_function", "execute_function"),
+    Patch(AGENT, "ConversableAgent.execute_code_blocks", wrapper="execute_code_blocks"),
+    Patch(AGENT, "ConversableAgent._should_terminate_chat", wrapper="should_terminate"),
+    *(
+        Patch(module, f"{name}.execute_code_blocks", wrapper="execute_code_blocks")
+        for module, name in _EXECUTORS
+    ),
+    Patch("autogen.oai.client", "OpenAIWrapper.create", wrapper="create"),
+    *_both(_GROUP, "GroupChat.select_speaker", "select_speaker"),
+    Patch(_GROUP, "GroupChat._auto_select_speaker", wrapper="auto_select_speaker"),
+    Patch(_GROUP, "GroupChat.a_auto_select_speaker", wrapper="auto_select_speaker"),
+    *_both(_GROUP, "GroupChatManager.resume", "resume"),
+    Patch("autogen.events.base_event", "BaseEvent.__init__", wrapper="event"),
+)
+IMPORT_HOOKS = (
+    ImportHook(AGENT, "keep_context_in_agents"),
+    ImportHook(PATTERNS, "keep_context_in_patterns"),
+)
