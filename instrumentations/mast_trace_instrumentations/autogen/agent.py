@@ -8,58 +8,57 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.spans import guarded
+from mast_trace.spans import Inside, current_run, in_span
 from mast_trace_instrumentations.autogen.reading import name_of, read, shown
-from mast_trace_instrumentations.autogen.run import current_conversation
-from mast_trace_instrumentations.autogen.state import within
+from mast_trace_instrumentations.autogen.run import begin_run, current_chat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mast_trace.spans import AgentSpan, Telemetry
-    from mast_trace_instrumentations.autogen.run import Conversation
+    from mast_trace.spans import AgentSpan, Call, Telemetry
+    from mast_trace_instrumentations.autogen.run import Chat
 
 
-def take_turn(
-    telemetry: Telemetry,
-    agent: Any,
-    call: Callable[[], Any],
-    messages: list[dict[str, Any]] | None,
-    sender: Any,
-) -> Any:
-    """Let ``agent`` reply inside its span."""
-    span: AgentSpan | None = None
-    with guarded("beginning an agent's turn"):
-        conversation = current_conversation()
-        history = messages if messages is not None else agent.chat_messages.get(sender, [])
-        span = telemetry.agent(
-            name_of(agent),
-            parent=otel_context.get_current(),
-            input=shown(history),
-            attributes=_called_up(conversation, name_of(agent)) if conversation else None,
-        )
-    if span is None:
-        return call()
-    return within(span.context, call, partial(_end, span))
+def begin_turn(
+    telemetry: Telemetry, agent: Any, messages: list[dict[str, Any]] | None, sender: Any
+) -> Call:
+    """Begin the turn of ``agent``, and a run where there is none."""
+    run = None if current_run() else begin_run(telemetry, name_of(agent))
+    context = run.context if run else otel_context.get_current()
+    chat = current_chat(context)
+    history = messages if messages is not None else agent.chat_messages.get(sender, [])
+    span = telemetry.agent(
+        name_of(agent),
+        parent=context,
+        input=shown(history),
+        attributes=_called_up(chat, name_of(agent)) if chat else None,
+    )
+    turn = in_span(span, partial(_reply, span))
+
+    def end(reply: Any, error: BaseException | None) -> None:
+        try:
+            turn.end(reply, error)
+        finally:
+            if run is not None:
+                run.finish(error)
+
+    return Inside(span.context, end)
 
 
-def _called_up(conversation: Conversation, name: str) -> dict[str, Any]:
+def _called_up(chat: Chat, name: str) -> dict[str, Any]:
     """Return why it is this agent's turn, once."""
     attributes: dict[str, Any] = {}
-    if conversation.selection and conversation.selection[0] == name:
-        chosen, by = conversation.selection
-        conversation.selection = None
+    if chat.selection and chat.selection[0] == name:
+        chosen, by = chat.selection
+        chat.selection = None
         attributes |= {semconv.SELECTED_SPEAKER: chosen, semconv.SELECTED_BY: by}
-        if conversation.handoff:
-            attributes[semconv.HANDOFF_SOURCE] = conversation.handoff[0]
+        if chat.handoff:
+            attributes[semconv.HANDOFF_SOURCE] = chat.handoff[0]
             attributes[semconv.HANDOFF_TARGET] = name
-            conversation.handoff = None
+            chat.handoff = None
     return attributes
 
 
-def _end(span: AgentSpan, reply: Any, error: BaseException | None) -> None:
-    if reply is not None and error is None:
+def _reply(span: AgentSpan, reply: Any) -> None:
+    if reply is not None:
         message = read(reply)
         if message.content or message.tool_calls:
             span.reply(message)
-    span.end(error)

@@ -7,35 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans import guarded
+from mast_trace.spans import in_span
 from mast_trace_instrumentations.autogen.reading import name_of, read, shown
-from mast_trace_instrumentations.autogen.state import is_quiet, within
+from mast_trace_instrumentations.autogen.state import is_quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from mast_trace.spans import ChatSpan, Telemetry
+    from mast_trace.spans import Call, ChatSpan, Telemetry
 
 
-def create(
-    telemetry: Telemetry, client: Any, call: Callable[[], Any], config: Mapping[str, Any]
-) -> Any:
-    """Ask a model inside a span."""
-    span: ChatSpan | None = None
-    with guarded("beginning a model call"):
-        settings = _settings(client, config)
-        # A hidden chat's agents are nobody: the group's manager asks who speaks next.
-        agent = None if is_quiet() else name_of(config.get("agent")) or None
-        span = telemetry.chat(
-            str(settings.get("model") or "unknown"),
-            parent=otel_context.get_current(),
-            provider=str(settings.get("api_type") or "openai"),
-            agent=agent,
-            input=shown(config.get("messages") or ()),
-        )
-    if span is None:
-        return call()
-    return within(span.context, call, partial(_answered, span, client))
+def begin_chat(telemetry: Telemetry, client: Any, config: Mapping[str, Any]) -> Call:
+    """Begin to ask a model."""
+    settings = _settings(client, config)
+    # A hidden chat's agents are nobody: the group's manager asks who speaks next.
+    agent = None if is_quiet() else name_of(config.get("agent")) or None
+    span = telemetry.chat(
+        str(settings.get("model") or "unknown"),
+        parent=otel_context.get_current(),
+        provider=str(settings.get("api_type") or "openai"),
+        agent=agent,
+        input=shown(config.get("messages") or ()),
+    )
+    return in_span(span, partial(_answered, span, client))
 
 
 def _settings(client: Any, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,18 +38,16 @@ def _settings(client: Any, config: Mapping[str, Any]) -> dict[str, Any]:
     return {**configured[0], **{k: v for k, v in config.items() if k in {"model", "api_type"}}}
 
 
-def _answered(span: ChatSpan, client: Any, response: Any, error: BaseException | None) -> None:
-    if error is None:
-        choice = next(iter(getattr(response, "choices", None) or ()), None)
-        usage = getattr(response, "usage", None)
-        details = getattr(usage, "prompt_tokens_details", None)
-        span.response(
-            read(next(iter(client.extract_text_or_completion_object(response)), None)),
-            model=getattr(response, "model", None),
-            response_id=getattr(response, "id", None),
-            finish_reason=getattr(choice, "finish_reason", None),
-            input_tokens=getattr(usage, "prompt_tokens", None),
-            output_tokens=getattr(usage, "completion_tokens", None),
-            cached_tokens=getattr(details, "cached_tokens", None),
-        )
-    span.end(error)
+def _answered(span: ChatSpan, client: Any, response: Any) -> None:
+    choice = next(iter(getattr(response, "choices", None) or ()), None)
+    usage = getattr(response, "usage", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    span.response(
+        read(next(iter(client.extract_text_or_completion_object(response)), None)),
+        model=getattr(response, "model", None),
+        response_id=getattr(response, "id", None),
+        finish_reason=getattr(choice, "finish_reason", None),
+        input_tokens=getattr(usage, "prompt_tokens", None),
+        output_tokens=getattr(usage, "completion_tokens", None),
+        cached_tokens=getattr(details, "cached_tokens", None),
+    )

@@ -11,11 +11,11 @@ from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.spans import current_run
 from mast_trace_instrumentations.autogen.reading import as_dict, members, name_of, read
-from mast_trace_instrumentations.autogen.run import current_conversation
+from mast_trace_instrumentations.autogen.run import current_chat
 
 if TYPE_CHECKING:
     from mast_trace.spans import Telemetry
-    from mast_trace_instrumentations.autogen.run import Conversation
+    from mast_trace_instrumentations.autogen.run import Chat
 
 _ROLES = {"user": "user", "tool": "tool", "function": "tool"}
 
@@ -23,10 +23,10 @@ _ROLES = {"user": "user", "tool": "tool", "function": "tool"}
 def record_message(telemetry: Telemetry, recipient: Any, message: Any, sender: Any) -> None:
     """Record that ``recipient`` is handed ``message``, unless that only passes it on."""
     context = otel_context.get_current()
-    run, conversation = current_run(context), current_conversation(context)
-    if run is None or conversation is None:
+    run, chat = current_run(context), current_chat(context)
+    if run is None or chat is None:
         return
-    said = _read(message, first=not conversation.said)
+    said = _read(message, first=not chat.said)
     group = members(sender)
     passed_on = group is not None and recipient in group
     # Passing calls on, AutoGen may change the empty text beside them.
@@ -41,17 +41,17 @@ def record_message(telemetry: Telemetry, recipient: Any, message: Any, sender: A
         receivers,
         said,
         parent=context,
-        in_reply_to=conversation.received.get(name_of(sender)),
-        attributes=_circumstances(conversation, sender, synthetic=passed_on),
+        in_reply_to=chat.received.get(name_of(sender)),
+        attributes=_circumstances(chat, sender, synthetic=passed_on),
     )
     if not passed_on:
-        conversation.received.update(dict.fromkeys(receivers, identity))
+        chat.received.update(dict.fromkeys(receivers, identity))
     for call in said.tool_calls:
         if call.id:
-            conversation.requested[call.id] = name_of(sender)
-    if not conversation.said:
-        conversation.said = True
-        conversation.span.set(telemetry.inputs([Message(said.content, role="user")], context))
+            chat.requested[call.id] = name_of(sender)
+    if not chat.said:
+        chat.said = True
+        chat.span.set(telemetry.inputs([Message(said.content, role="user")], context))
 
 
 def _read(message: Any, *, first: bool) -> Message:
@@ -73,13 +73,13 @@ def _receivers(recipient: Any, sender: Any, passed_on_in: Any, message: Any) -> 
     return [name_of(recipient)]
 
 
-def _circumstances(conversation: Conversation, sender: Any, *, synthetic: bool) -> dict[str, Any]:
+def _circumstances(chat: Chat, sender: Any, *, synthetic: bool) -> dict[str, Any]:
     """Return what is to be said about a message beside its words."""
     attributes: dict[str, Any] = {}
-    if conversation.handoff and conversation.handoff[0] == name_of(sender):
+    if chat.handoff and chat.handoff[0] == name_of(sender):
         # A condition on the group's variables handed over: AutoGen writes a line for the agent.
-        source, target = conversation.handoff
-        conversation.handoff = None
+        source, target = chat.handoff
+        chat.handoff = None
         attributes = {semconv.HANDOFF_SOURCE: source, semconv.HANDOFF_TARGET: target}
         synthetic = True
     if synthetic:

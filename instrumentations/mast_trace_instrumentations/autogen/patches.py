@@ -7,35 +7,26 @@ another framework: see `mast_trace_instrumentations.ag2`.
 from __future__ import annotations
 
 import sys
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry import context as otel_context
-
-from mast_trace.spans import current_run, guarded
+from mast_trace.spans import Inside, current_run
 from mast_trace_instrumentations.autogen import selection, threads
-from mast_trace_instrumentations.autogen.agent import take_turn
-from mast_trace_instrumentations.autogen.chat import create
+from mast_trace_instrumentations.autogen.agent import begin_turn
+from mast_trace_instrumentations.autogen.chat import begin_chat
 from mast_trace_instrumentations.autogen.message import record_message
-from mast_trace_instrumentations.autogen.reading import name_of
-from mast_trace_instrumentations.autogen.run import (
-    Conversation,
-    begin,
-    chat_name,
-    current_conversation,
-)
-from mast_trace_instrumentations.autogen.state import is_quiet, quietly, within
+from mast_trace_instrumentations.autogen.run import begin_run, chat_name, current_chat
+from mast_trace_instrumentations.autogen.state import is_quiet, quiet
 from mast_trace_instrumentations.autogen.targets import AGENT, IMPORT_HOOKS, PATCHES, PATTERNS
-from mast_trace_instrumentations.autogen.tool import execute_code, execute_function
+from mast_trace_instrumentations.autogen.tool import begin_code, begin_tool
 from mast_trace_instrumentations.base import Instrumentor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from mast_trace.spans import Call
 
-Args = tuple[Any, ...]
-Kwargs = dict[str, Any]
+_Args = tuple[Any, ...]
+_Kwargs = dict[str, Any]
 
 
 class AutogenInstrumentor(Instrumentor):
@@ -87,159 +78,114 @@ class AutogenInstrumentor(Instrumentor):
 
     # -- chats ----------------------------------------------------------------------------------
 
-    def chat(self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Record a chat as a run, or as a part of the run around it."""
-        call = partial(wrapped, *args, **kwargs)
+    def begin_chat(self, sender: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+        """Begin a chat: a run, or a part of the run around it."""
         if is_quiet():
-            return call()
-        recipient = _argument(args, kwargs, 0, "recipient")
-        return self._in_run(chat_name(instance, recipient), call)
+            return None
+        return begin_run(self.telemetry, chat_name(sender, _argument(args, kwargs, 0, "recipient")))
 
-    def sequence(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
+    def begin_sequence(self, _sender: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
         """Keep chats that follow each other in one run."""
-        call = partial(wrapped, *args, **kwargs)
-        return call() if current_run() else self._in_run("initiate_chats", call)
+        return None if current_run() else begin_run(self.telemetry, "initiate_chats")
 
-    def background_sequence(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
+    def begin_background(self, _sender: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """Keep chats that follow each other in a thread or task in one run."""
-        call = partial(wrapped, *args, **kwargs)
-        conversation: Conversation | None = None
-        with guarded("beginning a sequence of chats"):
-            conversation = begin(self.telemetry, "sequential_run")
-        if conversation is None:
-            return call()
-        # It ends with the thread or task; here only if it could not be started.
-        context = threads.owned_by_what_it_starts(conversation)
+        chat = begin_run(self.telemetry, "sequential_run")
 
         def end(_result: Any, error: BaseException | None) -> None:
+            # It ends with the thread or task; here only if it could not be started.
             if error is not None:
-                conversation.finish(error)
+                chat.finish(error)
 
-        return within(context, call, end)
+        return Inside(threads.owned_by_what_it_starts(chat), end)
 
     def outside_any_chat(self) -> bool:
         """Whether nobody has initiated the chat that is going on."""
-        return self.state.active and current_conversation() is None and not is_quiet()
+        return self.state.active and current_chat() is None and not is_quiet()
 
-    def receive(
-        self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
-        """Make what comes of a message a run, where it was sent without initiating a chat."""
+    def begin_receiving(self, recipient: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Begin a run for a message that was sent outside of `initiate_chat`."""
         sender = _argument(args, kwargs, 1, "sender")
-        return self._in_run(chat_name(sender, instance), partial(wrapped, *args, **kwargs))
+        return begin_run(self.telemetry, chat_name(sender, recipient))
 
-    def message(
-        self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
-        """Record a message that an agent takes in, before the replies to it."""
-        taken = wrapped(*args, **kwargs)
-        with guarded("recording a message"):
-            if not is_quiet():
-                message = _argument(args, kwargs, 0, "message")
-                sender = _argument(args, kwargs, 1, "sender")
-                record_message(self.telemetry, instance, message, sender)
-        return taken
+    def begin_message(self, recipient: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+        """Record a message once an agent has taken it in, before the replies to it."""
+        if is_quiet():
+            return None
+        message = _argument(args, kwargs, 0, "message")
+        sender = _argument(args, kwargs, 1, "sender")
 
-    def _in_run(self, name: str, call: Callable[[], Any]) -> Any:
-        conversation: Conversation | None = None
-        with guarded("beginning a run"):
-            conversation = begin(self.telemetry, name)
-        if conversation is None:
-            return call()
-        return within(conversation.context, call, lambda _result, error: conversation.finish(error))
+        def end(_result: Any, error: BaseException | None) -> None:
+            if error is None:
+                record_message(self.telemetry, recipient, message, sender)
 
-    def should_terminate(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
+        return Inside(end=end)
+
+    def begin_termination(self, _agent: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
         """Note that a message ended the chat: AutoGen says so only where it was no limit."""
-        ended = wrapped(*args, **kwargs)
-        with guarded("recording the end of a chat"):
-            conversation = current_conversation()
-            if ended and conversation is not None and not is_quiet():
-                conversation.reason = conversation.reason or "Termination message received"
-        return ended
+        chat = current_chat()
+        if chat is None or is_quiet():
+            return None
+
+        def end(ended: Any, error: BaseException | None) -> None:
+            if error is None and ended:
+                chat.reason = chat.reason or "Termination message received"
+
+        return Inside(end=end)
 
     # -- agents ---------------------------------------------------------------------------------
 
-    def generate_reply(
-        self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
-        """Record an agent's turn."""
-        call = partial(wrapped, *args, **kwargs)
+    def begin_turn(self, agent: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+        """Begin an agent's turn."""
         if is_quiet():
-            return call()
+            return None
         messages = _argument(args, kwargs, 0, "messages")
-        sender = _argument(args, kwargs, 1, "sender")
-        turn = partial(take_turn, self.telemetry, instance, call, messages, sender)
-        return turn() if current_run() else self._in_run(name_of(instance), turn)
+        return begin_turn(self.telemetry, agent, messages, _argument(args, kwargs, 1, "sender"))
 
-    def execute_function(
-        self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
-        """Record a tool call."""
-        function = _argument(args, kwargs, 0, "func_call") or {}
-        call_id = _argument(args, kwargs, 1, "call_id")
-        call = partial(wrapped, *args, **kwargs)
+    def begin_tool(self, agent: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+        """Begin a tool call."""
         if current_run() is None:
-            return call()
-        return execute_function(self.telemetry, instance, call, function, call_id)
+            return None
+        function = _argument(args, kwargs, 0, "func_call") or {}
+        return begin_tool(self.telemetry, agent, function, _argument(args, kwargs, 1, "call_id"))
 
-    def execute_code_blocks(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
-        """Record that code is run."""
+    def begin_code(self, _runner: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+        """Begin to run code."""
         blocks = _argument(args, kwargs, 0, "code_blocks") or ()
-        call = partial(wrapped, *args, **kwargs)
-        return execute_code(self.telemetry, call, blocks) if current_run() else call()
+        return begin_code(self.telemetry, blocks) if current_run() else None
 
-    def create(self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Record a model call."""
-        call = partial(wrapped, *args, **kwargs)
-        return create(self.telemetry, instance, call, kwargs) if current_run() else call()
+    def begin_model(self, client: Any, _args: _Args, kwargs: _Kwargs) -> Call | None:
+        """Begin a model call."""
+        return begin_chat(self.telemetry, client, kwargs) if current_run() else None
 
     # -- groups ---------------------------------------------------------------------------------
 
-    def select_speaker(
-        self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
+    def begin_selection(self, group: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
         """Note who is to speak next and who decided it."""
-        conversation: Conversation | None = None
-        with guarded("following the selection of a speaker"):
-            conversation = selection.selecting()
-        if conversation is None:
-            return wrapped(*args, **kwargs)
+        chat = selection.selecting()
+        if chat is None:
+            return None
 
         def end(speaker: Any, error: BaseException | None) -> None:
             if error is None:
-                selection.selected(conversation, instance, speaker)
+                selection.selected(chat, group, speaker)
 
-        return within(otel_context.get_current(), partial(wrapped, *args, **kwargs), end)
+        return Inside(end=end)
 
-    def auto_select_speaker(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
+    def begin_question(self, _group: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """Hide the chat of two nameless agents in which a model is asked who speaks next."""
-        with guarded("following the selection of a speaker"):
-            selection.asked_a_model()
-        return quietly(partial(wrapped, *args, **kwargs))
+        selection.asked_a_model()
+        return Inside(quiet())
 
-    def resume(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Args, kwargs: Kwargs
-    ) -> Any:
+    def begin_resuming(self, _manager: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """Do not record again what an earlier run has said."""
-        return quietly(partial(wrapped, *args, **kwargs))
+        return Inside(quiet())
 
-    def event(self, wrapped: Callable[..., Any], instance: Any, args: Args, kwargs: Kwargs) -> None:
-        """Take from the framework's events what nothing else tells."""
-        wrapped(*args, **kwargs)
-        with guarded("reading an event of AutoGen"):
-            selection.note_event(instance)
+    def begin_event(self, event: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+        """Take from the framework's events what nothing else tells, once they are made."""
+        return Inside(end=lambda _, error: None if error else selection.note_event(event))
 
 
-def _argument(args: Args, kwargs: Kwargs, position: int, name: str) -> Any:
+def _argument(args: _Args, kwargs: _Kwargs, position: int, name: str) -> Any:
     """Return an argument, however it was passed; None if it was not."""
     return args[position] if len(args) > position else kwargs.get(name)

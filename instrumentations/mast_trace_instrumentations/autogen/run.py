@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TERMINATION = "autogen.termination_reason"
 """AutoGen's own words for why a chat ended, beside the common one."""
-_CONVERSATION = "mast-trace-autogen-conversation"
+_CHAT = "mast-trace-autogen-conversation"
 
 _REASONS = (
     ("maximum", semconv.Termination.MAX_TURNS),
@@ -30,7 +30,7 @@ _REASONS = (
 
 
 @dataclass(eq=False)
-class Conversation:
+class Chat:
     """A chat while it lasts.
 
     Attributes:
@@ -62,6 +62,10 @@ class Conversation:
         """Where what happens in the chat belongs."""
         return self.span.context
 
+    def end(self, _result: Any, error: BaseException | None) -> None:
+        """End the run; see `mast_trace.spans.Call`."""
+        self.finish(error)
+
     def finish(self, error: BaseException | None = None) -> None:
         """End the run, saying why."""
         error = error or self.error
@@ -70,14 +74,14 @@ class Conversation:
         self.span.finish(termination(self.reason, error), error=error)
 
 
-def current_conversation(context: Context | None = None) -> Conversation | None:
+def current_chat(context: Context | None = None) -> Chat | None:
     """Return the chat to which ``context`` (default: the current one) belongs."""
     context = context if context is not None else otel_context.get_current()
-    value = context.get(_CONVERSATION)
-    return value if isinstance(value, Conversation) else None
+    value = context.get(_CHAT)
+    return value if isinstance(value, Chat) else None
 
 
-def begin(telemetry: Telemetry, name: str) -> Conversation:
+def begin_run(telemetry: Telemetry, name: str) -> Chat:
     """Begin a run here."""
     parent = otel_context.get_current()
     span = telemetry.run(name, parent=parent)
@@ -86,9 +90,9 @@ def begin(telemetry: Telemetry, name: str) -> Conversation:
         # A nested chat is a part of its run: texts are held once for both.
         span.run = outer
         span.context = with_run(outer, span.context)
-    conversation = Conversation(span)
-    span.context = otel_context.set_value(_CONVERSATION, conversation, span.context)
-    return conversation
+    chat = Chat(span)
+    span.context = otel_context.set_value(_CHAT, chat, span.context)
+    return chat
 
 
 def termination(reason: str, error: BaseException | None) -> str:

@@ -5,42 +5,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_instrumentations.autogen.reading import name_of
-from mast_trace_instrumentations.autogen.run import current_conversation
+from mast_trace_instrumentations.autogen.run import current_chat
 from mast_trace_instrumentations.autogen.state import is_quiet
 
 if TYPE_CHECKING:
-    from mast_trace_instrumentations.autogen.run import Conversation
+    from mast_trace_instrumentations.autogen.run import Chat
 
 _NOBODY = {"Terminate", "Stay"}
 
 
-def selecting() -> Conversation | None:
+def selecting() -> Chat | None:
     """Forget the selection before."""
-    conversation = current_conversation()
-    if conversation is not None:
-        conversation.selection = None
-        conversation.by_model = False
-    return conversation
+    chat = current_chat()
+    if chat is not None:
+        chat.selection = None
+        chat.by_model = False
+    return chat
 
 
-def selected(conversation: Conversation, group: Any, speaker: Any) -> None:
+def selected(chat: Chat, group: Any, speaker: Any) -> None:
     """Note who was selected, and by whom, for the span of its turn."""
     by = "code"
-    if conversation.by_model:
+    if chat.by_model:
         by = "model"
-    elif conversation.handed_over:
+    elif chat.handed_over:
         by = "agent"
     elif getattr(group, "speaker_selection_method", None) == "manual":
         by = "user"
-    conversation.selection = (name_of(speaker), by)
-    conversation.handed_over = False
+    chat.selection = (name_of(speaker), by)
+    chat.handed_over = False
 
 
 def asked_a_model() -> None:
     """Note that a model is asked who speaks next."""
-    conversation = current_conversation()
-    if conversation is not None:
-        conversation.by_model = True
+    chat = current_chat()
+    if chat is not None:
+        chat.by_model = True
 
 
 _HANDED_OVER = {"AfterWorksTransitionEvent", "OnContextConditionTransitionEvent"}
@@ -52,14 +52,14 @@ def note_event(event: Any) -> None:
     kind = type(event).__name__
     if kind not in _TELLING or is_quiet():
         return
-    conversation = current_conversation()
-    if conversation is None:
+    chat = current_chat()
+    if chat is None:
         return
     if kind == "TerminationEvent":
-        conversation.reason = str(event.termination_reason)
+        chat.reason = str(event.termination_reason)
     elif kind == "ErrorEvent" and isinstance(event.error, BaseException):
-        conversation.error = event.error
+        chat.error = event.error
     elif kind in _HANDED_OVER:
         target = event.transition_target.display_name()
         if target not in _NOBODY:
-            conversation.handoff = (name_of(event.source_agent), target)
+            chat.handoff = (name_of(event.source_agent), target)

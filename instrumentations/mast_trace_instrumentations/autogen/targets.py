@@ -1,4 +1,4 @@
-"""What is patched in AG2 classic: one row per target."""
+"""The table of AG2 classic: one row per target."""
 
 from __future__ import annotations
 
@@ -15,44 +15,39 @@ _EXECUTORS = (
 )
 
 
-def _both(module: str, target: str, wrapper: str) -> tuple[Patch, Patch]:
+def _both(module: str, target: str, begin: str) -> tuple[Patch, Patch]:
     """Return the rows for a method and its async twin."""
     owner, _, name = target.rpartition(".")
-    return Patch(module, target, wrapper=wrapper), Patch(
-        module, f"{owner}.a_{name}", wrapper=wrapper
-    )
+    return Patch(module, target, begin), Patch(module, f"{owner}.a_{name}", begin)
 
 
 PATCHES = (
-    *_both(AGENT, "ConversableAgent.initiate_chat", "chat"),
-    *_both(AGENT, "ConversableAgent.initiate_chats", "sequence"),
-    *_both(AGENT, "ConversableAgent.sequential_run", "background_sequence"),
+    *_both(AGENT, "ConversableAgent.initiate_chat", "begin_chat"),
+    *_both(AGENT, "ConversableAgent.initiate_chats", "begin_sequence"),
+    *_both(AGENT, "ConversableAgent.sequential_run", "begin_background"),
     *(
-        Patch(module, name, wrapper="sequence")
+        Patch(module, name, "begin_sequence")
         for module in ("autogen.agentchat.chat", "autogen.agentchat", "autogen")
         for name in ("initiate_chats", "a_initiate_chats")
         if (module, name) != ("autogen", "a_initiate_chats")
     ),
-    Patch(AGENT, "ConversableAgent._process_received_message", wrapper="message"),
+    Patch(AGENT, "ConversableAgent._process_received_message", "begin_message"),
     # Agents answer each other by recursion: a frame of ours per message would end long chats.
     *(
-        Patch(AGENT, f"ConversableAgent.{name}", wrapper="receive", only_if="outside_any_chat")
+        Patch(AGENT, f"ConversableAgent.{name}", "begin_receiving", only_if="outside_any_chat")
         for name in ("receive", "a_receive")
     ),
-    *_both(AGENT, "ConversableAgent.generate_reply", "generate_reply"),
-    *_both(AGENT, "ConversableAgent.execute_function", "execute_function"),
-    Patch(AGENT, "ConversableAgent.execute_code_blocks", wrapper="execute_code_blocks"),
-    Patch(AGENT, "ConversableAgent._should_terminate_chat", wrapper="should_terminate"),
-    *(
-        Patch(module, f"{name}.execute_code_blocks", wrapper="execute_code_blocks")
-        for module, name in _EXECUTORS
-    ),
-    Patch("autogen.oai.client", "OpenAIWrapper.create", wrapper="create"),
-    *_both(_GROUP, "GroupChat.select_speaker", "select_speaker"),
-    Patch(_GROUP, "GroupChat._auto_select_speaker", wrapper="auto_select_speaker"),
-    Patch(_GROUP, "GroupChat.a_auto_select_speaker", wrapper="auto_select_speaker"),
-    *_both(_GROUP, "GroupChatManager.resume", "resume"),
-    Patch("autogen.events.base_event", "BaseEvent.__init__", wrapper="event"),
+    *_both(AGENT, "ConversableAgent.generate_reply", "begin_turn"),
+    *_both(AGENT, "ConversableAgent.execute_function", "begin_tool"),
+    Patch(AGENT, "ConversableAgent.execute_code_blocks", "begin_code"),
+    Patch(AGENT, "ConversableAgent._should_terminate_chat", "begin_termination"),
+    *(Patch(module, f"{name}.execute_code_blocks", "begin_code") for module, name in _EXECUTORS),
+    Patch("autogen.oai.client", "OpenAIWrapper.create", "begin_model"),
+    *_both(_GROUP, "GroupChat.select_speaker", "begin_selection"),
+    Patch(_GROUP, "GroupChat._auto_select_speaker", "begin_question"),
+    Patch(_GROUP, "GroupChat.a_auto_select_speaker", "begin_question"),
+    *_both(_GROUP, "GroupChatManager.resume", "begin_resuming"),
+    Patch("autogen.events.base_event", "BaseEvent.__init__", "begin_event"),
 )
 IMPORT_HOOKS = (
     ImportHook(AGENT, "keep_context_in_agents"),

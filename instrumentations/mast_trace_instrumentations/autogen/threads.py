@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans import guarded
-from mast_trace_instrumentations.autogen.run import Conversation
-from mast_trace_instrumentations.autogen.state import attached
+from mast_trace.spans import attached, guarded
+from mast_trace_instrumentations.autogen.run import Chat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,22 +23,22 @@ if TYPE_CHECKING:
 _OWNED = "mast-trace-autogen-owned"
 
 
-def owned_by_what_it_starts(conversation: Conversation) -> Context:
-    """Return a context in which the next thread or task ends ``conversation`` when it ends."""
-    return otel_context.set_value(_OWNED, conversation, conversation.context)
+def owned_by_what_it_starts(chat: Chat) -> Context:
+    """Return a context in which the next thread or task ends ``chat`` when it ends."""
+    return otel_context.set_value(_OWNED, chat, chat.context)
 
 
-def _taken_over() -> tuple[Context, Conversation | None]:
+def _taken_over() -> tuple[Context, Chat | None]:
     context = otel_context.get_current()
     owned = otel_context.get_value(_OWNED, context)
-    if not isinstance(owned, Conversation):
+    if not isinstance(owned, Chat):
         return context, None
     return otel_context.set_value(_OWNED, None, context), owned
 
 
 def _run(
     context: Context,
-    owned: Conversation | None,
+    owned: Chat | None,
     target: Callable[..., Any],
     *args: Any,
     **kwargs: Any,

@@ -9,71 +9,56 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.content import as_text
-from mast_trace.spans import guarded
+from mast_trace.spans import in_span
 from mast_trace_instrumentations.autogen.reading import name_of
-from mast_trace_instrumentations.autogen.run import current_conversation
-from mast_trace_instrumentations.autogen.state import within
+from mast_trace_instrumentations.autogen.run import current_chat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from mast_trace.spans import Telemetry, ToolSpan
+    from mast_trace.spans import Call, Telemetry, ToolSpan
 
 CODE_TOOL = "execute_code"
 """The name under which code execution appears among the tools."""
 
 
-def execute_function(
-    telemetry: Telemetry,
-    agent: Any,
-    call: Callable[[], Any],
-    function: Mapping[str, Any],
-    call_id: str | None,
-) -> Any:
-    """Execute a tool inside its span."""
-    span: ToolSpan | None = None
-    with guarded("beginning a tool call"):
-        conversation = current_conversation()
-        requester = conversation.requested.get(call_id or "") if conversation else None
-        span = telemetry.tool(
-            str(function.get("name") or ""),
-            parent=otel_context.get_current(),
-            arguments=function.get("arguments"),
-            call_id=call_id,
-            agent=name_of(agent),
-            requested_by=requester if requester != name_of(agent) else None,
-        )
-    if span is None:
-        return call()
-    return within(span.context, call, partial(_executed, span, requester or name_of(agent)))
+def begin_tool(
+    telemetry: Telemetry, agent: Any, function: Mapping[str, Any], call_id: str | None
+) -> Call:
+    """Begin the execution of a tool."""
+    chat = current_chat()
+    requester = chat.requested.get(call_id or "") if chat else None
+    span = telemetry.tool(
+        str(function.get("name") or ""),
+        parent=otel_context.get_current(),
+        arguments=function.get("arguments"),
+        call_id=call_id,
+        agent=name_of(agent),
+        requested_by=requester if requester != name_of(agent) else None,
+    )
+    return in_span(span, partial(_executed, span, requester or name_of(agent)))
 
 
-def execute_code(telemetry: Telemetry, call: Callable[[], Any], blocks: Any) -> Any:
-    """Run blocks of code inside a span."""
-    span: ToolSpan | None = None
-    with guarded("beginning to run code"):
-        span = telemetry.tool(
-            CODE_TOOL,
-            parent=otel_context.get_current(),
-            arguments=[_block(block) for block in blocks],
-        )
-    if span is None:
-        return call()
-    return within(span.context, call, partial(_ran, span))
+def begin_code(telemetry: Telemetry, blocks: Any) -> Call:
+    """Begin to run blocks of code."""
+    span = telemetry.tool(
+        CODE_TOOL,
+        parent=otel_context.get_current(),
+        arguments=[_block(block) for block in blocks],
+    )
+    return in_span(span, partial(_ran, span))
 
 
-def _executed(span: ToolSpan, requester: str, outcome: Any, error: BaseException | None) -> None:
-    if error is None:
-        succeeded, returned = outcome
-        content = returned.get("content")
-        text = _text(content)
-        span.result(text)
-        _hand_over(span, requester, content)
-        if not succeeded:
-            # AutoGen keeps the text of the exception alone.
-            span.fail(text.removeprefix("Error: "))
-            span.set({semconv.ERROR_TYPE: _kind(text, str(returned.get("name")))})
-    span.end(error)
+def _executed(span: ToolSpan, requester: str, outcome: Any) -> None:
+    succeeded, returned = outcome
+    content = returned.get("content")
+    text = _text(content)
+    span.result(text)
+    _hand_over(span, requester, content)
+    if not succeeded:
+        # AutoGen keeps the text of the exception alone.
+        span.fail(text.removeprefix("Error: "))
+        span.set({semconv.ERROR_TYPE: _kind(text, str(returned.get("name")))})
 
 
 def _text(content: Any) -> str:
@@ -87,9 +72,9 @@ def _hand_over(span: ToolSpan, source: str, content: Any) -> None:
     if not target:
         return
     span.set({semconv.HANDOFF_SOURCE: source, semconv.HANDOFF_TARGET: target})
-    conversation = current_conversation(span.context)
-    if conversation is not None:
-        conversation.handed_over = True
+    chat = current_chat(span.context)
+    if chat is not None:
+        chat.handed_over = True
 
 
 def _target(content: Any) -> str:
@@ -119,14 +104,10 @@ def _block(block: Any) -> dict[str, str]:
     return {"language": str(block.language), "code": str(block.code)}
 
 
-def _ran(span: ToolSpan, result: Any, error: BaseException | None) -> None:
-    if error is None:
-        code, output = (
-            (result[0], result[1])
-            if isinstance(result, tuple)
-            else (result.exit_code, result.output)
-        )
-        span.result(str(output))
-        if code:
-            span.fail(f"exit code {code}")
-    span.end(error)
+def _ran(span: ToolSpan, result: Any) -> None:
+    code, output = (
+        (result[0], result[1]) if isinstance(result, tuple) else (result.exit_code, result.output)
+    )
+    span.result(str(output))
+    if code:
+        span.fail(f"exit code {code}")
