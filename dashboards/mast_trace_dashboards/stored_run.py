@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_judge.store.long_runs import outline_of
+from mast_trace_judge.local.long_runs import outline_of
 from mast_trace_judge.transfer.run_json import run_as_json, steps_of
 
 if TYPE_CHECKING:

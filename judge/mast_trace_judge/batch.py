@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.runs import spans_of
-from mast_trace_judge.store.long_runs import MOST_SPANS
+from mast_trace_judge.local.long_runs import MOST_SPANS
 from mast_trace_judge.store.runs import read_alone, trajectory_of
 
 if TYPE_CHECKING:

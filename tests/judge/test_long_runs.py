@@ -19,7 +19,7 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.batch import judge_chunk
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.store import long_runs
+from mast_trace_judge.local import long_runs
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.transfer import exporting
 from mast_trace_judge.transfer.run_json import LongRun

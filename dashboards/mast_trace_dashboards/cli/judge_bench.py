@@ -20,8 +20,8 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
+from mast_trace_judge.local.long_runs import PAGE_BYTES, read_run
 from mast_trace_judge.store.labels import labels_of
-from mast_trace_judge.store.long_runs import PAGE_BYTES, read_run
 from mast_trace_judge.study.bench import LAYERS, run_bench
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from mast_trace.semconv import Termination
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.verdict import ModeFinding
 
 Outcome = Literal["success", "failure", "unknown"]
@@ -44,6 +45,13 @@ class RunOutcome:
     def known(self) -> bool:
         """Whether something says how the run ended."""
         return self.outcome != "unknown"
+
+
+def with_said_outcome(run: RunSummary, trajectory: Trajectory) -> Trajectory:
+    """Return a run's trajectory with the outcome that was said of the run last, where one was."""
+    if not run.outcome:
+        return trajectory
+    return replace(trajectory, outcome=run.outcome, outcome_reason=run.outcome_reason)
 
 
 def outcome_of(trajectory: Trajectory, modes: Sequence[ModeFinding]) -> RunOutcome:

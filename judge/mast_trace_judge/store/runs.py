@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_judge.store.long_runs import PAGE_BYTES, read_run
+from mast_trace_judge.local.long_runs import PAGE_BYTES, read_run
+from mast_trace_judge.local.outcome import with_said_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,21 +17,15 @@ if TYPE_CHECKING:
 
 
 def read_alone(store: Store, run: RunSummary) -> Trajectory:
-    """Read one run of any length, in bounded memory; see `mast_trace_judge.store.long_runs`.
+    """Read one run of any length, in bounded memory; see `mast_trace_judge.local.long_runs`.
 
     Raises:
         StorageError: the database does not answer.
     """
     pages = RunSpans(store, run.trace_id, project=run.project, page_bytes=PAGE_BYTES)
-    return _with_outcome(run, read_run(pages))
+    return with_said_outcome(run, read_run(pages))
 
 
 def trajectory_of(run: RunSummary, spans: Sequence[SpanRecord]) -> Trajectory:
     """Read a run from its spans, with the outcome that was said of it last."""
-    return _with_outcome(run, read_trajectory(spans))
-
-
-def _with_outcome(run: RunSummary, trajectory: Trajectory) -> Trajectory:
-    if not run.outcome:
-        return trajectory
-    return dataclasses.replace(trajectory, outcome=run.outcome, outcome_reason=run.outcome_reason)
+    return with_said_outcome(run, read_trajectory(spans))

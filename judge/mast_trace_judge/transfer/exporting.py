@@ -12,8 +12,8 @@ from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import spans_of, summary_of
 from mast_trace_judge.batch import chunks_of
+from mast_trace_judge.local.long_runs import MOST_SPANS
 from mast_trace_judge.store.labels import label_of
-from mast_trace_judge.store.long_runs import MOST_SPANS
 from mast_trace_judge.store.runs import trajectory_of
 from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.transfer.run_json import LongRun

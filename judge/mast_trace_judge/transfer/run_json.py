@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import to_dict
-from mast_trace_judge.store.long_runs import outline_of
+from mast_trace_judge.local.long_runs import outline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -132,7 +132,7 @@ def softmax(scores: Sequence[float]) -> list[float]:
 @cache
 def shipped_profiles() -> tuple[Profile, ...]:
     """Return the profiles that come with the package."""
-    folder = files("mast_trace_judge.local.attribution") / "profiles"
+    folder = files(__package__) / "profiles"
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=str)
     return tuple(Profile.from_json(entry.read_text(encoding="utf-8")) for entry in found)
 

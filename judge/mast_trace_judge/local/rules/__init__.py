@@ -11,18 +11,16 @@ import dataclasses
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.rules import (
-    clarification,
-    inter_agent,
-    lost_context,
-    mismatch,
-    premature_end,
-    repetition,
-    reset,
-    termination,
-    verification,
-    withholding,
-)
+import mast_trace_judge.local.rules.clarification
+import mast_trace_judge.local.rules.inter_agent
+import mast_trace_judge.local.rules.lost_context
+import mast_trace_judge.local.rules.mismatch
+import mast_trace_judge.local.rules.premature_end
+import mast_trace_judge.local.rules.repetition
+import mast_trace_judge.local.rules.reset
+import mast_trace_judge.local.rules.termination
+import mast_trace_judge.local.rules.verification
+import mast_trace_judge.local.rules.withholding
 from mast_trace_judge.local.rules._registry import Reach, Rule, reach_of, registered
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
@@ -31,19 +29,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
 
-_MODULES = (
-    clarification,
-    inter_agent,
-    lost_context,
-    mismatch,
-    premature_end,
-    repetition,
-    reset,
-    termination,
-    verification,
-    withholding,
-)
-"""The rules' modules: a rule enters itself when its module is imported."""
+# Each rule has entered itself when its module was imported above.
 RULES: tuple[Rule, ...] = registered()
 """Every rule, by the taxonomy's order of what it finds."""
 

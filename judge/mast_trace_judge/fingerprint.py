@@ -1,0 +1,164 @@
+"""A fingerprint of the code and the texts that decide a verdict.
+
+**What counts.** Every module of ours that `ENTRIES` reach by imports, wherever an import stands, but
+for types alone; of a package what its modules import, not its ``__init__`` for being around them
+or for handing their names on.
+So rules, attribution, what puts verdicts together and what makes steps of spans count, and with a
+model the questions to it, the reading of its answers and the joining of both. With them count the
+files under `TEXTS`: profiles, calibrations, prompts.
+
+**What does not.** `BOUNDARY`: modules at which the walk stops, each with a reason. The rule is that
+a module counts if it can change what is found in the same spans, or what is asked of a model about
+them; not if it only brings spans, requests and verdicts from one place to another, or says how many
+at a time. Commands, studies, import, export, storage and the recording of spans are not reached.
+
+**What leaves it as it is.** Other words in docstrings and comments, other types, other places of
+imports, another name or place of a module with its imports rewritten (`module_digest`). A new name of
+a class, a function or a variable changes it, as does any change of code, if only in speed: whether
+it decides nothing cannot be seen from outside. Modules imported by a computed name are not found.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.module_digest import Imported, ReadModule, digest_of, read_module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from importlib.resources.abc import Traversable
+
+ENTRIES = ("mast_trace_judge.judge", "mast_trace_judge.local.long_runs")
+"""What makes a verdict of a trajectory, and a trajectory of a run's spans."""
+MODEL = ("mast_trace_judge.llm", "mast_trace_judge.layer_fusion")
+"""Modules and packages that decide only where a model reads runs too."""
+BOUNDARY: Mapping[str, str] = MappingProxyType(
+    {
+        "mast_trace.exceptions": "names of errors",
+        "mast_trace.retry_after": "says when a call is made again",
+        "mast_trace.urls": "checks and masks addresses",
+        "mast_trace_judge.config": "settings; the version has the values of those that decide",
+        "mast_trace_judge.llm.budget": "says whether a call is still paid for",
+        "mast_trace_judge.llm.concurrency": "says how many calls run at a time",
+        "mast_trace_judge.llm.retry": "says when a call is made again",
+        "mast_trace_judge.store": "fetches spans and keeps verdicts and calls",
+        "mast_trace_judge.version": "computes the version itself",
+    }
+)
+"""Modules and packages at which the walk stops, and why they decide no verdict."""
+TEXTS = ("mast_trace_judge.local",)
+"""Packages whose files with a suffix of `SUFFIXES` count; with a model those of `MODEL` too."""
+SUFFIXES = (".json", ".md")
+_READ = ("mast_trace", "mast_trace_judge")
+"""Packages of which modules may count; the rest of ours is beyond the boundary, or above the judge."""
+_OURS = (*_READ, "mast_trace_instrumentations", "mast_trace_collector", "mast_trace_dashboards")
+
+
+@cache
+def installed_fingerprint(*, model: bool) -> str:
+    """Return the `fingerprint` of what is installed; reads sources, and imports none of them."""
+    return fingerprint({name: resources.files(name) for name in _READ}, model=model)
+
+
+def fingerprint(packages: Mapping[str, Traversable], *, model: bool) -> str:
+    """Return a digest of what decides a verdict, in hexadecimal digits.
+
+    Args:
+        packages: the folders of our packages from which modules may count, by name.
+        model: whether a model reads runs too.
+
+    Raises:
+        LookupError: the source of a module that counts is not there.
+    """
+    modules = reached(packages, model=model)
+    code = (
+        digest_of([module.code, *sorted(_told(packages, modules, each) for each in module.imports)])
+        for module in modules.values()
+    )
+    places = (*TEXTS, *MODEL) if model else TEXTS
+    texts = (text for place in places for text in _texts(_folder(packages, place)))
+    return digest_of([*sorted(code), *sorted(texts)])
+
+
+def reached(packages: Mapping[str, Traversable], *, model: bool) -> dict[str, ReadModule]:
+    """Return the modules that count, by name; see `fingerprint`."""
+    found: dict[str, ReadModule] = {}
+    waiting = list(ENTRIES)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        source = _source(packages, name)
+        if source is None:
+            raise LookupError(f"{name} decides verdicts, and its source is not there")
+        found[name] = read_module(source.read_text("utf-8"))
+        targets = (_target(packages, each) for each in found[name].imports)
+        waiting += [target for target in targets if target and not is_beyond(target, model=model)]
+    return found
+
+
+def is_beyond(name: str, *, model: bool) -> bool:
+    """Whether a module of ours does not count where it is imported."""
+    ends = BOUNDARY if model else (*BOUNDARY, *MODEL)
+    return any(name == end or name.startswith(f"{end}.") for end in ends)
+
+
+def _target(packages: Mapping[str, Traversable], imported: Imported) -> str:
+    """Return the name of the module of ours that an import reads; empty where it is another's.
+
+    A name that a package only hands on is read where it comes from: the package does not count for
+    being the door.
+    """
+    if imported.module.partition(".")[0] not in _OURS:
+        return ""
+    inner = f"{imported.module}.{imported.name}"
+    if imported.name and _source(packages, inner):
+        return inner
+    source = _source(packages, imported.module)
+    if imported.name and source is not None and source.name == "__init__.py":
+        for each in read_module(source.read_text("utf-8")).imports:
+            if each.bound == imported.name and each.module.partition(".")[0] in _OURS:
+                return _target(packages, each)
+    return imported.module
+
+
+def _told(
+    packages: Mapping[str, Traversable], modules: Mapping[str, ReadModule], imported: Imported
+) -> str:
+    """Write down an import: of ours by what the module holds, so that its name may change."""
+    target = _target(packages, imported)
+    if not target:
+        return f"{imported.module} {imported.name} {imported.bound}"
+    name = imported.name if target == imported.module else ""
+    return f"{modules[target].code if target in modules else ''} {name} {imported.bound}"
+
+
+def _source(packages: Mapping[str, Traversable], name: str) -> Traversable | None:
+    """Return the file of a module; None where there is none."""
+    if name.partition(".")[0] not in packages:
+        return None
+    around, _, last = name.rpartition(".")
+    places = [_folder(packages, name) / "__init__.py"]
+    if around:
+        places.insert(0, _folder(packages, around) / f"{last}.py")
+    return next((place for place in places if place.is_file()), None)
+
+
+def _folder(packages: Mapping[str, Traversable], name: str) -> Traversable:
+    package, *parts = name.split(".")
+    folder = packages[package]
+    for part in parts:
+        folder = folder / part
+    return folder
+
+
+def _texts(place: Traversable) -> Iterator[str]:
+    """Yield the digests of a package's texts, each with its file's name, at any depth."""
+    if place.is_dir():
+        for inner in place.iterdir():
+            yield from _texts(inner)
+    elif place.name.endswith(SUFFIXES):
+        yield digest_of([place.name, place.read_text("utf-8").replace("\r\n", "\n")])
