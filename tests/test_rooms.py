@@ -25,15 +25,12 @@ FOLDERS = {
 }
 FLOORS = {
     "mast_trace": """
-        exceptions semconv taxonomy
-        urls untrusted_json
-        content
-        messages
-        spans trajectory
-        _settings _report _diagnosis
-        delivery _frameworks
+        exceptions semconv taxonomy content effective_setting retry_after _diagnosis _report
+        content_settings untrusted_json urls
+        messages _settings
+        spans trajectory delivery _frameworks
         _session
-        manual testing doctor
+        manual doctor testing
         __main__
     """,
     "mast_trace_instrumentations": """
@@ -47,15 +44,18 @@ FLOORS = {
         collector draining
     """,
     "mast_trace_judge": """
-        verdict
-        store local
-        batch layer_fusion llm version
-        assembly config study
+        verdict module_digest
+        local fingerprint
+        store layer_fusion version
+        batch llm
+        assembly config
+        study
         judge transfer worker
     """,
     "mast_trace_dashboards": """
-        durations totals queries stored_run
-        alerts grafana web
+        durations totals printable queries stored_run
+        found_run alerts
+        grafana web
         local
         cli
         __main__
