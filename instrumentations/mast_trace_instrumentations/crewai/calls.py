@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.messages import ToolCall
 from mast_trace.spans import guarded
 from mast_trace_instrumentations.crewai import reading
-from mast_trace_instrumentations.crewai.tools import Watch
+from mast_trace_instrumentations.crewai.tool import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mast_trace_instrumentations.crewai import stack
-from mast_trace_instrumentations.crewai.agents import AgentEvents
-from mast_trace_instrumentations.crewai.models import ModelEvents
+from mast_trace_instrumentations.crewai import state
+from mast_trace_instrumentations.crewai.agent import AgentEvents
+from mast_trace_instrumentations.crewai.chat import ModelEvents
 from mast_trace_instrumentations.crewai.recorder import text
-from mast_trace_instrumentations.crewai.tools import ToolEvents
+from mast_trace_instrumentations.crewai.tool import ToolEvents
 
 
 class EventRecorder(AgentEvents, ToolEvents, ModelEvents):
@@ -23,8 +23,8 @@ class EventRecorder(AgentEvents, ToolEvents, ModelEvents):
         handler = getattr(self, f"_on_{event.type}", None)
         if handler is None:
             return
-        if stack.is_cut_off():
-            stack.adopt(_owner(event, "agent"), _owner(event, "task"))
+        if state.is_cut_off():
+            state.adopt(_owner(event, "agent"), _owner(event, "task"))
         handler(source, event)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace_instrumentations.crewai import stack
+from mast_trace_instrumentations.crewai import state
 
 if TYPE_CHECKING:
     from mast_trace.spans import OpenSpan, Telemetry
@@ -19,10 +19,10 @@ class Recorder:
         self._telemetry = telemetry
 
     @staticmethod
-    def _open(kind: str, key: Any, span: OpenSpan, *owner_ids: str) -> stack.Frame:
+    def _open(kind: str, key: Any, span: OpenSpan, *owner_ids: str) -> state.Frame:
         outside = otel_context.get_current()
-        frame = stack.Frame(kind, key, span, outside, owners=owner_ids)
-        stack.push(frame)
+        frame = state.Frame(kind, key, span, outside, owners=owner_ids)
+        state.push(frame)
         return frame
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 from mast_trace import semconv
 from mast_trace.messages import parsed
 from mast_trace.spans import ToolSpan, guarded
-from mast_trace_instrumentations.crewai import reading, stack
+from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.recorder import Recorder, text
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class Watch:
 
     def begin(self, call: ToolCall, agent: Any) -> None:
         """Say what is called, and for which agent."""
-        if stack.is_cut_off():
-            stack.adopt(text(getattr(agent, "id", None)))
-        self._depth = len(stack.frames())
+        if state.is_cut_off():
+            state.adopt(text(getattr(agent, "id", None)))
+        self._depth = len(state.frames())
         self._requested = _Requested(call)
         self._token = _requested.set(self._requested)
 
@@ -78,7 +78,7 @@ class Watch:
         with guarded("recording a tool call of CrewAI"):
             _requested.reset(self._token)
             told = error if error is not None else text(self._told(self.result))
-            left_open = stack.unwind(self._depth)
+            left_open = state.unwind(self._depth)
             if not requested.begun:
                 self._recorder.not_run(requested.call, told)
             for frame in left_open:
@@ -107,7 +107,7 @@ class ToolEvents(Recorder):
         requested = _requested.get()
         if requested is not None:
             requested.begun += 1
-        agent = stack.top("agent")
+        agent = state.top("agent")
         role = text(event.agent_role) or (agent.notes["role"] if agent else None)
         span = self._telemetry.tool(
             event.tool_name,
@@ -119,7 +119,7 @@ class ToolEvents(Recorder):
         self._open("tool", None, span)
 
     def _on_tool_usage_finished(self, _source: Any, event: Any) -> None:
-        frame = stack.pop("tool")
+        frame = state.pop("tool")
         if frame is None or not isinstance(frame.span, ToolSpan):
             return
         frame.span.result(event.output)
@@ -132,7 +132,7 @@ class ToolEvents(Recorder):
         )
 
     def _on_tool_usage_error(self, _source: Any, event: Any) -> None:
-        frame = stack.pop("tool")
+        frame = state.pop("tool")
         if frame is not None:
             _fail(
                 frame.span,
@@ -154,13 +154,13 @@ class ToolEvents(Recorder):
         self._open("guardrail", None, span).notes["role"] = "guardrail"
 
     def _on_llm_guardrail_completed(self, _source: Any, event: Any) -> None:
-        frame = stack.pop("guardrail")
+        frame = state.pop("guardrail")
         if frame is not None and isinstance(frame.span, ToolSpan):
             frame.span.result("passed" if event.success else text(event.error))
             frame.span.end(None if event.success else f"blocked: {event.error}")
 
     def _on_llm_guardrail_failed(self, _source: Any, event: Any) -> None:
-        frame = stack.pop("guardrail")
+        frame = state.pop("guardrail")
         if frame is not None:
             frame.span.end(text(event.error))
 

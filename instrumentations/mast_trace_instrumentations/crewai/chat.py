@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mast_trace.spans import ChatSpan
-from mast_trace_instrumentations.crewai import reading, stack
+from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.recorder import Recorder, text
 
 
@@ -15,13 +15,13 @@ class ModelEvents(Recorder):
     @staticmethod
     def usage(counts: Any) -> None:
         """Note the tokens of the open call, in whatever shape its provider counts them."""
-        frame = stack.top("chat")
+        frame = state.top("chat")
         if frame is not None and counts:
             frame.notes["usage"] = counts
 
     def _on_llm_call_started(self, source: Any, event: Any) -> None:
         model = text(getattr(event, "model", None) or getattr(source, "model", None))
-        agent = stack.top("agent")
+        agent = state.top("agent")
         provider = getattr(source, "provider", None)
         span = self._telemetry.chat(
             model,
@@ -32,7 +32,7 @@ class ModelEvents(Recorder):
         self._open("chat", getattr(event, "call_id", None), span)
 
     def _on_llm_call_completed(self, _source: Any, event: Any) -> None:
-        frame = stack.pop("chat", getattr(event, "call_id", None))
+        frame = state.pop("chat", getattr(event, "call_id", None))
         if frame is None or not isinstance(frame.span, ChatSpan):
             return
         usage = getattr(event, "usage", None) or frame.notes.get("usage")
@@ -44,12 +44,12 @@ class ModelEvents(Recorder):
             **reading.tokens(usage),
         )
         frame.span.end()
-        agent = stack.top("agent")
+        agent = state.top("agent")
         if agent is not None:
             agent.notes["said"] = answer.content
 
     def _on_llm_call_failed(self, _source: Any, event: Any) -> None:
         # Some versions report one failure twice; the second finds no open call and does nothing.
-        frame = stack.pop("chat", getattr(event, "call_id", None))
+        frame = state.pop("chat", getattr(event, "call_id", None))
         if frame is not None:
             frame.span.end(text(event.error))

@@ -8,9 +8,9 @@ from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
 from mast_trace.spans import AgentSpan, current_run
-from mast_trace_instrumentations.crewai import reading, stack
+from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.recorder import text
-from mast_trace_instrumentations.crewai.runs import RunEvents
+from mast_trace_instrumentations.crewai.run import RunEvents
 
 
 class AgentEvents(RunEvents):
@@ -23,7 +23,7 @@ class AgentEvents(RunEvents):
             draft: the answer; the model's last one if absent.
             said: by the person.
         """
-        frame = stack.top("agent")
+        frame = state.top("agent")
         if frame is None or not said.strip():
             return
         shown = Message(draft or frame.notes.get("said", ""))
@@ -81,7 +81,7 @@ class AgentEvents(RunEvents):
     ) -> None:
         agent_id = text(event.agent_info.get("id"))
         self._agent_finished(agent_id, output, error)
-        run = stack.top("run")
+        run = state.top("run")
         if run is not None and run.key == agent_id:
             self._finish_run(run.key, termination, error)
 
@@ -89,7 +89,7 @@ class AgentEvents(RunEvents):
         self, *, role: str, agent_id: str, goal: str, prompt: Message, readers: list[str]
     ) -> None:
         # A guardrail that is written in words asks an agent of its own.
-        asking = stack.top("agent", "guardrail", "run")
+        asking = state.top("agent", "guardrail", "run")
         requester = asking.notes.get("role", reading.USER) if asking else reading.USER
         asked = self._telemetry.message(requester, [role], prompt)
         span = self._telemetry.agent(
@@ -99,7 +99,7 @@ class AgentEvents(RunEvents):
         frame.notes.update(role=role, asked=asked, recipients=readers or [requester])
 
     def _agent_finished(self, agent_id: str, output: Any, error: Any = None) -> None:
-        frame = stack.pop("agent", agent_id)
+        frame = state.pop("agent", agent_id)
         if frame is None or not isinstance(frame.span, AgentSpan):
             return
         if output is not None:

@@ -8,7 +8,7 @@ from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
 from mast_trace.spans import current_run
-from mast_trace_instrumentations.crewai import reading, stack
+from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.recorder import Recorder, text
 
 MAX_TURNS = "crewai.max_turns"
@@ -33,7 +33,7 @@ class RunEvents(Recorder):
         frame.notes["open"] = reading.plan(crew)
 
     def _on_task_completed(self, task: Any, event: Any) -> None:
-        run = stack.top("run")
+        run = state.top("run")
         if run is not None:
             done = getattr(event, "task", None) or task
             run.notes.get("open", {}).pop(text(getattr(done, "id", None)), None)
@@ -60,7 +60,7 @@ class RunEvents(Recorder):
         self._finish_run(id(flow), semconv.Termination.INTERRUPTED)
 
     def _finish_run(self, key: Any, termination: str, error: Any = None) -> None:
-        frame = stack.pop("run", key)
+        frame = state.pop("run", key)
         if frame is None:
             return
         run = current_run(frame.span.context)
@@ -91,13 +91,13 @@ class RunEvents(Recorder):
             self._answer(event.flow_name, event.response)
 
     def _ask(self, flow: str, question: str) -> None:
-        run = stack.top("run")
+        run = state.top("run")
         asked = self._telemetry.message(flow, [reading.USER], Message(question))
         if run is not None:
             run.notes["asked"] = asked
 
     def _answer(self, flow: str, answer: str) -> None:
-        run = stack.top("run")
+        run = state.top("run")
         self._telemetry.message(
             reading.USER,
             [flow],
