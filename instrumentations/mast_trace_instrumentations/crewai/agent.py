@@ -16,28 +16,6 @@ from mast_trace_instrumentations.crewai.run import RunEvents
 class AgentEvents(RunEvents):
     """Events of agents in crews and of agents by themselves."""
 
-    def human_input(self, draft: str | None, said: str) -> None:
-        """Record what a person has to say to an agent's answer; approval is no message.
-
-        Args:
-            draft: the answer; the model's last one if absent.
-            said: by the person.
-        """
-        frame = state.top("agent")
-        if frame is None or not said.strip():
-            return
-        shown = Message(draft or frame.notes.get("said", ""))
-        role = frame.notes["role"]
-        answer = self._telemetry.message(
-            role, [reading.USER], shown, in_reply_to=frame.notes["asked"]
-        )
-        frame.notes["asked"] = self._telemetry.message(
-            reading.USER,
-            [role],
-            Message(said, role="user"),
-            in_reply_to=answer,
-        )
-
     def _on_agent_execution_started(self, _source: Any, event: Any) -> None:
         agent = event.agent
         self._agent_started(

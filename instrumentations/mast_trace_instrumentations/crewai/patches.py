@@ -8,23 +8,25 @@ a pool of threads.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.spans import current_run, guarded
+from mast_trace.messages import ToolCall
+from mast_trace.spans import Inside, current_run
 from mast_trace_instrumentations.base import Instrumentor
-from mast_trace_instrumentations.crewai import state
-from mast_trace_instrumentations.crewai.calls import CallWrappers
+from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.events import EventRecorder
 from mast_trace_instrumentations.crewai.run import MAX_TURNS
 from mast_trace_instrumentations.crewai.targets import PATCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from mast_trace.spans import Call
+
+_Args = tuple[Any, ...]
+_Kwargs = dict[str, Any]
 
 
-class CrewAIInstrumentor(CallWrappers, Instrumentor):
+class CrewAIInstrumentor(Instrumentor):
     """Instruments CrewAI 0.177 up to 1.x."""
 
     framework = "crewai"
@@ -36,80 +38,92 @@ class CrewAIInstrumentor(CallWrappers, Instrumentor):
         """Begin with an empty record."""
         self.recorder = EventRecorder(self.telemetry)
 
-    def emit(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Any, kwargs: dict[str, Any]
-    ) -> Any:
-        """Record an event, then let the bus have it."""
-        with guarded("recording an event of CrewAI"):
-            source, event = _arguments(*args, **kwargs)
-            self.recorder.record(source, event)
-        return wrapped(*args, **kwargs)
+    def begin_event(self, _bus: Any, args: _Args, kwargs: _Kwargs) -> None:
+        """Record an event before the bus has it."""
+        self.recorder.record(*_emitted(*args, **kwargs))
 
-    def delegate(
-        self, wrapped: Callable[..., Any], instance: Any, args: Any, kwargs: dict[str, Any]
-    ) -> Any:
-        """Note a delegation to a coworker that does not exist: CrewAI reports it as a success."""
-        result = wrapped(*args, **kwargs)
-        with guarded("recording a delegation of CrewAI"):
-            name = (args[0] if args else kwargs.get("agent_name")) or ""
-            known = {instance.sanitize_agent_name(agent.role) for agent in instance.agents}
-            if instance.sanitize_agent_name(name) not in known:
-                self.recorder.refused(result, f"unknown coworker: {name}")
-        return result
-
-    def max_iterations(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Any, kwargs: dict[str, Any]
-    ) -> Any:
-        """Note that an agent was stopped by its iteration limit."""
-        with guarded("recording the iteration limit of CrewAI"):
-            run = current_run()
-            if run is not None:
-                run.marks.add(MAX_TURNS)
-        return wrapped(*args, **kwargs)
-
-    def guard(
-        self, wrapped: Callable[..., Any], _instance: Any, args: Any, kwargs: dict[str, Any]
-    ) -> Any:
-        """Close what the call left open. Versions before 1.15.10 emit no end of a failed flow."""
+    def begin_work(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+        """Close what the call leaves open. Versions before 1.15.10 emit no end of a failed flow."""
         depth = len(state.frames())
-        if inspect.iscoroutinefunction(wrapped):
-            return _guarded_coroutine(wrapped(*args, **kwargs), depth)
-        try:
-            result = wrapped(*args, **kwargs)
-        except BaseException as error:
-            _close(depth, error)
-            raise
-        _close(depth, None)
-        return result
+
+        def end(_result: Any, error: BaseException | None) -> None:
+            for frame in state.unwind(depth):
+                if frame.kind == "run" and error is not None:
+                    frame.span.set({semconv.RUN_TERMINATION_REASON: _termination(error)})
+                frame.span.end(error)
+
+        return Inside(end=end)
+
+    def begin_delegation(self, tool: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Note a delegation to a coworker that does not exist: CrewAI reports it as a success."""
+        name = (args[0] if args else kwargs.get("agent_name")) or ""
+
+        def end(result: Any, error: BaseException | None) -> None:
+            known = {tool.sanitize_agent_name(agent.role) for agent in tool.agents}
+            if error is None and tool.sanitize_agent_name(name) not in known:
+                self.recorder.refused(result, f"unknown coworker: {name}")
+
+        return Inside(end=end)
+
+    def begin_last_answer(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> None:
+        """Note that an agent was stopped by its iteration limit."""
+        run = current_run()
+        if run is not None:
+            run.marks.add(MAX_TURNS)
+
+    # -- tools: calls that CrewAI refuses to run have no event ------------------------------------
+
+    def begin_text_call(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Watch a call that the model wrote as text."""
+        action = args[0] if args else kwargs["agent_action"]
+        call = ToolCall(str(action.tool), action.tool_input)
+        return self.recorder.watch(call, kwargs.get("agent"), lambda result: result.result)
+
+    def begin_native_call(self, loop: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Watch a call that the model made through its interface."""
+        agent = getattr(loop, "agent", None) or kwargs.get("agent")
+        call = reading.requested_call(args, kwargs)
+        return self.recorder.watch(call, agent, reading.native_result)
+
+    # -- tokens -----------------------------------------------------------------------------------
+
+    def begin_counting(self, _llm: Any, args: _Args, kwargs: _Kwargs) -> None:
+        """Note the tokens that one of CrewAI's own providers has counted."""
+        self.recorder.usage(args[0] if args else next(iter(kwargs.values()), None))
+
+    def begin_last_chunk(self, _llm: Any, args: _Args, kwargs: _Kwargs) -> None:
+        """Note the tokens that the last chunk of a stream of LiteLLM has told."""
+        self.recorder.usage(kwargs.get("usage_info") or (args[1] if len(args) > 1 else None))
+
+    def begin_answer(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+        """Note the tokens of an answer of LiteLLM; a stream has none yet."""
+        return Inside(end=lambda answer, _: self.recorder.usage(getattr(answer, "usage", None)))
+
+    # -- people -----------------------------------------------------------------------------------
+
+    def begin_human_input(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Record what a person says to an agent's answer."""
+        draft = _draft(args, kwargs)
+
+        def end(said: Any, error: BaseException | None) -> None:
+            if error is None:
+                self.recorder.human_input(draft, said)
+
+        return Inside(end=end)
 
 
-def _arguments(source: Any, event: Any) -> tuple[Any, Any]:
+def _emitted(source: Any, event: Any) -> tuple[Any, Any]:
     """Bind the arguments of `emit`, however they were passed."""
     return source, event
 
 
-async def _guarded_coroutine(call: Any, depth: int) -> Any:
-    try:
-        result = await call
-    except BaseException as error:
-        _close(depth, error)
-        raise
-    _close(depth, None)
-    return result
-
-
-def _close(depth: int, error: BaseException | None) -> None:
-    with guarded("closing spans of CrewAI"):
-        for frame in state.unwind(depth):
-            if frame.kind == "run" and error is not None:
-                frame.span.set({semconv.RUN_TERMINATION_REASON: _termination(error)})
-            frame.span.end(error)
+def _draft(args: _Args, kwargs: _Kwargs) -> str | None:
+    """Return the answer that is shown to the person; newer versions pass the crew instead."""
+    shown = args[0] if args else kwargs.get("final_answer")
+    return shown if isinstance(shown, str) else None
 
 
 def _termination(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
         return semconv.Termination.CANCELLED
     return semconv.Termination.ERROR
-
-
-__all__ = ["CrewAIInstrumentor"]

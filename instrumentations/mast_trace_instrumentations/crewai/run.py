@@ -1,4 +1,4 @@
-"""Crews and flows: where runs begin and end, what is planned, and what flows ask people."""
+"""Crews and flows: where runs begin and end and what is planned."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from mast_trace.content import as_text
 from mast_trace.messages import Message
 from mast_trace.spans import current_run
 from mast_trace_instrumentations.crewai import reading, state
-from mast_trace_instrumentations.crewai.recorder import Recorder, text
+from mast_trace_instrumentations.crewai.message import MessageEvents
+from mast_trace_instrumentations.crewai.recorder import text
 
 MAX_TURNS = "crewai.max_turns"
 """The mark of a run in which an agent was stopped by its iteration limit."""
 
 
-class RunEvents(Recorder):
+class RunEvents(MessageEvents):
     """Events of crews, tasks and flows."""
 
     def _on_crew_kickoff_started(self, crew: Any, event: Any) -> None:
@@ -74,33 +75,3 @@ class RunEvents(Recorder):
             }
         )
         frame.span.end(error)
-
-    # -- people who are asked by a flow -----------------------------------------------------------
-
-    def _on_human_feedback_requested(self, _flow: Any, event: Any) -> None:
-        self._ask(event.flow_name, f"{event.message}\n\n{as_text(event.output)}")
-
-    def _on_human_feedback_received(self, _flow: Any, event: Any) -> None:
-        self._answer(event.flow_name, event.feedback)
-
-    def _on_flow_input_requested(self, _flow: Any, event: Any) -> None:
-        self._ask(event.flow_name, event.message)
-
-    def _on_flow_input_received(self, _flow: Any, event: Any) -> None:
-        if event.response is not None:
-            self._answer(event.flow_name, event.response)
-
-    def _ask(self, flow: str, question: str) -> None:
-        run = state.top("run")
-        asked = self._telemetry.message(flow, [reading.USER], Message(question))
-        if run is not None:
-            run.notes["asked"] = asked
-
-    def _answer(self, flow: str, answer: str) -> None:
-        run = state.top("run")
-        self._telemetry.message(
-            reading.USER,
-            [flow],
-            Message(answer, role="user"),
-            in_reply_to=run.notes.get("asked") if run is not None else None,
-        )

@@ -1,4 +1,4 @@
-"""What of CrewAI is wrapped.
+"""The table of CrewAI: one row per target.
 
 The modules in which agents loop have moved and multiplied between versions; a row for each that
 there was.
@@ -32,63 +32,63 @@ def _loop_patches() -> Iterator[Patch]:
     for module in _LOOPS:
         # The forced last answer has no event of its own.
         yield Patch(
-            module, "handle_max_iterations_exceeded", wrapper="max_iterations", optional="some 1.x"
+            module, "handle_max_iterations_exceeded", "begin_last_answer", optional="in some 1.x"
         )
         yield Patch(
-            module, "execute_tool_and_check_finality", wrapper="text_call", optional="some 1.x"
+            module, "execute_tool_and_check_finality", "begin_text_call", optional="in some 1.x"
         )
         yield Patch(
-            module, "aexecute_tool_and_check_finality", wrapper="async_text_call", optional="1.x"
+            module, "aexecute_tool_and_check_finality", "begin_text_call", optional="in some 1.x"
         )
     for module, target in _NATIVE_CALLS:
-        yield Patch(module, target, wrapper="native_call", optional="1.9")
+        yield Patch(module, target, "begin_native_call", optional="since 1.9")
 
 
 PATCHES = (
-    Patch("crewai.events.event_bus", "CrewAIEventsBus.emit", wrapper="emit"),
+    Patch("crewai.events.event_bus", "CrewAIEventsBus.emit", "begin_event"),
     Patch(
-        "crewai.tools.agent_tools.base_agent_tools", "BaseAgentTool._execute", wrapper="delegate"
+        "crewai.tools.agent_tools.base_agent_tools", "BaseAgentTool._execute", "begin_delegation"
     ),
     *_loop_patches(),
     # Guards: what an exception leaves open is closed where the work was called.
-    Patch("crewai.crew", "Crew.kickoff", wrapper="guard"),
-    Patch("crewai.crew", "Crew.akickoff", wrapper="guard", optional="1.7"),
-    Patch("crewai.flow.flow", "Flow.kickoff_async", wrapper="guard"),
-    Patch("crewai.agent", "Agent.execute_task", wrapper="guard"),
-    Patch("crewai.agent", "Agent.aexecute_task", wrapper="guard", optional="1.7"),
+    Patch("crewai.crew", "Crew.kickoff", "begin_work"),
+    Patch("crewai.crew", "Crew.akickoff", "begin_work", optional="since 1.7"),
+    Patch("crewai.flow.flow", "Flow.kickoff_async", "begin_work"),
+    Patch("crewai.agent", "Agent.execute_task", "begin_work"),
+    Patch("crewai.agent", "Agent.aexecute_task", "begin_work", optional="since 1.7"),
     # Tokens, which events carry since 1.13: as the framework's own providers count them (1.0), and
     # as LiteLLM answers.
     Patch(
         "crewai.llms.base_llm",
         "BaseLLM._track_token_usage_internal",
-        wrapper="usage",
-        optional="1.0",
+        "begin_counting",
+        optional="since 1.0",
     ),
     Patch(
         "crewai.llm",
         "LLM._handle_streaming_callbacks",
-        wrapper="streamed_usage",
-        optional="LiteLLM",
+        "begin_last_chunk",
+        optional="with LiteLLM",
     ),
-    Patch("litellm", "completion", wrapper="answer", optional="LiteLLM"),
-    Patch("litellm", "acompletion", wrapper="async_answer", optional="LiteLLM"),
+    Patch("litellm", "completion", "begin_answer", optional="with LiteLLM"),
+    Patch("litellm", "acompletion", "begin_answer", optional="with LiteLLM"),
     # People who comment on an agent's answer.
     Patch(
         "crewai.agents.agent_builder.base_agent_executor_mixin",
         "CrewAgentExecutorMixin._ask_human_input",
-        wrapper="human_input",
+        "begin_human_input",
         optional="before 1.9",
     ),
     Patch(
         "crewai.core.providers.human_input",
         "SyncHumanInputProvider._prompt_input",
-        wrapper="human_input",
-        optional="1.9",
+        "begin_human_input",
+        optional="since 1.9",
     ),
     Patch(
         "crewai.core.providers.human_input",
         "SyncHumanInputProvider._prompt_input_async",
-        wrapper="async_human_input",
-        optional="1.9",
+        "begin_human_input",
+        optional="since 1.9",
     ),
 )

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.messages import parsed
-from mast_trace.spans import ToolSpan, guarded
+from mast_trace.spans import Inside, ToolSpan, restore
 from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.recorder import Recorder, text
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace.messages import ToolCall
-    from mast_trace.spans import OpenSpan
+    from mast_trace.spans import Call, OpenSpan
 
 _REMEMBERED = 256
 _DELEGATIONS = ("delegate work to coworker", "ask question to coworker")
@@ -45,46 +45,6 @@ class _Requested:
 _requested: ContextVar[_Requested | None] = ContextVar("mast_trace_crewai_call", default=None)
 
 
-@final
-class Watch:
-    """Brackets the execution of one call of a tool.
-
-    Attributes:
-        result: set it to what the framework returned.
-        told: reads the words for the model off the result.
-    """
-
-    def __init__(self, recorder: ToolEvents, told: Callable[[Any], Any]) -> None:
-        self.result: Any = None
-        self._recorder = recorder
-        self._told = told
-        self._requested: _Requested | None = None
-
-    def begin(self, call: ToolCall, agent: Any) -> None:
-        """Say what is called, and for which agent."""
-        if state.is_cut_off():
-            state.adopt(text(getattr(agent, "id", None)))
-        self._depth = len(state.frames())
-        self._requested = _Requested(call)
-        self._token = _requested.set(self._requested)
-
-    def __enter__(self) -> Watch:
-        return self
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        requested = self._requested
-        if requested is None:
-            return
-        with guarded("recording a tool call of CrewAI"):
-            _requested.reset(self._token)
-            told = error if error is not None else text(self._told(self.result))
-            left_open = state.unwind(self._depth)
-            if not requested.begun:
-                self._recorder.not_run(requested.call, told)
-            for frame in left_open:
-                _fail(frame.span, told)
-
-
 class ToolEvents(Recorder):
     """Events of tools and guardrails."""
 
@@ -98,7 +58,32 @@ class ToolEvents(Recorder):
         if len(self._refused) > _REMEMBERED:
             self._refused.popitem(last=False)
 
-    def not_run(self, call: ToolCall, told: BaseException | str) -> None:
+    def watch(self, call: ToolCall, agent: Any, told: Callable[[Any], Any]) -> Call:
+        """Bracket the execution of one call of a tool.
+
+        Args:
+            call: as the model wrote it.
+            agent: that asks for it.
+            told: reads the words for the model off the result.
+        """
+        if state.is_cut_off():
+            state.adopt(text(getattr(agent, "id", None)))
+        depth = len(state.frames())
+        requested = _Requested(call)
+        token = _requested.set(requested)
+
+        def end(result: Any, error: BaseException | None) -> None:
+            restore(token)
+            words = error if error is not None else text(told(result))
+            left_open = state.unwind(depth)
+            if not requested.begun:
+                self._not_run(call, words)
+            for frame in left_open:
+                _fail(frame.span, words)
+
+        return Inside(end=end)
+
+    def _not_run(self, call: ToolCall, told: BaseException | str) -> None:
         """Record a call that the framework has refused to run."""
         span = self._telemetry.tool(call.name, arguments=call.arguments, call_id=call.id)
         _fail(span, told)

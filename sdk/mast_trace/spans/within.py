@@ -111,8 +111,8 @@ class attached:  # noqa: N801  # it reads as the participle that it is: with att
             restore(self._token)
 
 
-def restore(token: Token[Context]) -> None:
-    """Make current again the context that ``token`` replaced.
+def restore(token: Token[Any]) -> None:
+    """Make current again what ``token`` replaced, such as a context.
 
     A generator or coroutine that is closed elsewhere leaves its token in another context, where
     there is nothing to restore; `opentelemetry.context.detach` would log that as an error.

@@ -37,7 +37,7 @@ def targets() -> dict[str, Any]:
                 owner = getattr(owner, step)
             found[patch.path] = inspect.getattr_static(owner, name)
         except (ImportError, AttributeError):
-            assert patch.since, f"{patch.path} is gone"
+            assert patch.optional, f"{patch.path} is gone"
     return found
 
 
