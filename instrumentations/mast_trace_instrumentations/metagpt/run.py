@@ -11,7 +11,7 @@ from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.spans import Run, current_agent, current_run, guarded
 from mast_trace_instrumentations.metagpt import reading
-from mast_trace_instrumentations.metagpt.answering import answered
+from mast_trace_instrumentations.metagpt.state import answered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

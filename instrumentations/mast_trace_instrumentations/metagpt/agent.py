@@ -11,7 +11,7 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.spans import current_agent, current_run, guarded
 from mast_trace_instrumentations.metagpt import reading
-from mast_trace_instrumentations.metagpt.answering import answering
+from mast_trace_instrumentations.metagpt.state import answering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
