@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.spans import current_agent, current_run, guarded
+from mast_trace.spans import Inside, current_agent, current_run, restore
 from mast_trace_instrumentations.metagpt import reading
 from mast_trace_instrumentations.metagpt.state import answering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from opentelemetry.context import Context
 
-    from mast_trace.spans import AgentSpan, RunSpan, Telemetry
+    from mast_trace.spans import AgentSpan, Call, RunSpan, Telemetry
 
 
 @dataclass
@@ -34,49 +32,48 @@ class _Turn:
 _turn: ContextVar[_Turn | None] = ContextVar("mast_trace_metagpt_turn", default=None)
 
 
-class RoleWrappers:
-    """Wrappers of `Role`."""
+class Turns:
+    """The turns of roles.
 
-    telemetry: Telemetry
+    Args:
+        telemetry: makes their spans.
+    """
 
-    async def run_role(
-        self, wrapped: Callable[..., Any], role: Any, args: Any, kwargs: dict[str, Any]
-    ) -> Any:
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+
+    def begin(self, role: Any) -> Call:
         """Bracket a role's turn. Every role runs in every round, and most have nothing to do."""
         turn = _Turn(role, otel_context.get_current())
         token = _turn.set(turn)
-        try:
-            result = await wrapped(*args, **kwargs)
-        except BaseException as error:
-            self._end_turn(turn, None, error)
-            raise
-        else:
-            self._end_turn(turn, result, None)
-            return result
-        finally:
-            _turn.reset(token)
 
-    async def observe(
-        self, wrapped: Callable[..., Any], role: Any, args: Any, kwargs: dict[str, Any]
-    ) -> Any:
+        def end(result: Any, error: BaseException | None) -> None:
+            restore(token)
+            self._end_turn(turn, None if error is not None else result, error)
+
+        return Inside(end=end)
+
+    def begin_observing(self, role: Any) -> Call:
         """Begin the turn's span when the role observes something new."""
-        found = await wrapped(*args, **kwargs)
-        turn = _turn.get()
-        if found and turn is not None and turn.role is role and turn.span is None:
-            with guarded("beginning a turn of MetaGPT"):
+
+        def end(found: Any, error: BaseException | None) -> None:
+            turn = _turn.get()
+            ours = turn is not None and turn.role is role and turn.span is None
+            if error is None and found and turn is not None and ours:
                 self._begin_turn(turn, role)
-        return found
+
+        return Inside(end=end)
 
     def _begin_turn(self, turn: _Turn, role: Any) -> None:
         seen = [reading.message(message) for message in role.rc.news]
         name = reading.name_of(role)
         context = turn.outside
         if current_run(context) is None:
-            turn.root = self.telemetry.run(name, parent=context, input=seen)
+            turn.root = self._telemetry.run(name, parent=context, input=seen)
             context = turn.root.context
         if role.rc.env is None:
             self._record_asked(role, context)
-        turn.span = self.telemetry.agent(
+        turn.span = self._telemetry.agent(
             name,
             parent=context,
             agent_id=reading.own_name(role) or None,
@@ -89,7 +86,7 @@ class RoleWrappers:
     def _record_asked(self, role: Any, context: Context) -> None:
         """Record what a role without an environment is asked: nobody publishes it."""
         for source in role.rc.news:
-            self.telemetry.message(
+            self._telemetry.message(
                 _asker(context, source),
                 [reading.name_of(role)],
                 reading.message(source),
@@ -99,25 +96,24 @@ class RoleWrappers:
     def _end_turn(self, turn: _Turn, result: Any, error: BaseException | None) -> None:
         if turn.span is None:
             return
-        with guarded("ending a turn of MetaGPT"):
-            otel_context.attach(turn.outside)
-            items = reading.open_items(turn.role)
-            turn.span.set({semconv.PLAN_OPEN_ITEMS: items or None})
-            if result is not None:
-                self._record_reply(turn, turn.span, result)
-            failure = reading.cause(error) if error else None
-            turn.span.end(failure)
-            if turn.root is not None:
-                turn.root.set({semconv.PLAN_OPEN_ITEMS: items or None})
-                ended = semconv.Termination
-                turn.root.finish(ended.ERROR if error else ended.COMPLETED, error=failure)
+        otel_context.attach(turn.outside)
+        items = reading.open_items(turn.role)
+        turn.span.set({semconv.PLAN_OPEN_ITEMS: items or None})
+        if result is not None:
+            self._record_reply(turn, turn.span, result)
+        failure = reading.cause(error) if error else None
+        turn.span.end(failure)
+        if turn.root is not None:
+            turn.root.set({semconv.PLAN_OPEN_ITEMS: items or None})
+            ended = semconv.Termination
+            turn.root.finish(ended.ERROR if error else ended.COMPLETED, error=failure)
 
     def _record_reply(self, turn: _Turn, span: AgentSpan, result: Any) -> None:
         """Record what a turn came to; a role in an environment has published it itself."""
         reply = reading.message(result)
         if turn.role.rc.env is None:
             asked = turn.role.rc.news[-1]
-            self.telemetry.message(
+            self._telemetry.message(
                 reading.name_of(turn.role),
                 [_asker(turn.outside, asked)],
                 reply,

@@ -1,17 +1,24 @@
-"""MetaGPT 0.8: teams, roles, messages of the environment, executed code, model calls."""
+"""The patches of MetaGPT 0.8."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mast_trace.spans import current_run
 from mast_trace_instrumentations.base import Instrumentor, Patch
-from mast_trace_instrumentations.metagpt.agent import RoleWrappers
-from mast_trace_instrumentations.metagpt.chat import ModelWrappers
-from mast_trace_instrumentations.metagpt.run import TeamWrappers
-from mast_trace_instrumentations.metagpt.tool import ActionWrappers
+from mast_trace_instrumentations.metagpt.agent import Turns
+from mast_trace_instrumentations.metagpt.chat import begin_chat, note_usage
+from mast_trace_instrumentations.metagpt.message import begin_human, begin_review
+from mast_trace_instrumentations.metagpt.run import Runs
+from mast_trace_instrumentations.metagpt.tool import begin_action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mast_trace.spans import Call
+
+_Args = tuple[Any, ...]
+_Kwargs = dict[str, Any]
 
 _PROVIDERS = (
     ("openai_api", "OpenAILLM"),
@@ -30,44 +37,88 @@ _PROVIDERS = (
 def _provider_patches() -> Iterator[Patch]:
     for module, name in _PROVIDERS:
         path = f"metagpt.provider.{module}"
-        yield Patch(path, f"{name}._achat_completion", wrapper="complete")
-        yield Patch(path, f"{name}._achat_completion_stream", wrapper="complete")
-    yield Patch(
-        "metagpt.provider.openai_api", "OpenAILLM._achat_completion_function", wrapper="complete"
-    )
-    yield Patch("metagpt.provider.base_llm", "BaseLLM._update_costs", wrapper="usage")
-    yield Patch("metagpt.provider.anthropic_api", "AnthropicLLM._update_costs", wrapper="usage")
-    yield Patch("metagpt.provider.ark_api", "ArkLLM._update_costs", wrapper="usage")
-    yield Patch("metagpt.provider.human_provider", "HumanProvider.ask", wrapper="human")
+        yield Patch(path, f"{name}._achat_completion", "begin_chat")
+        yield Patch(path, f"{name}._achat_completion_stream", "begin_chat")
+    yield Patch("metagpt.provider.openai_api", "OpenAILLM._achat_completion_function", "begin_chat")
+    yield Patch("metagpt.provider.base_llm", "BaseLLM._update_costs", "begin_counting")
+    yield Patch("metagpt.provider.anthropic_api", "AnthropicLLM._update_costs", "begin_counting")
+    yield Patch("metagpt.provider.ark_api", "ArkLLM._update_costs", "begin_counting")
+    yield Patch("metagpt.provider.human_provider", "HumanProvider.ask", "begin_human")
 
 
-class MetaGPTInstrumentor(TeamWrappers, RoleWrappers, ActionWrappers, ModelWrappers, Instrumentor):
+class MetaGPTInstrumentor(Instrumentor):
     """Instruments MetaGPT 0.8."""
 
     framework = "metagpt"
     distributions = ("metagpt",)
     versions = ("0.8", "0.9")
     patches = (
-        Patch("metagpt.team", "Team.run", wrapper="run_team"),
-        Patch("metagpt.team", "Team._check_balance", wrapper="note_error"),
-        Patch("metagpt.environment.base_env", "Environment.run", wrapper="run_environment"),
-        Patch("metagpt.environment.base_env", "Environment.publish_message", wrapper="publish"),
-        Patch("metagpt.roles.role", "Role.run", wrapper="run_role"),
-        Patch("metagpt.roles.role", "Role._observe", wrapper="observe"),
-        Patch("metagpt.actions.di.execute_nb_code", "ExecuteNbCode.run", wrapper="run_action"),
-        Patch("metagpt.actions.run_code", "RunCode.run", wrapper="run_action"),
-        Patch(
-            "metagpt.actions.search_and_summarize", "SearchAndSummarize.run", wrapper="run_action"
-        ),
-        Patch("metagpt.actions.research", "CollectLinks.run", wrapper="run_action"),
-        Patch("metagpt.actions.research", "WebBrowseAndSummarize.run", wrapper="run_action"),
-        Patch("metagpt.actions.di.ask_review", "AskReview.run", wrapper="review"),
+        Patch("metagpt.team", "Team.run", "begin_team"),
+        Patch("metagpt.team", "Team._check_balance", "begin_noting"),
+        Patch("metagpt.environment.base_env", "Environment.run", "begin_environment"),
+        Patch("metagpt.environment.base_env", "Environment.publish_message", "begin_publishing"),
+        Patch("metagpt.roles.role", "Role.run", "begin_turn"),
+        Patch("metagpt.roles.role", "Role._observe", "begin_observing"),
+        Patch("metagpt.actions.di.execute_nb_code", "ExecuteNbCode.run", "begin_action"),
+        Patch("metagpt.actions.run_code", "RunCode.run", "begin_action"),
+        Patch("metagpt.actions.search_and_summarize", "SearchAndSummarize.run", "begin_action"),
+        Patch("metagpt.actions.research", "CollectLinks.run", "begin_action"),
+        Patch("metagpt.actions.research", "WebBrowseAndSummarize.run", "begin_action"),
+        Patch("metagpt.actions.di.ask_review", "AskReview.run", "begin_review"),
         *_provider_patches(),
     )
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs = Runs()
+
     def stopped(self) -> None:
         """Forget messages that wait for a run."""
-        self._waiting.clear()
+        self._runs.clear()
 
+    def begin_team(self, team: Any, _args: _Args, kwargs: _Kwargs) -> Call:
+        """Begin a team's run, the root."""
+        idea = kwargs.get("idea") or team.idea
+        return self._runs.begin(self.telemetry, type(team).__name__, team.env, idea=idea)
 
-__all__ = ["MetaGPTInstrumentor"]
+    def begin_environment(self, env: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+        """Keep the error that `Team.run` swallows; without a team this is the root."""
+        if current_run() is not None:
+            return self._runs.noting()
+        return self._runs.begin(self.telemetry, type(env).__name__, env)
+
+    def begin_noting(self, _team: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+        """Keep the error that `Team.run` swallows."""
+        return self._runs.noting()
+
+    def begin_publishing(self, env: Any, args: _Args, kwargs: _Kwargs) -> None:
+        """Record a message with those who take it up."""
+        self._runs.publish(self.telemetry, env, args[0] if args else kwargs["message"])
+
+    def begin_turn(self, role: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+        """Bracket a role's turn."""
+        return Turns(self.telemetry).begin(role)
+
+    def begin_observing(self, role: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+        """Begin the turn's span when the role observes something new."""
+        return Turns(self.telemetry).begin_observing(role)
+
+    def begin_action(self, action: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Begin an action that is a tool call."""
+        return begin_action(self.telemetry, action, args, kwargs)
+
+    def begin_chat(self, provider: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
+        """Begin a request to a model."""
+        return begin_chat(self.telemetry, provider, args[0] if args else kwargs.get("messages"))
+
+    def begin_counting(self, _provider: Any, args: _Args, kwargs: _Kwargs) -> None:
+        """Note the tokens that the framework counts."""
+        note_usage(args[0] if args else kwargs.get("usage"))
+
+    def begin_human(self, _provider: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Record what a person is asked in a model's place, and answers."""
+        return begin_human(self.telemetry, args[0] if args else kwargs.get("msg"))
+
+    def begin_review(self, _action: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
+        """Record what a person says to a plan or to the result of a task."""
+        return begin_review(self.telemetry)
