@@ -53,7 +53,7 @@ FLOORS = {
         judge transfer worker
     """,
     "mast_trace_dashboards": """
-        durations totals printable queries stored_run
+        durations totals printable queries stored_run whole_files
         found_run alerts
         grafana web
         local

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from mast_trace_dashboards.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,9 +174,4 @@ def _alert(shape: Mapping[str, Any]) -> Alert:
 def save(path: Path, memory: AlertState) -> None:
     """Keep it for the next look; a crash leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    with fresh.open("w", encoding="utf-8") as file:
-        json.dump(asdict(memory), file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    write_whole(path, json.dumps(asdict(memory), indent=1))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import parse_url
+from mast_trace_dashboards.whole_files import write_whole
 
 _NAME = "up.json"
 _PORTS = {"http": 8123, "clickhouse": 8123, "https": 8443, "clickhouses": 8443}
@@ -44,12 +44,7 @@ class RunningInstance:
 def announce(running: RunningInstance) -> Path:
     """Write the file, readable by this user alone; return its path."""
     path = Path(running.data_dir, _NAME)
-    draft = path.with_suffix(".tmp")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(asdict(running), file, indent=2)
-    draft.replace(path)
+    write_whole(path, json.dumps(asdict(running), indent=2), private=True)
     return path
 
 

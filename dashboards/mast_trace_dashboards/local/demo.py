@@ -17,6 +17,7 @@ from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.llm.concurrency import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,13 +134,7 @@ async def play(
             await _run(act, running.otlp_http)
         on_done(act)
 
-    tasks = [asyncio.create_task(one(act)) for act in acts]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    await together(one(act) for act in acts)
 
 
 async def _run(act: Act, endpoint: str) -> None:

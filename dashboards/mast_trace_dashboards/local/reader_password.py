@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import secrets
 from pathlib import Path
 from typing import Final
 
 from mast_trace_collector.security import hash_of
+from mast_trace_dashboards.whole_files import write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -60,11 +60,4 @@ class ReaderPassword:
         return kept
 
     def _keep(self, kept: str) -> None:
-        draft = self._path.with_suffix(".tmp")
-        draft.unlink(missing_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(f"sha256:{kept}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._path)
+        write_whole(self._path, f"sha256:{kept}\n", private=True)

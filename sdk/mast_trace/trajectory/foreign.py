@@ -16,7 +16,7 @@ from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.copies import is_ours
-from mast_trace.trajectory.span_messages import word
+from mast_trace.trajectory.message_shapes import call_of, message_of, objects, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -157,7 +157,7 @@ def _messages(attributes: Mapping[str, Any], side: str) -> list[Message]:
     ]
     standard = vocabulary.loaded(attributes.get(f"gen_ai.{side}.messages"))
     if isinstance(standard, list) and standard:
-        messages = list(map(_message, _shapes(standard)))
+        messages = list(map(message_of, objects(standard)))
         # Some write the system prompt in both places.
         told = {message.content for message in messages if message.role == "system"}
         first = [message for message in _system_texts(system) if message.content not in told]
@@ -178,35 +178,6 @@ def _system_texts(system: Iterable[Message]) -> list[Message]:
         else:
             texts.append(message)
     return texts
-
-
-def _message(shape: Mapping[str, Any]) -> Message:
-    """A message in the convention's shape (parts) or in OpenAI's (content, tool_calls)."""
-    texts: list[str] = []
-    calls: list[ToolCall] = []
-    answers: str | None = None
-    for part in _shapes(shape.get("parts")):
-        kind = part.get("type")
-        if kind == "tool_call":
-            calls.append(_call(part, part.get("id")))
-        elif kind == "tool_call_response":
-            answers = word(part.get("id"))
-            texts.append(as_text(part.get("response", part.get("result"))))
-        else:
-            texts.append(as_text(part.get("content", part)))
-    content = shape.get("content")
-    if content:
-        texts.append(as_text(content))
-    for call in _shapes(shape.get("tool_calls")):
-        function = call.get("function")
-        calls.append(_call(function if isinstance(function, dict) else call, call.get("id")))
-    return Message(
-        "\n".join(texts),
-        role=word(shape.get("role")) or "assistant",
-        name=word(shape.get("name")),
-        tool_calls=tuple(calls),
-        tool_call_id=answers or word(shape.get("tool_call_id")),
-    )
 
 
 def _numbered(attributes: Mapping[str, Any], prefix: str, inner: str) -> list[Message]:
@@ -237,11 +208,7 @@ def _numbered_calls(shape: Mapping[str, Any]) -> tuple[ToolCall, ...]:
             number, _, rest = name.removeprefix("tool_calls.").partition(".")
             if _NUMBER.fullmatch(number):
                 calls.setdefault(int(number), {})[rest.rsplit(".", 1)[-1]] = value
-    return tuple(_call(call, call.get("id")) for _, call in sorted(calls.items()))
-
-
-def _call(shape: Mapping[str, Any], identity: Any) -> ToolCall:
-    return ToolCall(word(shape.get("name")) or "", shape.get("arguments"), word(identity))
+    return tuple(call_of(call, call.get("id")) for _, call in sorted(calls.items()))
 
 
 def _seen(messages: Sequence[Message]) -> dict[str, Any]:
@@ -287,8 +254,3 @@ def _autogen_message(attributes: Mapping[str, Any]) -> dict[str, Any]:
         semconv.MESSAGE_CONTENT_HASH: Message(said["content"]).key,
         semconv.MESSAGE_ROLE: "user" if sender == "user" else "assistant",
     }
-
-
-def _shapes(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list; none of what is no list."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

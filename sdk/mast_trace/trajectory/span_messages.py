@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.content import as_text
-from mast_trace.messages import Message, ToolCall
+from mast_trace.messages import Message
 from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.message_shapes import call_of, message_of, objects, word
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def texts_of(spans: Sequence[SpanRecord]) -> Texts:
     for span in spans:
         attributes = span.attributes
         for shape in _shapes(attributes.get(semconv.INPUT_MESSAGES)):
-            _keep(texts, _from_genai(shape))
+            _keep(texts, _identified(shape))
         for shape in _shapes(attributes.get(semconv.OUTPUT_MESSAGES)):
-            answer = found.answers[key(span)] = _from_genai(shape)
+            answer = found.answers[key(span)] = _identified(shape)
             _keep(texts, answer)
         identity = text(attributes, semconv.MESSAGE_ID)
         if not identity:
@@ -94,53 +95,18 @@ def _said(span: SpanRecord) -> Message:
         role=text(attributes, semconv.MESSAGE_ROLE) or "assistant",
         name=word(vocabulary.read(attributes, "sender")),
         id=text(attributes, semconv.MESSAGE_ID),
-        tool_calls=tuple(map(_call, _shapes(attributes.get(semconv.MESSAGE_TOOL_CALLS)))),
+        tool_calls=tuple(
+            call_of(call, call.get("id"))
+            for call in _shapes(attributes.get(semconv.MESSAGE_TOOL_CALLS))
+        ),
     )
 
 
-def _from_genai(shape: Mapping[str, Any]) -> Message:
-    """Read a message in the convention's JSON shape; parts of other kinds are kept as JSON."""
-    pieces: list[str] = []
-    calls: list[ToolCall] = []
-    call_id: str | None = None
-    parts = shape.get("parts")
-    for part in parts if isinstance(parts, list | tuple) else ():
-        if not isinstance(part, dict):
-            continue
-        kind = part.get("type")
-        if kind == "text":
-            pieces.append(as_text(part.get("content")))
-        elif kind == "tool_call":
-            calls.append(_call(part))
-        elif kind == "tool_call_response":
-            call_id = word(part.get("id"))
-            pieces.append(as_text(part.get("response", part.get("result"))))
-        else:
-            pieces.append(as_text(part))
-    if not pieces and isinstance(shape.get("content"), str):
-        pieces.append(shape["content"])
-    return Message(
-        content="\n".join(pieces),
-        role=word(shape.get("role")) or "assistant",
-        name=word(shape.get("name")),
-        id=word(shape.get("id")),
-        tool_calls=tuple(calls),
-        tool_call_id=call_id,
-    )
-
-
-def _call(shape: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(word(shape.get("name")) or "", shape.get("arguments"), word(shape.get("id")))
-
-
-def word(value: Any) -> str | None:
-    """Read a name or an id, which may have come as a number."""
-    return as_text(value) or None
+def _identified(shape: Mapping[str, Any]) -> Message:
+    """Read a message of ours, which has its id."""
+    return dataclasses.replace(message_of(shape), id=word(shape.get("id")))
 
 
 def _shapes(value: Any) -> list[dict[str, Any]]:
     """Read a JSON list of objects; anything else, cut JSON too, reads as empty."""
-    items = vocabulary.loaded(value) if value else None
-    if not isinstance(items, list | tuple):
-        return []
-    return [shape for shape in items if isinstance(shape, dict)]
+    return objects(vocabulary.loaded(value)) if value else []
