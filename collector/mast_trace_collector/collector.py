@@ -23,7 +23,7 @@ from mast_trace_collector.telemetry import CollectorMetrics
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
     from mast_trace_collector.exporter import Writer
-    from mast_trace_collector.receivers.otlp_http import ASGIApp
+    from mast_trace_collector.http_server.asgi import ASGIApp
     from mast_trace_collector.storage import Store
 
 # Python lets a thread compute for 5 ms before another gets its turn. A receiver needs many turns

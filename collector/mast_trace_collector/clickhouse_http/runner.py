@@ -13,7 +13,7 @@ from mast_trace_collector.clickhouse_http.engine import Handle, Handles, Result
 from mast_trace_collector.clickhouse_http.errors import EngineError, denied
 from mast_trace_collector.clickhouse_http.planning import Planner
 from mast_trace_collector.storage.readers import CATALOGUE
-from mast_trace_collector.storage.statement_settings import known_settings
+from mast_trace_collector.storage.statement_settings import EMBEDDED
 
 if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.statement import Statement
@@ -53,7 +53,7 @@ class Runner:
         self, store: Store, *, timeout: float, max_result: int, readers: bool = True
     ) -> None:
         self._open = ExitStack()
-        settings = known_settings(store)
+        settings = _known_settings(store)
         self._writers = Handles(store.embedded_path, settings)
         self._open.callback(self._writers.close)
         self._planner: Planner | None = None
@@ -165,3 +165,12 @@ class Runner:
         # They need not be text either.
         columns = [json.loads(row.decode("utf-8", "surrogateescape")) for row in rows.splitlines()]
         return native.header([(name, kind) for name, kind, *_ in columns])
+
+
+def _known_settings(store: Store) -> dict[str, str]:
+    """Return those of `EMBEDDED` that the store's engine knows: earlier versions lack some."""
+    rows = store.query(
+        "SELECT name FROM system.settings WHERE name IN {names:Array(String)}",
+        {"names": list(EMBEDDED)},
+    )
+    return {row["name"]: EMBEDDED[row["name"]] for row in rows}

@@ -8,13 +8,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Callable
 
+    from mast_trace_collector.http_server.asgi import Message, Receive, Send
     from mast_trace_collector.http_server.limits import HTTPLimits
-
-    Message = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Message]]
-    Send = Callable[[Message], Awaitable[None]]
 
 
 class Pace:

@@ -11,8 +11,8 @@ from mast_trace_collector.otlp.errors import TooLarge, TooSlow
 
 if TYPE_CHECKING:
     from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.http_server.asgi import Receive
     from mast_trace_collector.receivers.memory import MemoryReservation
-    from mast_trace_collector.receivers.otlp_http import Receive
 
 
 class Disconnected(Exception):

@@ -15,8 +15,8 @@ from mast_trace_collector.rights import Right
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mast_trace_collector.http_server.asgi import ASGIApp, Message, Receive, Send
     from mast_trace_collector.receivers.ingest import Ingest
-    from mast_trace_collector.receivers.otlp_http import ASGIApp, Message, Receive, Send
 
 _TEXT = "text/plain; charset=utf-8"
 _NOT_RECEIVED = {

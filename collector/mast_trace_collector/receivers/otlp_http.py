@@ -15,17 +15,12 @@ from mast_trace_collector.receivers.memory import sender_of
 from mast_trace_collector.spool import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
-
     from mast_trace_collector.config import CollectorConfig
+    from mast_trace_collector.http_server.asgi import ASGIApp, Message, Receive, Send
     from mast_trace_collector.otlp.signals import Signal
     from mast_trace_collector.receivers.ingest import Ingest
     from mast_trace_collector.receivers.memory import MemoryReservation
 
-    Message = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Message]]
-    Send = Callable[[Message], Awaitable[None]]
-    ASGIApp = Callable[[Message, Receive, Send], Awaitable[None]]
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from mast_trace_collector.storage.store import Store
+from typing import Final
 
 SERVER: Final = {
     # The cache confuses conditions with IN (SELECT ...) that differ in a parameter alone: after a
@@ -27,12 +24,3 @@ EMBEDDED: Final = {
     "compile_sort_description": "0",
 }
 """Of the engine in this process."""
-
-
-def known_settings(store: Store) -> dict[str, str]:
-    """Return those of `EMBEDDED` that the store's engine knows: earlier versions lack some."""
-    rows = store.query(
-        "SELECT name FROM system.settings WHERE name IN {names:Array(String)}",
-        {"names": list(EMBEDDED)},
-    )
-    return {row["name"]: EMBEDDED[row["name"]] for row in rows}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mast_trace import semconv
 from mast_trace.messages import Message
@@ -15,18 +15,30 @@ from mast_trace_instrumentations.ag2.state import here, nested
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from mast_trace.spans import Call, ChatSpan
-    from mast_trace_instrumentations.ag2.agent import Turn
+    from mast_trace.spans import Call, ChatSpan, Telemetry
 
 HUMAN = "user"
 """Name of the human whom an agent asks: AG2 has none for them."""
 _CONFIG_KEY = "__ag2_model_config__"
 
 
+class RecordedTurn(Protocol):
+    """The turn in which a model is called.
+
+    Attributes:
+        telemetry: makes its spans.
+    """
+
+    telemetry: Telemetry
+
+    def saw(self, messages: Sequence[Message]) -> None:
+        """Record what the agent was shown."""
+
+
 class Recorder:
     """The middleware of one turn, innermost of all."""
 
-    def __init__(self, turn: Turn, event: Any, context: Any) -> None:
+    def __init__(self, turn: RecordedTurn, event: Any, context: Any) -> None:
         self.initial_event = event
         self.context = context
         self._turn = turn

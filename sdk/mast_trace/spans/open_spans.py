@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from opentelemetry import context as otel_context
 from opentelemetry.trace import Status, StatusCode
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
+    from mast_trace.content import ContentPolicy
     from mast_trace.messages import Message
-    from mast_trace.spans.message_attributes import Attributes
+    from mast_trace.spans.message_attributes import Attributes, MessageWriter
     from mast_trace.spans.run_state import Run
-    from mast_trace.spans.telemetry import Telemetry
 
 
 def present(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,6 +42,18 @@ def _encodable(value: Any) -> Any:
     return well_formed(value) if isinstance(value, str) else value
 
 
+class SpanWriter(Protocol):
+    """Writes texts on spans; `mast_trace.spans.Telemetry` does.
+
+    Attributes:
+        content: what of the texts is recorded.
+        writer: writes messages.
+    """
+
+    content: ContentPolicy
+    writer: MessageWriter
+
+
 class OpenSpan:
     """A span that has begun. Ending it twice is harmless; after the end nothing is written.
 
@@ -50,7 +62,7 @@ class OpenSpan:
         context: the context in which its children belong.
     """
 
-    def __init__(self, telemetry: Telemetry, span: Span, context: Context) -> None:
+    def __init__(self, telemetry: SpanWriter, span: Span, context: Context) -> None:
         self.span = span
         self.context = context
         self._telemetry = telemetry
