@@ -25,7 +25,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.module_digest import Imported, ReadModule, digest_of, read_module
+from mast_trace_judge.module_digest import ImportedName, ReadModule, digest_of, read_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -106,7 +106,7 @@ def is_beyond(name: str, *, model: bool) -> bool:
     return any(name == end or name.startswith(f"{end}.") for end in ends)
 
 
-def _target(packages: Mapping[str, Traversable], imported: Imported) -> str:
+def _target(packages: Mapping[str, Traversable], imported: ImportedName) -> str:
     """Return the name of the module of ours that an import reads; empty where it is another's.
 
     A name that a package only hands on is read where it comes from: the package does not count for
@@ -126,7 +126,7 @@ def _target(packages: Mapping[str, Traversable], imported: Imported) -> str:
 
 
 def _told(
-    packages: Mapping[str, Traversable], modules: Mapping[str, ReadModule], imported: Imported
+    packages: Mapping[str, Traversable], modules: Mapping[str, ReadModule], imported: ImportedName
 ) -> str:
     """Write down an import: of ours by what the module holds, so that its name may change."""
     target = _target(packages, imported)

@@ -21,7 +21,7 @@ _FOR_TYPES = {"__future__", "typing"}
 
 
 @dataclass(frozen=True, order=True)
-class Imported:
+class ImportedName:
     """A name that a module imports.
 
     Attributes:
@@ -45,7 +45,7 @@ class ReadModule:
     """
 
     code: str
-    imports: tuple[Imported, ...]
+    imports: tuple[ImportedName, ...]
 
 
 def read_module(text: str) -> ReadModule:
@@ -133,7 +133,7 @@ def _joined(pieces: list[ast.expr]) -> list[ast.expr]:
     return joined
 
 
-def _imports(tree: ast.Module) -> Iterator[Imported]:
+def _imports(tree: ast.Module) -> Iterator[ImportedName]:
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -142,11 +142,11 @@ def _imports(tree: ast.Module) -> Iterator[Imported]:
             continue
         if isinstance(node, ast.Import):
             for name in node.names:
-                yield Imported(name.name, "", name.asname or name.name.partition(".")[0])
+                yield ImportedName(name.name, "", name.asname or name.name.partition(".")[0])
         elif isinstance(node, ast.ImportFrom):
             if node.level or node.module is None:
                 raise ValueError(f"line {node.lineno}: a relative import")
             if node.module not in _FOR_TYPES:
                 for name in node.names:
-                    yield Imported(node.module, name.name, name.asname or name.name)
+                    yield ImportedName(node.module, name.name, name.asname or name.name)
         waiting.extend(ast.iter_child_nodes(node))

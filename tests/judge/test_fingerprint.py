@@ -18,7 +18,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.fingerprint import BOUNDARY, MODEL, fingerprint, is_beyond, reached
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.local.attribution.profile import shipped_profiles
-from mast_trace_judge.module_digest import Imported, read_module
+from mast_trace_judge.module_digest import ImportedName, read_module
 from mast_trace_judge.version import judge_version
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ def test_a_digest_is_the_same_on_every_python():
         "with (p() as q): del q[1:2, ...]\ntry: raise A from None\nexcept E as s: t = -1e3j\n"
     )
     assert read_module(text).code[:16] == "3cb3074aaeaf21f9"
-    assert read_module(text).imports == (Imported("re", "", "re"),)
+    assert read_module(text).imports == (ImportedName("re", "", "re"),)
 
 
 def test_a_relative_import_is_refused():

@@ -42,7 +42,7 @@ def _encodable(value: Any) -> Any:
     return well_formed(value) if isinstance(value, str) else value
 
 
-class SpanWriter(Protocol):
+class ContentWriter(Protocol):
     """Writes texts on spans; `mast_trace.spans.Telemetry` does.
 
     Attributes:
@@ -62,7 +62,7 @@ class OpenSpan:
         context: the context in which its children belong.
     """
 
-    def __init__(self, telemetry: SpanWriter, span: Span, context: Context) -> None:
+    def __init__(self, telemetry: ContentWriter, span: Span, context: Context) -> None:
         self.span = span
         self.context = context
         self._telemetry = telemetry
