@@ -13,8 +13,9 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.content import as_text
 from mast_trace.messages import Message
+from mast_trace.spans.calls import NO_RESULT, restore
 from mast_trace.spans.guard import guarded
-from mast_trace.spans.within import NO_RESULT, restore, traced
+from mast_trace.spans.within import traced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ class Block(ABC, Generic[S]):
         return None if self._open is None else self._open.context
 
     def end(self, result: Any, error: BaseException | None) -> None:
-        """Record how a decorated function's call ended; see `mast_trace.spans.within.Call`."""
+        """Record how a decorated function's call ended; see `mast_trace.spans.Call`."""
         if self._open is not None and result is not NO_RESULT:
             with guarded(self._doing):
                 self._returned(result)

@@ -10,6 +10,7 @@ An instrumentation makes its spans with `Telemetry` and calls its framework insi
         return in_span(span, span.result)
 """
 
+from mast_trace.spans.calls import NO_RESULT, Call, Inside, attached, in_span, restore
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, OpenSpan, RunSpan, ToolSpan
 from mast_trace.spans.run_state import (
@@ -22,17 +23,7 @@ from mast_trace.spans.run_state import (
     with_chat,
 )
 from mast_trace.spans.telemetry import Telemetry
-from mast_trace.spans.within import (
-    NO_RESULT,
-    Call,
-    Inside,
-    attached,
-    awaited,
-    handler,
-    in_span,
-    restore,
-    traced,
-)
+from mast_trace.spans.within import awaited, handler, traced
 
 __all__ = [
     "NO_RESULT",

@@ -11,118 +11,19 @@ import functools
 import inspect
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any
 
-from opentelemetry import context as otel_context
-
+from mast_trace.spans.calls import NO_RESULT, attached
 from mast_trace.spans.guard import guarded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-    from contextvars import Token
 
-    from opentelemetry.context import Context
-
-    from mast_trace.spans.open_spans import OpenSpan
+    from mast_trace.spans.calls import Call
 
     Begin = Callable[[tuple[Any, ...], dict[str, Any]], "Call | None"]
     Shell = Callable[[Callable[..., Any], Begin, str], Callable[..., Any]]
     BeginMethod = Callable[[Any, tuple[Any, ...], dict[str, Any]], "Call | None"]
-
-NO_RESULT: Final = object()
-"""Stands for the result of a call that failed, was left early, or is an asynchronous generator."""
-
-
-class Call(Protocol):
-    """One traced call of a function."""
-
-    @property
-    def context(self) -> Context | None:
-        """The context in which the called code runs; None leaves the current one."""
-
-    def end(self, result: Any, error: BaseException | None) -> None:
-        """Record the end of the call; called once.
-
-        Args:
-            result: what the call returned, or `NO_RESULT`.
-            error: what it raised; `GeneratorExit` where the consumer of a generator stopped early.
-        """
-
-
-@final
-class Inside:
-    """A call made of a context and of a function that records its end.
-
-    Args:
-        context: current while the called code runs; None leaves the current one.
-        end: takes the result and the error, as `Call.end`.
-    """
-
-    __slots__ = ("_end", "context")
-
-    def __init__(
-        self,
-        context: Context | None = None,
-        end: Callable[[Any, BaseException | None], object] | None = None,
-    ) -> None:
-        self.context = context
-        self._end = end
-
-    def end(self, result: Any, error: BaseException | None) -> None:
-        """Record the end of the call."""
-        if self._end is not None:
-            self._end(result, error)
-
-
-def in_span(span: OpenSpan, done: Callable[[Any], object] | None = None) -> Inside:
-    """Return the call that ``span`` stands for.
-
-    Args:
-        span: current while the called code runs; it ends with the error of the call, or after
-            ``done``. A consumer that leaves a generator early is no error.
-        done: records the result, where there is one.
-    """
-
-    def end(result: Any, error: BaseException | None) -> None:
-        try:
-            if done is not None and result is not NO_RESULT:
-                done(result)
-        finally:
-            span.end(None if isinstance(error, GeneratorExit) else error)
-
-    return Inside(span.context, end)
-
-
-@final
-class attached:  # noqa: N801  # it reads as the participle that it is: with attached(context)
-    """Makes a context current for a piece of code in the same frame; None changes nothing."""
-
-    __slots__ = ("_context", "_token")
-
-    def __init__(self, context: Context | None) -> None:
-        self._context = context
-
-    def __enter__(self) -> None:
-        context = self._context
-        self._token = None if context is None else otel_context.attach(context)
-
-    def __exit__(self, *_: object) -> None:
-        if self._token is not None:
-            restore(self._token)
-
-
-def restore(token: Token[Any]) -> None:
-    """Make current again what ``token`` replaced, such as a context.
-
-    A generator or coroutine that is closed elsewhere leaves its token in another context, where
-    there is nothing to restore; `opentelemetry.context.detach` would log that as an error.
-    """
-    try:
-        token.var.reset(token)
-    except ValueError:
-        pass
-    except AttributeError:  # another implementation of contexts than Python's own
-        otel_context.detach(token)
 
 
 def traced(function: Callable[..., Any], begin: Begin, doing: str) -> Callable[..., Any]:
