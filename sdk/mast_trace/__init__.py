@@ -7,8 +7,8 @@
     mast_trace.instrument()
 
 records the runs of every supported agent framework that is installed. `run`, `agent`, `tool` and
-`message` do the same for hand-made agents. Importing this package loads nothing else; what a name
-needs is loaded when it is first used.
+`message` do the same for hand-made agents. Importing this package loads nothing else; each name
+loads its module at first use.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mast_trace._report import InstrumentReport
     from mast_trace._session import flush, instrument, uninstrument
     from mast_trace.manual.api import agent, message, record_outcome, run, tool
+    from mast_trace.manual.threads import in_context
 
     __version__: str
 
@@ -27,6 +28,7 @@ _HOMES = {
     "InstrumentReport": "mast_trace._report",
     "agent": "mast_trace.manual.api",
     "flush": "mast_trace._session",
+    "in_context": "mast_trace.manual.threads",
     "instrument": "mast_trace._session",
     "message": "mast_trace.manual.api",
     "record_outcome": "mast_trace.manual.api",
@@ -40,6 +42,7 @@ __all__ = [
     "__version__",
     "agent",
     "flush",
+    "in_context",
     "instrument",
     "message",
     "record_outcome",

@@ -1,4 +1,4 @@
-"""What `mast_trace.doctor` found, as data and as text."""
+"""The diagnosis that `mast_trace.doctor` makes, as data and as text."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CollectorReachability:
-    """What the collector said to a request without spans.
+    """The collector's answer to a request without spans.
 
     Attributes:
-        address: where spans go.
-        accepted: whether it would take them.
-        detail: why not.
+        address: URL to which spans are sent.
+        accepted: whether the collector accepts spans.
+        detail: the reason why it does not.
+        advice: a remedy, for people.
     """
 
     address: str
     accepted: bool
     detail: str = ""
+    advice: str = ""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything that `examine` found. Printing it shows it to people.
+    """The findings of `examine`. Printing them gives a summary for people.
 
     Attributes:
-        versions: of Python and of what mast-trace needs; an empty text where it is not installed.
-        frameworks: what would be recorded; what is, if this process is instrumented.
-        settings: as they are in force.
-        endpoint: whether the collector takes spans.
-        delivered: what became of this process's spans; None if it is not instrumented.
-        problems: what is wrong, and what to do.
+        versions: of Python and of the packages that mast-trace needs; empty where one is missing.
+        frameworks: those that `instrument()` would record; those being recorded, if it is on.
+        settings: the effective settings.
+        endpoint: the collector's answer.
+        delivered: delivery counts of this process; None if it is not instrumented.
+        problems: each problem with its remedy.
     """
 
     versions: Mapping[str, str]
@@ -51,7 +53,7 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +13,7 @@ from mast_trace.exceptions import ConfigurationError, InstrumentationError, Unsu
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from opentelemetry.trace import TracerProvider
 
@@ -30,13 +32,13 @@ class _State(Protocol):
 
 
 class FrameworkInstrumentor(Protocol):
-    """What an entry point of the group offers; `mast_trace_instrumentations` has the base class."""
+    """The interface of an entry point of the group; `mast_trace_instrumentations` has the base class."""
 
     distributions: tuple[str, ...]
     state: _State
 
     def present(self) -> bool:
-        """Whether the framework is installed."""
+        """Return whether the framework is installed."""
         ...
 
     def installed_version(self) -> str:
@@ -46,16 +48,16 @@ class FrameworkInstrumentor(Protocol):
     def instrument(
         self, tracer_provider: TracerProvider | None = None, content: ContentPolicy | None = None
     ) -> Any:
-        """Put the patches in place."""
+        """Install the patches."""
         ...
 
     def uninstrument(self) -> None:
-        """Take them away."""
+        """Remove the patches."""
         ...
 
 
 class Frameworks:
-    """The frameworks that have an instrumentation, and what became of each."""
+    """The frameworks that have an instrumentation, with the status of each."""
 
     def __init__(self) -> None:
         self._known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
@@ -75,8 +77,8 @@ class Frameworks:
             wanted: names; a problem with one of these is an error. None: all that are found; a
                 problem with one of these is a warning, and the others work.
             disabled: names of entry points that the environment switches off.
-            provider: where the spans go.
-            content: what of the texts is recorded.
+            provider: creates and exports the spans.
+            content: decides how much of the texts is recorded.
 
         Raises:
             ConfigurationError: a name in ``wanted`` is not known.
@@ -109,18 +111,31 @@ class Frameworks:
         self._inactive.clear()
 
     def pause(self) -> None:
-        """Take the patches away until `resume`."""
+        """Remove the patches until `resume`."""
         for instrumentor in self._active.values():
             instrumentor.uninstrument()
 
     def resume(self, provider: TracerProvider, content: ContentPolicy) -> None:
-        """Put the patches back that `pause` took away."""
+        """Install the patches again that `pause` removed."""
         for instrumentor in self._active.values():
             instrumentor.instrument(tracer_provider=provider, content=content)
 
     def report(self) -> tuple[FrameworkReport, ...]:
-        """Say what has become of each framework until now."""
+        """Return the present status of each framework."""
         return tuple(self._report(name) for name in sorted(self._known))
+
+    def is_optional(self, name: str, module: str) -> bool:
+        """Return whether the framework ``name`` works without ``module``."""
+        instrumentor = self._active.get(name)
+        check = getattr(instrumentor, "is_optional", None)
+        return bool(check and check(module))
+
+    def checking(self, name: str) -> AbstractContextManager[object]:
+        """Return a context manager in which the framework ``name`` can be imported for inspection."""
+        instrumentor = self._active.get(name)
+        prepared = getattr(instrumentor, "checking", nullcontext)
+        block: AbstractContextManager[object] = prepared()
+        return block
 
     def _report(self, name: str) -> FrameworkReport:
         if name not in self._active:
@@ -145,7 +160,7 @@ class Frameworks:
         *,
         explicit: bool,
     ) -> None:
-        # "crewai" alone is what other tools register under; it must not switch ours off too.
+        # Other tools register under "crewai" alone; switching theirs off must not switch ours off.
         if "*" in disabled or f"mast_trace_{name}" in disabled:
             self._inactive[name] = FrameworkReport(name, "switched off", reason=DISABLED_VARIABLE)
             return
@@ -164,8 +179,8 @@ class Frameworks:
             self._inactive[name] = FrameworkReport(name, status, version, reason=str(error))
             logger.warning("mast-trace does not record %s: %s", name, error)
         except Exception as error:
-            # A defect in one instrumentation, or in the framework that it looks at, is not to
-            # keep the program from starting nor the other frameworks from being recorded.
+            # A defect in one instrumentation, or in the framework that it inspects, must neither
+            # keep the program from starting nor keep other frameworks from being recorded.
             reason = f"{type(error).__name__}: {error}"
             if explicit:
                 raise InstrumentationError(

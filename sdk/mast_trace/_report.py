@@ -1,4 +1,4 @@
-"""What became of `instrument()`, framework by framework."""
+"""The report of `instrument()`, framework by framework."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ Status = Literal["on", "unsupported", "not installed", "switched off", "broken"]
 
 @dataclass(frozen=True)
 class FrameworkReport:
-    """One framework.
+    """The status of one framework.
 
     Attributes:
-        name: as `instrument(frameworks=[...])` knows it.
+        name: as given to `instrument(frameworks=[...])`.
         status: ``on``, or why it is not.
         version: the installed one; empty if there is none.
-        patched: what is wrapped now.
+        patched: functions that are wrapped now.
         waiting: modules that are wrapped when the program imports them.
-        missing: what this version of the framework lacks; it is absent from traces.
-        reason: why the framework is not on, and what to do.
+        missing: functions that this version of the framework lacks; traces lack them too.
+        reason: the cause if the framework is not on, with the remedy.
+        absent: optional modules that are not installed; nothing of them can be missing.
     """
 
     name: str
@@ -29,6 +30,7 @@ class FrameworkReport:
     waiting: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     reason: str = ""
+    absent: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         title = f"{self.name} {self.version}".rstrip()
@@ -37,6 +39,8 @@ class FrameworkReport:
         facts = [f"{len(self.patched)} patched"]
         if self.waiting:
             facts.append(f"{len(self.waiting)} modules not imported yet")
+        if self.absent:
+            facts.append(f"without {', '.join(self.absent)} (optional, not installed)")
         if self.missing:
             facts.append(f"MISSING {', '.join(self.missing)}")
         return f"{title}: on, {', '.join(facts)}"
@@ -44,13 +48,13 @@ class FrameworkReport:
 
 @dataclass(frozen=True)
 class InstrumentReport:
-    """What `mast_trace.instrument()` did. Printing it shows it to people.
+    """The result of `mast_trace.instrument()`. Printing it gives a summary for people.
 
     Attributes:
         frameworks: every framework that mast-trace knows, installed or not.
-        endpoint: where spans go; empty if they go through the application's own provider.
-        service_name: under which the spans appear.
-        disabled: why nothing was done at all; empty if something was.
+        endpoint: address of the collector; empty if the application's own provider exports.
+        service_name: name under which the spans appear.
+        disabled: the cause if recording is switched off altogether; else empty.
     """
 
     frameworks: tuple[FrameworkReport, ...] = ()

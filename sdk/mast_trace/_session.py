@@ -1,16 +1,19 @@
-"""`instrument()` and its counterparts: the one session that a process has."""
+"""The recording session of a process, which `instrument()` begins and `uninstrument()` ends."""
 
 from __future__ import annotations
 
 import logging
+import math
+import os
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mast_trace._report import InstrumentReport
 from mast_trace._settings import SDKSettings
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.urls import masked
 
 if TYPE_CHECKING:
@@ -24,16 +27,17 @@ if TYPE_CHECKING:
     from mast_trace.spans.telemetry import Telemetry
 
 logger = logging.getLogger("mast_trace")
+_A_DAY = 86400.0
 
 
 @dataclass
 class Session:
-    """What is on between `instrument()` and `uninstrument()`.
+    """The state between `instrument()` and `uninstrument()`.
 
     Attributes:
         settings: as resolved when it began.
-        provider: where spans are made.
-        queue: how they leave; None when they go through the application's provider.
+        provider: creates the spans.
+        queue: delivers the spans; None when the application's provider exports them.
         telemetry: makes the spans of hand-made agents.
         frameworks: the instrumentations.
     """
@@ -45,7 +49,7 @@ class Session:
     frameworks: Frameworks
 
     def report(self) -> InstrumentReport:
-        """Say what is recorded, and where to."""
+        """Return which frameworks are recorded, and where spans are sent."""
         resource = getattr(self.provider, "resource", None)
         return InstrumentReport(
             frameworks=self.frameworks.report(),
@@ -59,7 +63,7 @@ _session: Session | None = None
 
 
 def current_session() -> Session | None:
-    """Return what is on now, if anything is."""
+    """Return the active session, if there is one."""
     return _session
 
 
@@ -75,24 +79,24 @@ def instrument(
 ) -> InstrumentReport:
     """Record the runs of agent frameworks.
 
-    What is not given here comes from OpenTelemetry's variables: ``OTEL_EXPORTER_OTLP_*`` for the
+    Arguments left out are read from OpenTelemetry's variables: ``OTEL_EXPORTER_OTLP_*`` for the
     collector, ``OTEL_SERVICE_NAME``, ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT``,
-    ``OTEL_SDK_DISABLED``, ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS``. Calling it again adds the
+    ``OTEL_SDK_DISABLED``, ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS``. A second call adds the
     frameworks that are not on yet and changes nothing else.
 
     Args:
         frameworks: names of those to record, such as ``["langgraph", "ag2"]``; one that cannot be
             recorded is an error. All that are installed if absent; then a problem is a warning.
-        endpoint: address of the collector; ``http://127.0.0.1:4318`` if nothing else says.
+        endpoint: address of the collector; ``http://127.0.0.1:4318`` if set nowhere.
         headers: sent with each export, such as a bearer key.
-        service_name: names this program; the script's name if nothing else says.
+        service_name: names this program; the script's name if set nowhere.
         tracer_provider: makes and exports the spans in place of mast-trace's own provider.
         capture_content: True records each text once, "full" repeats inputs on every span for
             other tools, False records hashes and sizes only.
         redact: applied to every text before it leaves the process.
 
     Returns:
-        What is recorded, what is not and why; print it.
+        The status of each framework; print it.
 
     Raises:
         ConfigurationError: a setting cannot be used.
@@ -138,7 +142,7 @@ def instrument(
 
 
 def uninstrument() -> None:
-    """Put every framework back as it was, and send what is still waiting. Idempotent."""
+    """Remove all patches, and send the spans that still wait. Idempotent."""
     global _session
     with _lock:
         session, _session = _session, None
@@ -148,7 +152,7 @@ def uninstrument() -> None:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Take instrumentation away for a block, whatever the block turns on, and put it back."""
+    """Suspend instrumentation for a block and restore it afterwards, whatever the block changed."""
     global _session  # noqa: PLW0603
     with _lock:
         before, _session = _session, None
@@ -172,16 +176,35 @@ def flush(timeout: float = 10.0) -> bool:
 
     Returns:
         True if all spans that ended since the previous flush were accepted (also if there were
-        none); False if some were refused, dropped or are still waiting. Through a
-        ``tracer_provider`` of the application: what its ``force_flush`` says.
+        none); False if some were refused, dropped or are still waiting. With a ``tracer_provider``
+        of the application, the result of its ``force_flush``.
     """
+    from mast_trace.spans.guard import guarded
+
     session = _session
     if session is None:
         return True
-    if session.queue is not None:
-        return session.queue.flush(timeout)
-    force_flush = getattr(session.provider, "force_flush", None)
-    return bool(force_flush(int(timeout * 1000))) if force_flush else True
+    with guarded("sending spans"):
+        seconds = _seconds(timeout)
+        if session.queue is not None:
+            return session.queue.flush(seconds)
+        force_flush = getattr(session.provider, "force_flush", None)
+        return bool(force_flush(int(seconds * 1000))) if force_flush else True
+    return False
+
+
+def _seconds(timeout: Any) -> float:
+    """Return the timeout in seconds: the default for a value that is no number, and never endless."""
+    from mast_trace.spans.guard import misused
+
+    try:
+        seconds = float(timeout)
+    except Exception:  # noqa: BLE001  # conversions of the program's own may raise anything
+        seconds = math.nan
+    if math.isnan(seconds):
+        misused("flush", f"timeout is no number but {type(timeout).__name__}; 10 s are taken")
+        return 10.0
+    return min(max(seconds, 0.0), _A_DAY)
 
 
 def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
@@ -192,6 +215,10 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
 
     forget()
     queue = None
+    if replay := os.environ.get(PLAN_VARIABLE):
+        from mast_trace.replay.program import play
+
+        provider = play(replay)
     if provider is None:
         from mast_trace.delivery.provider import make_provider
         from mast_trace.delivery.span_queue import SpanQueue

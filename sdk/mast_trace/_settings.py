@@ -1,4 +1,4 @@
-"""What `instrument()` was told: by its arguments, by OpenTelemetry's variables, or by default."""
+"""The settings of `instrument()`: from its arguments, OpenTelemetry's variables, or defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from opentelemetry.util.re import parse_env_headers
 
 from mast_trace.content import Capture, ContentPolicy
-from mast_trace.content_settings import CAPTURE_VARIABLE, capture_from_environment
+from mast_trace.content_settings import (
+    CAPTURE_VARIABLE,
+    capture_from_environment,
+    limit_from_environment,
+)
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.urls import masked, parse_url
 
@@ -29,7 +33,7 @@ _COMPRESSIONS = ("none", "gzip", "deflate")
 
 @dataclass(frozen=True)
 class Setting(Generic[T]):
-    """A value and where it came from: ``argument``, the name of a variable, or ``default``."""
+    """A value with its origin: ``argument``, the name of a variable, or ``default``."""
 
     value: T
     origin: str = "default"
@@ -51,15 +55,18 @@ class SDKSettings:
     service_name: Setting[str]
     capture_content: Setting[Capture]
     redact: Setting[Callable[[str], str] | None]
+    content_limit: Setting[int]
     disabled_instrumentations: Setting[tuple[str, ...]]
 
     @property
     def content(self) -> ContentPolicy:
-        """What of the texts is recorded."""
-        return ContentPolicy(self.capture_content.value, self.redact.value)
+        """The policy that decides how much of the texts is recorded."""
+        return ContentPolicy(
+            self.capture_content.value, self.redact.value, self.content_limit.value
+        )
 
     def conflicts(self, earlier: SDKSettings) -> tuple[str, ...]:
-        """Return the names of settings whose argument here is not what ``earlier`` has."""
+        """Return the names of settings that were given as arguments here and differ from ``earlier``."""
         return tuple(
             each.name
             for each in fields(self)
@@ -80,7 +87,7 @@ class SDKSettings:
         """Look each setting up: argument, then variable, then default.
 
         Raises:
-            ConfigurationError: a value cannot be used; the text says which and what would do.
+            ConfigurationError: a value cannot be used; the text names it and the accepted ones.
         """
         protocol = _protocol()
         return cls(
@@ -96,6 +103,7 @@ class SDKSettings:
             service_name=_given(service_name, "OTEL_SERVICE_NAME", ""),
             capture_content=_capture(capture_content),
             redact=Setting(redact, "argument") if redact else Setting(None),
+            content_limit=_content_limit(),
             disabled_instrumentations=_names(DISABLED_VARIABLE),
         )
 
@@ -190,6 +198,11 @@ def _compression() -> Setting[str]:
             f"{text.origin}={text.value!r} is not supported; use one of {', '.join(_COMPRESSIONS)}."
         )
     return Setting(name, text.origin)
+
+
+def _content_limit() -> Setting[int]:
+    limit, variable = limit_from_environment()
+    return Setting(limit, variable) if variable else Setting(limit)
 
 
 def _capture(argument: Capture | None) -> Setting[Capture]:

@@ -1,4 +1,4 @@
-"""What of the texts leaves the process: capture, redaction, truncation, hashing.
+"""Content policy: capture, redaction, truncation and hashing of texts.
 
 Nothing in here raises, whatever it is given: these functions meet the values of arbitrary programs.
 """
@@ -16,10 +16,17 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ATTRIBUTE_LIMIT = 64 * 1024
-"""Bytes of UTF-8 that one attribute may hold."""
+ATTRIBUTE_LIMIT = 1024 * 1024
+"""Default limit of one attribute's size, in bytes of UTF-8."""
+MOST_CONTENT = 16 * ATTRIBUTE_LIMIT
+"""Highest limit that can be set, in bytes: one span may hold several such texts, and one request at
+least one span.
+"""
+RENDERING_LIMIT = 64 * 1024
+"""Characters up to which a structure, such as the state of a graph, is rendered as text."""
 WITHHELD = "[withheld: the redact function failed]"
 _HEAD_SHARE = 0.7
+_CUT = "characters cut by mast-trace"
 _DEPTH_LIMIT = 24
 _REMEMBERED_LENGTH = 8 * 1024
 
@@ -28,9 +35,9 @@ Capture = Literal[True, False, "full"]
 
 
 def content_hash(text: str) -> str:
-    """Return 16 hexadecimal digits that are equal for equal texts."""
-    # A conversation's messages are hashed each time that an agent sees them; long ones are not
-    # remembered, for that would keep their texts alive.
+    """Return 16 hexadecimal digits, equal for equal texts."""
+    # A conversation's messages are hashed every time an agent sees them. Long ones are not cached,
+    # because the cache would keep their texts alive.
     return _remembered_hash(text) if len(text) <= _REMEMBERED_LENGTH else _hash(text)
 
 
@@ -60,21 +67,30 @@ def truncate(text: str, limit: int = ATTRIBUTE_LIMIT) -> str:
         return well_formed(text)
     if len(text) <= limit and (text.isascii() or len(text.encode("utf-8", "replace")) <= limit):
         return well_formed(text)
-    mark = "\n[... {} characters cut by mast-trace ...]\n"
+    mark = f"\n[... {{}} {_CUT} ...]\n"
     room = max(limit - len(mark.format(len(text))), 0)
     head = int(room * _HEAD_SHARE)
     tail = room - head
     # Only the ends are encoded, however long the text: a character takes a byte at least.
     kept_head = text[:head].encode("utf-8", "replace")[:head].decode("utf-8", "ignore")
     kept_tail = (
-        text[len(text) - tail :].encode("utf-8", "replace")[-tail:].decode("utf-8", "ignore")
+        text[max(len(text) - tail, 0) :]
+        .encode("utf-8", "replace")[-tail:]
+        .decode("utf-8", "ignore")
     )
     cut = len(text) - len(kept_head) - len(kept_tail)
     return f"{kept_head}{mark.format(cut)}{kept_tail}" if room else mark.format(cut)[:limit]
 
 
+def is_cut(kept: str, text: str) -> bool:
+    """Return whether `truncate` has cut anything off ``text``."""
+    if len(kept) != len(text):
+        return True
+    return kept is not text and _CUT in kept and _CUT not in text
+
+
 def as_text(
-    value: Any, limit: int = ATTRIBUTE_LIMIT, clean: Callable[[str], str] | None = None
+    value: Any, limit: int = RENDERING_LIMIT, clean: Callable[[str], str] | None = None
 ) -> str:
     """Render any value as text: strings as they are, the rest as JSON, `str` where JSON fails.
 
@@ -84,13 +100,15 @@ def as_text(
     Args:
         value: anything.
         limit: about how many characters to collect; a string is returned uncut.
-        clean: applied to each string inside before it is cut, for what a cut leaves of a secret
-            is not recognised any more.
+        clean: applied to each string inside before it is cut, because a redactor cannot recognise a
+            secret of which only a part is left.
     """
-    if isinstance(value, str):
+    if type(value) is str:
         return value
     if value is None:
         return ""
+    if is_a(value, str):
+        return str.__str__(value)
     try:
         copied = _Capped(limit, clean).copy(value, 0)
         return copied if isinstance(copied, str) else _encode(copied)
@@ -101,18 +119,26 @@ def as_text(
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
 
 
+def is_a(value: Any, kind: Any) -> bool:
+    """Return the same as `isinstance`; False where the value's own ``__class__`` raises."""
+    try:
+        return isinstance(value, kind)
+    except Exception:  # noqa: BLE001  # `__class__` may raise anything
+        return False
+
+
 def shown(value: Any) -> str:
-    """Return `str` of a value, or its type where that fails or is no text."""
+    """Return `str` of a value; the name of its type where `str` raises or gives no text."""
     try:
         if isinstance(value, bytes | bytearray | memoryview):
             return f"<{len(value)} bytes>"
-        return str(value)
+        return str.__str__(str(value))
     except Exception:  # noqa: BLE001  # a user's __str__ may raise anything
         return f"<{type(value).__name__}>"
 
 
 class _Capped:
-    """Copies a value as plain JSON, up to a number of characters and a depth that `json` takes."""
+    """Copies a value as plain JSON, up to a number of characters and to a depth that `json` accepts."""
 
     def __init__(self, limit: int, clean: Callable[[str], str] | None) -> None:
         self._left = limit
@@ -122,16 +148,16 @@ class _Capped:
         kind = type(value)
         if kind is str:
             return self._text(value)
-        # Each item costs something: a structure that contains itself twice would grow for ever.
+        # Each item counts, or a structure that contains itself twice would grow for ever.
         self._left -= 4
         if value is None or kind is bool or kind is int:
             return value
-        if kind is float:  # JSON has no words for the others
+        if kind is float:  # JSON has no spelling for infinity and NaN
             return value if math.isfinite(value) else str(value)
         if depth < _DEPTH_LIMIT:
-            if isinstance(value, Mapping):
+            if kind is dict or is_a(value, Mapping):
                 return self._mapping(value, depth)
-            if isinstance(value, list | tuple | set | frozenset):
+            if kind is list or is_a(value, list | tuple | set | frozenset):
                 return self._items(value, depth)
         return self._text(shown(value))
 
@@ -162,12 +188,12 @@ class _Capped:
 
 @dataclass(frozen=True)
 class ContentPolicy:
-    """How texts become attributes.
+    """The rules by which texts become attributes.
 
     Attributes:
         capture: see `Capture`.
-        redact: applied to each text before anything else, also before it is hashed; if it fails,
-            the text is withheld.
+        redact: applied to each text before anything else, hashing included; if it raises, the text
+            is withheld.
         limit: bytes that one attribute may hold.
     """
 
@@ -181,7 +207,7 @@ class ContentPolicy:
         return self.capture == "full"
 
     def clean(self, text: str) -> str:
-        """Return ``text`` as it may leave the process, before truncation."""
+        """Return ``text`` redacted, before truncation."""
         if self.redact is None or not text:
             return text
         try:
@@ -191,7 +217,7 @@ class ContentPolicy:
         return cleaned if isinstance(cleaned, str) else WITHHELD
 
     def text(self, value: Any) -> str:
-        """Return any value as text that may leave the process, before truncation."""
+        """Return any value as redacted text, before truncation."""
         if self.redact is None:
             return as_text(value, self.limit)
         return self.clean(as_text(value, self.limit, self.clean))

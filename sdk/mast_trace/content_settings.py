@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from mast_trace.content import Capture, ContentPolicy
+from mast_trace.content import ATTRIBUTE_LIMIT, MOST_CONTENT, Capture, ContentPolicy
 from mast_trace.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-# The convention's values say where content goes (span, event); this package writes spans only.
+LIMIT_VARIABLES = (
+    "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+    "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+)
+# The convention's values name the carrier of content (span, event); this package writes spans only.
 _CAPTURES: Mapping[str, Capture] = {
     "true": True,
     "1": True,
@@ -27,7 +31,7 @@ _CAPTURES: Mapping[str, Capture] = {
 
 
 def capture_from_environment() -> Capture | None:
-    """Return what OpenTelemetry's variable says of recording texts; None where it is not set.
+    """Return the capture mode that OpenTelemetry's variable sets; None where it is not set.
 
     Raises:
         ConfigurationError: its value is not known.
@@ -36,18 +40,38 @@ def capture_from_environment() -> Capture | None:
     if not text:
         return None
     if text not in _CAPTURES:
-        # A typing error in a switch for privacy must not mean "yes".
+        # A typing error in a privacy switch must not count as "yes".
         raise ConfigurationError(
             f"{CAPTURE_VARIABLE}={text!r} is not known; use one of {', '.join(_CAPTURES)}."
         )
     return _CAPTURES[text]
 
 
-def content_from_environment() -> ContentPolicy:
-    """Return the policy that OpenTelemetry's variable asks for; everything where it is not set.
+def limit_from_environment() -> tuple[int, str]:
+    """Return the limit of an attribute in bytes of UTF-8, and the variable that sets it.
+
+    OpenTelemetry's variables for the longest value of an attribute are read as bytes; the one for
+    spans wins. `MOST_CONTENT` is the upper bound: a span may hold several such texts, and has to
+    fit into one request. The variable's name is empty where neither is set.
 
     Raises:
-        ConfigurationError: its value is not known.
+        ConfigurationError: a value is no number.
+    """
+    for variable in LIMIT_VARIABLES:
+        text = os.environ.get(variable, "").strip()
+        if text:
+            if not (text.isascii() and text.isdigit()):
+                raise ConfigurationError(f"{variable}={text!r} is not a number of bytes.")
+            return min(int(text), MOST_CONTENT) if len(text) < 12 else MOST_CONTENT, variable
+    return ATTRIBUTE_LIMIT, ""
+
+
+def content_from_environment() -> ContentPolicy:
+    """Return the policy that OpenTelemetry's variables set; everything is recorded where none is set.
+
+    Raises:
+        ConfigurationError: a value is not known.
     """
     captured = capture_from_environment()
-    return ContentPolicy() if captured is None else ContentPolicy(captured)
+    limit, _ = limit_from_environment()
+    return ContentPolicy(True if captured is None else captured, limit=limit)

@@ -1,4 +1,4 @@
-"""Says whether mast-trace works here: what is recorded, with which settings, and who takes it.
+"""Diagnoses an installation: recorded frameworks, effective settings, and the collector's answer.
 
 ::
 
@@ -26,6 +26,7 @@ from mast_trace.urls import masked
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from mast_trace._frameworks import Frameworks
     from mast_trace._report import FrameworkReport
     from mast_trace.delivery.limits import Delivered
     from mast_trace.delivery.transport import ExportResult
@@ -40,13 +41,6 @@ _DISTRIBUTIONS = (
     "wrapt",
     "grpcio",
 )
-_ADVICE = (
-    ("unreachable", "Start a collector with `mast-trace up`, or set OTEL_EXPORTER_OTLP_ENDPOINT."),
-    ("HTTP 401", "Set OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20<key>'."),
-    ("HTTP 403", "The key may not write here; set another in OTEL_EXPORTER_OTLP_HEADERS."),
-    ("HTTP 404", "Nothing receives OTLP under this path; check OTEL_EXPORTER_OTLP_ENDPOINT."),
-    ("UNAUTHENTICATED", "Set OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20<key>'."),
-)
 
 
 def examine(
@@ -56,13 +50,13 @@ def examine(
     load_frameworks: bool = False,
     timeout: float = 5.0,
 ) -> Diagnosis:
-    """Look at everything that recording depends on, and ask the collector.
+    """Examine everything that recording depends on, and ask the collector.
 
     Args:
         endpoint: as for `mast_trace.instrument`.
         headers: likewise.
-        load_frameworks: import the frameworks, so that targets which their version lacks are
-            found; that takes seconds and is for a process of its own.
+        load_frameworks: import the frameworks, so that targets missing from their version are
+            found. Importing takes seconds; do it in a process of its own.
         timeout: seconds to wait for the collector.
 
     Raises:
@@ -89,18 +83,23 @@ def examine(
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0 if all is well, 1 if something is not, 2 on a bad setting."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's options."""
+    made = argparse.ArgumentParser(
         prog="mast-trace doctor",
-        description="Check what mast-trace records here, and who takes it.",
+        description="Check which frameworks mast-trace records here, and whether the collector accepts spans.",
     )
-    parser.add_argument("--endpoint", help="address of the collector")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
+    made.add_argument("--endpoint", help="address of the collector")
+    made.add_argument("--json", action="store_true", help="print JSON")
+    made.add_argument(
         "--quick", action="store_true", help="do not import the frameworks to check each target"
     )
-    given = parser.parse_args(argv)
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return 0 if all is well, 1 if something is not, 2 on a bad setting."""
+    given = parser().parse_args(argv)
     try:
         diagnosis = examine(endpoint=given.endpoint, load_frameworks=not given.quick)
     except ConfigurationError as error:
@@ -119,7 +118,7 @@ def _version(distribution: str) -> tuple[str, str]:
 
 
 def _frameworks(settings: SDKSettings, *, load: bool) -> tuple[FrameworkReport, ...]:
-    """Put the patches in place for a moment, to see which fit."""
+    """Install the patches for a moment, to see which of them fit."""
     from opentelemetry.trace import NoOpTracerProvider
 
     from mast_trace._frameworks import Frameworks
@@ -131,27 +130,45 @@ def _frameworks(settings: SDKSettings, *, load: bool) -> tuple[FrameworkReport, 
         found = frameworks.report()
         if not load:
             return found
-        failed = {report.name: _load(report.waiting) for report in found}
+        loaded = {}
+        for report in found:
+            with frameworks.checking(report.name):
+                loaded[report.name] = _load(frameworks, report)
         return tuple(
-            dataclasses.replace(report, reason=failed[report.name])
+            dataclasses.replace(
+                report,
+                reason=loaded[report.name][0],
+                absent=loaded[report.name][1],
+                waiting=tuple(m for m in report.waiting if m not in loaded[report.name][1]),
+            )
             for report in frameworks.report()
         )
     finally:
         frameworks.uninstrument()
 
 
-def _load(modules: Sequence[str]) -> str:
-    """Import modules; return why one could not be, empty if all could."""
-    for module in modules:
+def _load(frameworks: Frameworks, report: FrameworkReport) -> tuple[str, tuple[str, ...]]:
+    """Import the modules that a framework's instrumentation waits for.
+
+    Returns:
+        The reason why a module could not be imported, empty if all could; and the optional modules
+        that are not installed, which is no problem.
+    """
+    reason, absent = "", []
+    for module in report.waiting:
         try:
             import_module(module)
         except Exception as error:  # noqa: BLE001  # whatever a framework's import provokes
-            return f"{module} cannot be imported: {type(error).__name__}: {error}"
-    return ""
+            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            if missing == module.partition(".")[0] and frameworks.is_optional(report.name, module):
+                absent.append(module)
+            elif not reason:
+                reason = f"{module} cannot be imported: {type(error).__name__}: {error}"
+    return reason, tuple(absent)
 
 
 def _ask(settings: SDKSettings, timeout: float) -> CollectorReachability:
-    """Send a request without spans: it leaves nothing behind, and meets path, key and protocol."""
+    """Send a request without spans: it stores nothing, and tests path, key and protocol."""
     from mast_trace.delivery.transport import Fate, open_transport
 
     transport = open_transport(settings)
@@ -161,11 +178,14 @@ def _ask(settings: SDKSettings, timeout: float) -> CollectorReachability:
         transport.close()
     accepted = answer.fate is Fate.ACCEPTED
     return CollectorReachability(
-        masked(settings.endpoint.value), accepted, "" if accepted else _said(answer)
+        masked(settings.endpoint.value),
+        accepted,
+        "" if accepted else _detail(answer),
+        "" if accepted else answer.advice,
     )
 
 
-def _said(answer: ExportResult) -> str:
+def _detail(answer: ExportResult) -> str:
     return f"{answer.fate.value}: {answer.detail}" if answer.detail else answer.fate.value
 
 
@@ -195,8 +215,8 @@ def _problems(
     if settings.disabled.value:
         yield f"Nothing is recorded: {settings.disabled.origin} is true."
     if not endpoint.accepted:
-        advice = next((text for sign, text in _ADVICE if sign in endpoint.detail), "")
-        yield f"{endpoint.address} does not take spans ({endpoint.detail}). {advice}".rstrip()
+        problem = f"{endpoint.address} does not take spans ({endpoint.detail}). {endpoint.advice}"
+        yield problem.rstrip()
     for framework in frameworks:
         if framework.status in {"unsupported", "broken"}:
             yield f"{framework.name} is not recorded. {framework.reason}"

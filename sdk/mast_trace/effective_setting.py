@@ -1,4 +1,4 @@
-"""A setting as it is in force, for `doctor` and `config` to print."""
+"""The effective value of a setting, for `doctor` and `config` to print."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EffectiveSetting:
-    """A setting as it is in force.
+    """The effective value of a setting.
 
     Attributes:
         name: of the setting.

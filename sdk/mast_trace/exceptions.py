@@ -1,4 +1,4 @@
-"""Every error that mast-trace raises on purpose.
+"""The hierarchy of the errors that mast-trace raises on purpose.
 
 ::
 
@@ -20,7 +20,7 @@ The SDK raises only `ConfigurationError` and `InstrumentationError`, and only ou
 
 
 class MastTraceError(Exception):
-    """The base of all; its text says what happened and what to do next."""
+    """The base of all errors; its text states what happened and the remedy."""
 
 
 class ConfigurationError(MastTraceError, ValueError):
@@ -36,7 +36,7 @@ class UnsupportedVersion(InstrumentationError):
 
 
 class CollectorError(MastTraceError):
-    """The collector cannot do what it was asked to."""
+    """The collector cannot do what it was asked to do."""
 
 
 class StorageError(CollectorError):

@@ -1,12 +1,36 @@
-"""One message, as agents, models and tools exchange it."""
+"""Messages, as agents, models and tools exchange them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mast_trace.content import as_text, content_hash
+from mast_trace.content import RENDERING_LIMIT, as_text, content_hash, is_a
 from mast_trace.untrusted_json import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _computed_once:  # noqa: N801  # a decorator
+    """Computes a text at first use; from then on it is a plain attribute.
+
+    `functools.cached_property` before Python 3.12 holds a lock while it computes, and computing may
+    run the user's own `__str__`.
+    """
+
+    def __init__(self, compute: Callable[[Any], str]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, _class: type | None = None) -> str:
+        if owner is None:
+            return self  # type: ignore[return-value]  # accessed on the class, as documentation tools do
+        text = owner.__dict__[self._name] = self._compute(owner)
+        return text
 
 
 @dataclass(frozen=True)
@@ -16,6 +40,18 @@ class ToolCall:
     name: str
     arguments: Any = None
     id: str | None = None
+
+    @_computed_once
+    def text(self) -> str:
+        """The arguments as text, rendered up to `content.RENDERING_LIMIT`."""
+        return as_text(self.arguments)
+
+    def text_within(self, limit: int) -> str:
+        """Return the arguments as text, rendered up to ``limit`` characters."""
+        # A text far below both limits is the same under both, and rendering is expensive.
+        if 2 * len(self.text) < min(limit, RENDERING_LIMIT):
+            return self.text
+        return as_text(self.arguments, limit)
 
 
 @dataclass(frozen=True)
@@ -38,29 +74,40 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = field(default=())
     tool_call_id: str | None = None
 
-    @property
+    # Histories are shown to models repeatedly, so both properties are read many times and cached.
+
+    @_computed_once
     def key(self) -> str:
-        """Equal for equal text and tool calls, whatever the role under which it is shown."""
+        """Key that is equal for equal text and tool calls, whatever the role under which it is shown."""
         if not self.tool_calls:
             return content_hash(self.content)
-        known: str | None = self.__dict__.get("_key")
-        if known is None:
-            calls = [f"\x1f{call.name}\x1e{as_text(call.arguments)}" for call in self.tool_calls]
-            known = self.__dict__["_key"] = content_hash(self.content + "".join(calls))
-        return known
+        calls = [f"\x1f{call.name}\x1e{call.text}" for call in self.tool_calls]
+        return content_hash(self.content + "".join(calls))
 
-    @property
+    @_computed_once
     def calls(self) -> str:
-        """Ids of the tool calls that it asks for or answers: what tells equal texts apart."""
+        """Ids of the tool calls that the message asks for or answers; they distinguish equal texts.
+
+        Empty where none of them has one.
+        """
         if self.tool_calls:
-            return ",".join(call.id or "" for call in self.tool_calls)
-        return self.tool_call_id or ""
+            ids = ",".join([call.id or "" for call in self.tool_calls])
+            return ids if ids.strip(",") else ""
+        given = self.tool_call_id or ""
+        return given if given.strip(",") else ""
+
+    def with_id(self, identity: str) -> Message:
+        """Return the same message under another id."""
+        # `dataclasses.replace` would lose the cached texts, which are true of the copy as well.
+        message = object.__new__(type(self))
+        message.__dict__.update(self.__dict__, id=identity)
+        return message
 
     def to_genai(self, content: str | None = None) -> dict[str, Any]:
         """Return the message in the JSON shape of the GenAI conventions.
 
         Args:
-            content: stands in for the text, where it was redacted or cut.
+            content: replaces the text, where it was redacted or cut.
         """
         text = self.content if content is None else content
         parts: list[dict[str, Any]] = []
@@ -82,7 +129,7 @@ class Message:
 
 def parsed(arguments: Any) -> Any:
     """Return a tool call's arguments as the object that they spell, if they are JSON text."""
-    if isinstance(arguments, str):
+    if is_a(arguments, str):
         try:
             return read_json(arguments)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Reads for how long a server asks to wait before the next try (RFC 9110, section 10.2.3)."""
+"""Parses the delay that a server asks for before the next try (RFC 9110, section 10.2.3)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a response asks to wait; None where it does not say, or unreadably.
+    """Return the seconds that a response asks to wait; None where it names none, or none readable.
 
     Args:
-        headers: of the response, found in any case. ``retry-after-ms``, which model endpoints send,
-            goes before ``retry-after`` in seconds or as a date.
+        headers: of the response; upper and lower case are the same. ``retry-after-ms``, which model
+            endpoints send, takes precedence over ``retry-after`` in seconds or as a date.
     """
     milliseconds, stated = headers.get("retry-after-ms"), headers.get("retry-after")
     try:

@@ -1,11 +1,15 @@
 """The attribute and span names that mast-trace writes.
 
-OpenTelemetry GenAI semantic conventions wherever they exist (development version of the
-`semantic-conventions-genai` repository; no package publishes them as constants), ``mast.*`` for
-what they lack: messages between agents, who selected the next speaker, the outcome of a run.
+OpenTelemetry's GenAI semantic conventions wherever they exist (v0.1.0 of the repository
+`semantic-conventions-genai`; no package publishes them as constants), ``mast.*`` for what they lack:
+messages between agents, who selected the next speaker, hand-offs, the outcome of a run. Names of
+earlier conventions are read: see `mast_trace.trajectory.vocabulary`.
 """
 
 from typing import Final
+
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai/0.1.0"
+"""Schema URL of the conventions, set on every instrumentation scope of mast-trace."""
 
 # --- operations: the value of gen_ai.operation.name, and the first word of the span's name -------
 INVOKE_WORKFLOW: Final = "invoke_workflow"
@@ -13,21 +17,29 @@ INVOKE_AGENT: Final = "invoke_agent"
 SEND_MESSAGE: Final = "send_message"  # ours: no convention for agent-to-agent messages exists yet
 EXECUTE_TOOL: Final = "execute_tool"
 CHAT: Final = "chat"
-RECORD_OUTCOME: Final = "record_outcome"  # ours: says how a run turned out, after its root ended
+RECORD_OUTCOME: Final = "record_outcome"  # ours: records a run's outcome after its root ended
+
+# --- events: the name of a log record ------------------------------------------------------------
+RUN_START: Final = "mast.run.start"
+"""Event of a run's beginning, named like OpenTelemetry's ``session.start``. The log record has the
+ids of the run's root span, which ends with the run, the span's start as its time, the span's name
+as its body, and the attributes that the span has at its beginning: `WORKFLOW_NAME`,
+`CONVERSATION_ID`, `FRAMEWORK`, `INPUT_MESSAGES` ...
+"""
+EVENT_NAME: Final = "event.name"
+"""Attribute of a log record that names its event, for OTLP versions without a field for it."""
 
 # --- OpenTelemetry -------------------------------------------------------------------------------
 ERROR_TYPE: Final = "error.type"
 SERVICE_NAME: Final = "service.name"
 
 OPERATION_NAME: Final = "gen_ai.operation.name"
-WORKFLOW_NAME: Final = "gen_ai.workflow.name"
 CONVERSATION_ID: Final = "gen_ai.conversation.id"
 
-AGENT_ID: Final = "gen_ai.agent.id"
 AGENT_NAME: Final = "gen_ai.agent.name"
+WORKFLOW_NAME: Final = "gen_ai.agent.name"
+"""The same attribute as `AGENT_NAME`; on an `INVOKE_WORKFLOW` span it names the workflow."""
 AGENT_DESCRIPTION: Final = "gen_ai.agent.description"
-HANDOFF_SOURCE: Final = "gen_ai.agent.handoff.source.name"
-HANDOFF_TARGET: Final = "gen_ai.agent.handoff.target.name"
 
 TOOL_NAME: Final = "gen_ai.tool.name"
 TOOL_TYPE: Final = "gen_ai.tool.type"
@@ -44,13 +56,21 @@ FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 CACHED_INPUT_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITE_INPUT_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 
-# --- mast: what has no convention ----------------------------------------------------------------
+MCP_METHOD_NAME: Final = "mcp.method.name"
+MCP_PROTOCOL_VERSION: Final = "mcp.protocol.version"
+
+# --- mast: attributes without a convention -------------------------------------------------------
 FRAMEWORK: Final = "mast.framework"
 FRAMEWORK_VERSION: Final = "mast.framework.version"
 TURN: Final = "mast.turn"
+AGENT_ID: Final = "mast.agent.id"
+"""The framework's own id of an agent; the convention's is for agents that a provider hosts."""
+HANDOFF_SOURCE: Final = "mast.handoff.source.name"
+HANDOFF_TARGET: Final = "mast.handoff.target.name"
 
 MESSAGE_ID: Final = "mast.message.id"
 MESSAGE_IN_REPLY_TO: Final = "mast.message.in_reply_to"
@@ -67,12 +87,12 @@ MESSAGE_SYNTHETIC: Final = "mast.message.synthetic"
 INPUT_MESSAGE_IDS: Final = "mast.input.message_ids"
 """Ids of the messages that an agent or a model saw, in order (string[])."""
 INPUT_MESSAGE_ROLES: Final = "mast.input.message_roles"
-"""The role under which each of them was shown, parallel to `INPUT_MESSAGE_IDS` (string[])."""
+"""Role under which each of these messages was shown, parallel to `INPUT_MESSAGE_IDS` (string[])."""
 INPUT_LENGTH: Final = "mast.input.length"
 """Characters of all messages that were shown together: the length of the context (int)."""
 
 SELECTED_BY: Final = "mast.next_speaker.selected_by"
-"""Who chose the next speaker: ``agent``, ``model``, ``code`` or ``user``."""
+"""Chooser of the next speaker: ``agent``, ``model``, ``code`` or ``user``."""
 SELECTED_SPEAKER: Final = "mast.next_speaker.name"
 TOOL_REQUESTED_BY: Final = "mast.tool.requested_by"
 """The agent that asked for a tool call, where another one executes it."""
@@ -84,15 +104,20 @@ PLAN_OPEN_ITEMS: Final = "mast.plan.open_items"
 """Items of the framework's own plan that were still open when the span ended (string[])."""
 
 FAILED_ATTEMPTS: Final = "mast.failed_attempts"
-"""How often the framework tried in vain before the attempt that the span ends with, or gave up."""
+"""Number of failed attempts before the one that the span ends with, or before giving up (int)."""
+
+COST_USD: Final = "mast.usage.cost_usd"
+"""Cost of a model call in US dollars, as computed by the client that made it (float)."""
+MCP_SERVER_NAME: Final = "mast.mcp.server.name"
+"""Name of an MCP server, as the server gives it when the session begins."""
 
 RUN_KIND: Final = "mast.run.kind"
-"""Span or resource attribute: what kind of run it is; absent for a program's own."""
+"""Span or resource attribute: the kind of run; absent for a program's own."""
 RUN_OUTCOME: Final = "mast.run.outcome"
-"""``success`` or ``failure``; absent when nobody said."""
+"""Outcome: ``success`` or ``failure``; absent when none was recorded."""
 RUN_OUTCOME_REASON: Final = "mast.run.outcome_reason"
 RUN_TERMINATION_REASON: Final = "mast.run.termination_reason"
-"""Why the framework stopped; see `Termination` for the values that rules read."""
+"""Reason why the framework stopped; `Termination` has the values that rules read."""
 
 CONTENT_TRUNCATED: Final = "mast.content.truncated"
 """Names of the attributes of this span whose text was cut (string[])."""

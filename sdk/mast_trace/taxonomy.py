@@ -33,7 +33,7 @@ class Category(Enum):
 
 @dataclass(frozen=True)
 class FailureMode:
-    """One of the 14 modes: ``code`` such as "1.3", the paper's name, and what it means."""
+    """One of the 14 modes: ``code`` such as "1.3", the paper's name, and its definition."""
 
     code: str
     name: str
@@ -124,4 +124,4 @@ FAILURE_MODES: Mapping[str, FailureMode] = MappingProxyType({mode.code: mode for
 SPECIFICATION_CODES: tuple[str, ...] = tuple(
     mode.code for mode in _MODES if mode.category is Category.SPECIFICATION
 )
-"""Codes of the specification violations, on whose rate the shipped alert is built."""
+"""Codes of the specification violations; the shipped alert watches their rate."""

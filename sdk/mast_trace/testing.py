@@ -25,11 +25,13 @@ from mast_trace.trajectory import read_trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     from mast_trace._report import InstrumentReport
+    from mast_trace.replay.player import Player, Report
     from mast_trace.trajectory import SpanRecord, Trajectory
 
 
@@ -37,7 +39,7 @@ class CapturedSpans:
     """The spans that have ended since the test began.
 
     Attributes:
-        report: what is recorded.
+        report: the status of each framework.
     """
 
     def __init__(self, exporter: InMemorySpanExporter, report: InstrumentReport) -> None:
@@ -59,7 +61,7 @@ class CapturedSpans:
 
     @property
     def records(self) -> list[SpanRecord]:
-        """All of them as a span store would return them."""
+        """All of them, as a span store would return them."""
         from mast_trace.trajectory.from_sdk import span_record
 
         return [span_record(span) for span in self.spans]
@@ -93,8 +95,48 @@ class CapturedSpans:
         return "\n".join(_lines(children, 0, 0))
 
     def clear(self) -> None:
-        """Forget what was captured until now."""
+        """Forget the spans captured so far."""
         self._exporter.clear()
+
+
+class ReplayedRun:
+    """A run of a program whose model and tool calls are answered from a recorded run.
+
+    Attributes:
+        recorded: the recorded run.
+        captured: the spans of the replayed run.
+    """
+
+    def __init__(self, recorded: Trajectory, captured: CapturedSpans, player: Player) -> None:
+        self.recorded = recorded
+        self.captured = captured
+        self._player = player
+
+    @property
+    def report(self) -> Report:
+        """Counts of the calls that were answered so far, and the first divergence."""
+        return self._player.report()
+
+    def assert_identical(self) -> None:
+        """Assert that the run is identical to the recorded one.
+
+        Raises:
+            AssertionError: the run has diverged, has left out recorded calls, or has a step that
+                differs.
+        """
+        from mast_trace.replay.comparison import first_difference
+
+        report = self.report
+        if report.divergence is not None:
+            raise AssertionError(f"The replay has diverged. {report.divergence.text}")
+        if report.waiting_exchanges or report.waiting_executions:
+            raise AssertionError(
+                f"{report.waiting_exchanges} model calls and {report.waiting_executions} tool calls "
+                "of the recorded run were not made again."
+            )
+        difference = first_difference(self.recorded, self.captured.trajectory())
+        if difference is not None:
+            raise AssertionError(f"Step {difference.index}: {difference.text}.")
 
 
 def _lines(children: dict[int, list[ReadableSpan]], parent: int, depth: int) -> Iterator[str]:
@@ -124,6 +166,63 @@ def capture_spans(
     with paused():
         report = instrument(frameworks=frameworks, tracer_provider=provider, **options)
         yield CapturedSpans(exporter, report)
+
+
+@contextmanager
+def replayed(
+    run: Trajectory | str | Path, *, live_tools: Sequence[str] = (), **options: Any
+) -> Iterator[ReplayedRun]:
+    """Answer the model calls and tool calls of a code block from a recorded run.
+
+    ::
+
+        with replayed("tests/runs/refund.jsonl") as replay:
+            my_team.main()
+        replay.assert_identical()
+
+    The rest of the program runs for real. Import the agents' framework and your tools as the program
+    does; the patches are removed afterwards.
+
+    Args:
+        run: a trajectory, or a file that `mast-trace export` wrote with one run in it.
+        live_tools: names of tools that are executed if the run has no result of the
+            call; ``*`` for all.
+        options: further arguments of `mast_trace.instrument`.
+
+    Raises:
+        ValueError: the file holds no run, or several.
+        NotReplayable: the run lacks data that a replay needs.
+    """
+    from mast_trace._session import paused
+    from mast_trace.replay.player import Player
+    from mast_trace.replay.program import interception
+    from mast_trace.replay.recording import tape_of
+
+    recorded = _run_of(run)
+    player = Player(tape_of(recorded), live_tools)
+    patches = interception(player)
+    with paused():
+        patches.start()  # first, so that the spans of the instrumentations enclose the answers
+        try:
+            with capture_spans(**options) as captured:
+                yield ReplayedRun(recorded, captured, player)
+        finally:
+            patches.stop()
+
+
+def _run_of(run: Trajectory | str | Path) -> Trajectory:
+    import json
+    from pathlib import Path
+
+    from mast_trace.trajectory import Trajectory, trajectory_from_dict
+
+    if isinstance(run, Trajectory):
+        return run
+    lines = [line for line in Path(run).read_text("utf-8").splitlines() if line.strip()]
+    if len(lines) != 1:
+        raise ValueError(f"{run} holds {len(lines)} runs; a replay needs a file with one.")
+    shape = json.loads(lines[0])
+    return trajectory_from_dict(shape.get("trajectory", shape))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""Reads JSON that another program wrote, so that its texts can be stored, shown and written again."""
+"""Reads JSON of other programs, so that its texts can be stored, shown and written again."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def read_json(text: str | bytes) -> Any:
     r"""Read JSON text.
 
-    JSON can spell half a character (``\ud83d``, where a tool cut a text), which UTF-8 cannot: it
-    becomes ``?``.
+    JSON can spell half a character (``\ud83d``, where a tool cut a text), which UTF-8 cannot
+    encode: it becomes ``?``.
 
     Raises:
-        ValueError: it is no JSON, or nests deeper than anybody means to.
+        ValueError: it is no JSON, or nests deeper than is supported.
     """
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text))
@@ -37,7 +37,7 @@ def well_formed_values(value: Any) -> Any:
     """Return a value that was read from JSON with all its texts well-formed.
 
     Raises:
-        ValueError: it nests deeper than anybody means to.
+        ValueError: it nests deeper than is supported.
     """
     return _checked(value, 0)
 

@@ -1,4 +1,4 @@
-"""URLs that may hold secrets: read in one way, and shown without them everywhere."""
+"""URLs that may hold secrets: parsed in one way, and printed without them everywhere."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SECRET_PARAMETER = re.compile(
     r"(?<=[?&;#])([^=&;#?]*(?:pass|pwd|token|secret|sig|auth|credential|key)[^=&;#?]*=)(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-"""Its value may hold anything, so it is taken to reach to the end."""
+"""The secret may contain any character, so it is taken to reach to the end."""
 _AUTHORITY_END = re.compile(r"[/?#]")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _AS_IT_IS = "/%:@!$&'()*+,;=~?"
 _SHORTEST = 4
-"""Anything shorter occurs in texts by chance."""
+"""Shorter secrets occur in texts by chance."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HOST = re.compile(r"\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]@/?#\\\"<>^`{|}\x00-\x20]*")
 
@@ -54,7 +54,7 @@ class URL:
 
     @property
     def text(self) -> str:
-        """The whole URL, encoded so that every client reads the same."""
+        """The whole URL, encoded so that every client parses it the same."""
         query = f"?{quote(self.query, safe=_AS_IT_IS)}" if self.query else ""
         return f"{self.scheme}://{self.authority}{quote(self.path, safe=_AS_IT_IS)}{query}"
 
@@ -81,8 +81,8 @@ class URL:
 def parse_url(text: str) -> URL:
     """Read a URL.
 
-    A password may hold ``@`` and ``:`` as they are. Of ``/``, ``?`` and ``#`` nobody could tell
-    where it ends: there, ``%2F``, ``%3F`` and ``%23`` are asked for.
+    A password may hold ``@`` and ``:`` as they are. With ``/``, ``?`` and ``#`` its end would be
+    ambiguous; they have to be written as ``%2F``, ``%3F`` and ``%23``.
 
     Raises:
         ConfigurationError: it cannot be read, or not in one way only; the text holds no secret.
@@ -110,13 +110,14 @@ def parse_url(text: str) -> URL:
 
 
 def masked(text: str, *, always: bool = False) -> str:
-    """Return a URL without what may be secret in it; other texts as they are.
+    """Return a URL without its secrets; other texts as they are.
 
-    It works on what cannot be read as a URL, too, and hides too much rather than too little.
+    It also works on texts that cannot be parsed as a URL, and hides too much rather than too
+    little.
 
     Args:
         text: the URL.
-        always: it should be one: if it has no scheme, it may hold a password all the same.
+        always: treat the text as a URL even if it has no scheme: it may still hold a password.
     """
     scheme, separator, rest = text.partition("://")
     if not separator:
@@ -139,7 +140,7 @@ def masked(text: str, *, always: bool = False) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a URL without password and secret parameters; the rest of it still works.
+    """Return a URL without password and secret parameters; its other parts still work.
 
     Raises:
         ConfigurationError: it cannot be read.
@@ -150,7 +151,7 @@ def without_secrets(text: str) -> str:
 
 
 def conceal(text: str, *urls: str) -> str:
-    """Return what a library says of URLs, without their secrets and those of the proxies."""
+    """Return a library's error text without the secrets of the URL and of the proxies."""
     for url in (*urls, *_proxies().values()):
         text = text.replace(url, masked(url, always=True))
         try:
@@ -168,7 +169,7 @@ def conceal(text: str, *urls: str) -> str:
 
 
 def check_proxies() -> None:
-    """Refuse proxies of the environment that cannot be read, before a library repeats them.
+    """Reject unreadable proxies of the environment, before a library prints them.
 
     Raises:
         ConfigurationError: a variable cannot be used; the text names it and holds no secret.
@@ -181,7 +182,7 @@ def check_proxies() -> None:
 
 
 def check_key(key: str, name: str) -> str:
-    """Return a key that an HTTP header can carry; others are refused before a library repeats them.
+    """Return a key that an HTTP header can carry; reject others before a library prints them.
 
     Raises:
         ConfigurationError: it holds line breaks or other than ASCII; the text names the setting alone.
@@ -194,7 +195,7 @@ def check_key(key: str, name: str) -> str:
 
 
 def _proxies() -> dict[str, str]:
-    """The proxies of the environment; a scheme may be left out."""
+    """The proxies of the environment; their scheme may be left out."""
     given = {name: os.environ.get(name, "") for p in _PROXIES for name in (p, p.upper())}
     return {name: url if "://" in url else f"http://{url}" for name, url in given.items() if url}
 

@@ -1,1 +1,1 @@
-"""The way of ended spans out of the process: queue, worker, transport."""
+"""Delivery of ended spans to the collector: queue, worker, transport."""

@@ -1,4 +1,4 @@
-"""What is delivered: how much at a time, in which bytes, and what became of it."""
+"""Limits of delivery, the encoding of requests, and counts of the outcome."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeliveryLimits:
-    """How much waits, and how much goes into one request.
+    """The sizes of queue and requests, and the times of delivery.
 
     Attributes:
-        delay: seconds that a span waits for company.
-        request_bytes: beyond which a request is split; receivers commonly stop at 4 MiB.
-        request_spans: that make a batch without waiting any longer.
-        queue_bytes: of waiting spans, about; what comes beyond is dropped and counted.
-        queue_spans: likewise.
-        retry_for: seconds after which a request that is told "later" each time is given up.
-        exit: seconds that the end of the program may take.
+        delay: seconds that a span waits for others of its batch.
+        request_bytes: size beyond which a request is split; receivers commonly stop at 4 MiB.
+        request_spans: number of spans that is sent without waiting any longer.
+        queue_bytes: approximate size of the queue; spans beyond it are dropped and counted.
+        queue_spans: number of spans in the queue; likewise.
+        retry_for: seconds after which a request is given up that the collector defers each time.
+        exit: seconds by which delivery may delay the end of the program.
+        pace: least seconds between two requests that are sent at once: at the beginning of a run
+            and at its end.
+        worker_wait: seconds by which delivery may delay the end of a run in a worker process that
+            is about to be terminated.
     """
 
     delay: float = 1.0
@@ -34,11 +38,13 @@ class DeliveryLimits:
     queue_spans: int = 16384
     retry_for: float = 300.0
     exit: float = 5.0
+    pace: float = 0.1
+    worker_wait: float = 1.0
 
 
 @dataclass(frozen=True)
 class Delivered:
-    """What became of the spans of this process.
+    """Delivery counts of the spans of this process.
 
     Attributes:
         accepted: by the collector.
@@ -46,7 +52,7 @@ class Delivered:
         undelivered: given up, because no collector took them in time.
         dropped: because the queue was full, or closed.
         waiting: not delivered yet.
-        error: the last one, for people.
+        error: text of the last error, for people.
     """
 
     accepted: int = 0
@@ -71,16 +77,19 @@ def encode(spans: Sequence[ReadableSpan]) -> bytes | None:
 
 
 def estimated_size(span: ReadableSpan) -> int:
-    """Return about the bytes that a span takes, cheaply: this runs in the agents' threads."""
+    """Return the approximate size of a span in bytes, cheaply: this runs in the agents' threads."""
     attributes: Any = span.attributes or {}
-    # The SDK's own mapping walks in Python, item by item; its copy is a plain one.
+    # The SDK's own mapping iterates in Python, item by item; a plain copy is faster.
     values = attributes.copy().values()
     size = 256 + 48 * len(values)
     for value in values:
-        if isinstance(value, str):
+        if type(value) is str:
             size += len(value)
-        elif isinstance(value, tuple):
-            size += sum([len(item) + 4 if isinstance(item, str) else 12 for item in value])
+        elif type(value) is tuple:
+            try:
+                size += sum(map(len, value)) + 4 * len(value)  # no step of Python for each id
+            except TypeError:  # numbers
+                size += 12 * len(value)
     for event in span.events:
         size += 64 + sum(len(str(value)) for value in (event.attributes or {}).values())
     return size

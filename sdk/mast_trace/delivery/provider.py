@@ -1,4 +1,4 @@
-"""The tracer provider of mast-trace: its own, never the global one."""
+"""The tracer provider of mast-trace, separate from the global one."""
 
 from __future__ import annotations
 
@@ -6,18 +6,52 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
+    from opentelemetry.sdk.trace.sampling import Sampler
+    from opentelemetry.trace import Span
 
 
-def make_provider(service_name: str, processor: SpanProcessor) -> TracerProvider:
-    """Return a provider whose spans go to ``processor``.
+@runtime_checkable
+class RunProcessor(Protocol):
+    """A span processor that is also notified when a run begins; `SpanQueue` is one."""
+
+    def run_started(self, root: ReadableSpan) -> None:
+        """Take the root of a run that has begun."""
+        ...
+
+
+class RunProvider(TracerProvider):
+    """A tracer provider that also reports the beginning of a run; span processors report ends only."""
+
+    def __init__(
+        self, processor: SpanProcessor, resource: Resource, sampler: Sampler | None
+    ) -> None:
+        # The SDK would cut a text inside of its JSON; mast-trace cuts texts before and keeps both
+        # ends.
+        uncut = SpanLimits(
+            max_attribute_length=SpanLimits.UNSET, max_span_attribute_length=SpanLimits.UNSET
+        )
+        super().__init__(
+            sampler=sampler, resource=resource, shutdown_on_exit=False, span_limits=uncut
+        )
+        self.add_span_processor(processor)
+        self._runs = processor if isinstance(processor, RunProcessor) else None
+
+    def run_started(self, root: Span) -> None:
+        """Pass the root of a run on."""
+        if self._runs is not None and isinstance(root, ReadableSpan):
+            self._runs.run_started(root)
+
+
+def make_provider(service_name: str, processor: SpanProcessor) -> RunProvider:
+    """Return a provider that passes its spans to ``processor``.
 
     Args:
         service_name: as set by the user; empty for the name of the program.
@@ -33,12 +67,10 @@ def make_provider(service_name: str, processor: SpanProcessor) -> TracerProvider
     resource = Resource.create(attributes)
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: program_name()}))
-    # The application's sampling decision about a request says nothing about an agent's run: with
-    # the SDK's default (follow the parent) a run inside an unsampled request would be lost.
+    # The application's sampling decision about a request must not apply to an agent's run: with the
+    # SDK's default (follow the parent) a run inside an unsampled request would be lost.
     sampler = None if "OTEL_TRACES_SAMPLER" in os.environ else ALWAYS_ON
-    provider = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(processor)
-    return provider
+    return RunProvider(processor, resource, sampler)
 
 
 def program_name() -> str:

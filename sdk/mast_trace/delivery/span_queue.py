@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.sdk.trace import SpanProcessor
 
 from mast_trace.delivery.limits import DeliveryLimits
+from mast_trace.delivery.start_records import snapshot
 from mast_trace.delivery.transport import open_transport
 from mast_trace.delivery.worker import SpanSender
 from mast_trace.urls import masked
@@ -31,11 +32,11 @@ _queues: weakref.WeakSet[SpanQueue] = weakref.WeakSet()
 class SpanQueue(SpanProcessor):
     """A bounded queue between the agents' threads and a collector; it never blocks the program.
 
-    A forked child begins with an empty queue and a thread of its own, for what waits at the fork
-    is the parent's to send.
+    A forked child begins with an empty queue and a thread of its own: the parent sends the spans
+    that wait at the fork.
 
     Args:
-        endpoint: for messages.
+        endpoint: the collector's address, for log messages.
         connect: makes a transport; called again after a fork.
         timeout: seconds that one request may take.
         limits: see `DeliveryLimits`.
@@ -61,7 +62,7 @@ class SpanQueue(SpanProcessor):
 
     @classmethod
     def to_collector(cls, settings: SDKSettings) -> SpanQueue:
-        """Return a queue whose spans go where ``settings`` say.
+        """Return a queue that delivers spans as configured by ``settings``.
 
         Raises:
             ConfigurationError: the protocol needs a package that is not installed.
@@ -76,14 +77,24 @@ class SpanQueue(SpanProcessor):
         """Take an ended span."""
         if span.context is None or not span.context.trace_flags.sampled:
             return
-        # A span that was open at the fork ends in the parent too, and is the parent's to report.
+        # A span that was open at the fork ends in the parent too, which reports it.
         if self._forked_at and (span.start_time or 0) < self._forked_at:
             return
-        if self._sender.put(span):
+        started, ends_run = self._sender.put(span)
+        if started:
+            self._flush_with_worker_process()
+        if ends_run and _is_terminated_at_the_end():
+            self._sender.wait_for_delivery()
+
+    def run_started(self, root: ReadableSpan) -> None:
+        """Take the root of a run that has begun; its record is sent at once."""
+        if root.context is None or not root.context.trace_flags.sampled:
+            return
+        if self._sender.announce(snapshot(root)):
             self._flush_with_worker_process()
 
     def flush(self, timeout: float) -> bool:
-        """Deliver what waits; return whether all spans since the previous flush were accepted."""
+        """Deliver the waiting spans; return whether all spans since the previous flush were accepted."""
         return self._sender.flush(timeout)
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
@@ -91,17 +102,17 @@ class SpanQueue(SpanProcessor):
         return self.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Deliver what waits, within a few seconds, and take no more. Idempotent."""
+        """Deliver the waiting spans within a few seconds, and accept no more. Idempotent."""
         self._closed = True
         atexit.unregister(self.shutdown)
         self._sender.close()
 
     def delivered(self) -> Delivered:
-        """Return what became of the spans of this process."""
+        """Return the delivery counts of this process."""
         return self._sender.delivered()
 
     def start_over(self) -> None:
-        """Leave everything to the parent, in a child that has just been forked."""
+        """Leave the waiting spans to the parent, in a child that has just been forked."""
         self._forked_at = time.time_ns()
         self._sender = self._make_sender()
         if self._closed:
@@ -110,8 +121,8 @@ class SpanQueue(SpanProcessor):
     def _flush_with_worker_process(self) -> None:
         """Deliver before a child of multiprocessing, billiard or Celery ends.
 
-        Those end by `os._exit`, which skips `atexit`; they run finalisers of their own, except for
-        the workers of Celery's pool, which only send a signal.
+        These children end by `os._exit`, which skips `atexit`. They run finalisers of their own,
+        except for the workers of Celery's pool, which only send a signal.
         """
         child = False
         for package in ("multiprocessing", "billiard"):
@@ -126,6 +137,15 @@ class SpanQueue(SpanProcessor):
 
     def _worker_process_ends(self, **_signal: object) -> None:
         self.shutdown()
+
+
+def _is_terminated_at_the_end() -> bool:
+    """Return whether this is a worker that its parent ends by SIGTERM, as `multiprocessing.Pool` does.
+
+    Nothing runs in such a worker after it has returned its result.
+    """
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and bool(process.current_process().daemon)
 
 
 def _start_over() -> None:

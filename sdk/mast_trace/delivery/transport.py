@@ -1,12 +1,13 @@
-"""Sends one OTLP request and says what became of it; when to try again is `SpanQueue`'s business.
+"""Sends one OTLP request and returns its result; `SpanQueue` decides when to try again.
 
-The exporters of the OpenTelemetry SDK answer success or failure only. Here the difference between
-"too large", "try later" and "never" is needed, so the requests that they encode are sent directly.
+The exporters of the OpenTelemetry SDK return success or failure only. Delivery has to distinguish
+"too large", "try later" and "never", so this module sends the requests itself.
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from dataclasses import dataclass
 from enum import Enum
@@ -15,35 +16,46 @@ from typing import TYPE_CHECKING, Any, Protocol
 import requests
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from mast_trace.delivery import advice
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.retry_after import retry_after
-from mast_trace.urls import check_proxies, conceal, parse_url
+from mast_trace.urls import check_proxies, conceal, masked, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mast_trace._settings import SDKSettings
 
-_GRPC_METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+_TRACES_PATH = "/v1/traces"
+_LOGS_PATH = "/v1/logs"
 _COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {
     "gzip": lambda data: gzip.compress(data, compresslevel=1),
     "deflate": lambda data: zlib.compress(data, 1),
 }
 
 
+class Signal(Enum):
+    """The content of a request; the value is the method of OTLP/gRPC that accepts it."""
+
+    TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+    LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
+
+
 class Fate(Enum):
-    """What became of a request."""
+    """The fate of a request."""
 
     ACCEPTED = "accepted"
     UNFIT = "unfit"
     """Not acceptable as it is: too large, or some span of it is malformed."""
     LATER = "later"
     UNREACHABLE = "unreachable"
-    """Nobody answered: as `LATER`, but nothing is there to recover."""
+    """Nobody answered: as `LATER`, but nothing is there that could recover."""
     REFUSED = "refused"
 
 
-# 400 and 413 are about what is in the request: some of its spans may well be accepted alone.
+# The answer of Go's and nginx's servers to HTTP on a port for TLS.
+_WANTS_TLS = re.compile(rb"http request .*https", re.IGNORECASE)
+# 400 and 413 concern the content of the request: some of its spans may well be accepted alone.
 _HTTP_FATES = {
     **dict.fromkeys((400, 413), Fate.UNFIT),
     **dict.fromkeys((408, 429, 502, 503, 504), Fate.LATER),
@@ -55,23 +67,26 @@ class ExportResult:
     """The answer to one request.
 
     Attributes:
-        fate: what became of it.
+        fate: of the request.
         detail: the reason, for people.
-        retry_after: seconds after which the collector wants it again, if it said so.
-        rejected: spans that were not accepted of a request that was.
+        retry_after: seconds that the collector asks to wait before a retry; None if it asks for
+            none.
+        rejected: number of spans that were rejected from an accepted request.
+        advice: a remedy, for people.
     """
 
     fate: Fate
     detail: str = ""
     retry_after: float | None = None
     rejected: int = 0
+    advice: str = ""
 
 
 class Transport(Protocol):
-    """A way to the collector."""
+    """A connection to the collector."""
 
-    def send(self, request: bytes, timeout: float) -> ExportResult:
-        """Send an encoded ``ExportTraceServiceRequest``; does not raise for a failing network."""
+    def send(self, request: bytes, timeout: float, signal: Signal = Signal.TRACES) -> ExportResult:
+        """Send an encoded export request of a signal; network errors are returned, not raised."""
         ...
 
     def close(self) -> None:
@@ -96,9 +111,17 @@ class HTTPTransport:
 
     def __init__(self, settings: SDKSettings) -> None:
         self._url = settings.endpoint.value
+        # The address for traces may be any; that for logs is derived from it only where it is the
+        # usual one.
+        base = self._url.removesuffix(_TRACES_PATH)
+        self._urls = {
+            Signal.TRACES: self._url,
+            Signal.LOGS: base + _LOGS_PATH if base != self._url else "",
+        }
+        self._prepared: dict[Signal, requests.PreparedRequest] = {}
         self._compress = _COMPRESS.get(settings.compression.value)
         self._session = requests.Session()
-        # A proxy of the environment does not lead to this machine's own collector.
+        # Requests to a collector on this machine bypass the proxy.
         self._session.trust_env = not _is_loopback(self._url)
         if self._session.trust_env:
             check_proxies()
@@ -115,25 +138,61 @@ class HTTPTransport:
                 else settings.client_certificate.value
             )
 
-    def send(self, request: bytes, timeout: float) -> ExportResult:
+    def send(self, request: bytes, timeout: float, signal: Signal = Signal.TRACES) -> ExportResult:
         """See `Transport`."""
+        url = self._urls[signal]
+        if not url:
+            return ExportResult(Fate.REFUSED, "no address for them is known")
         data = self._compress(request) if self._compress else request
         try:
-            response = self._session.post(
-                self._url, data=data, timeout=timeout, allow_redirects=False
+            response = self._session.send(
+                self._request(signal, data),
+                timeout=timeout,
+                allow_redirects=False,
+                **self._session.merge_environment_settings(url, {}, None, None, None),
             )
         except requests.Timeout:
-            return ExportResult(Fate.LATER, f"no answer within {timeout:.1f} s")
+            detail = f"no answer within {timeout:.1f} s"
+            return ExportResult(Fate.LATER, detail, advice=advice.for_failure(detail))
         except requests.ConnectionError as error:
-            return ExportResult(Fate.UNREACHABLE, conceal(_cause(error), self._url))
+            return ExportResult(
+                Fate.UNREACHABLE,
+                conceal(_cause(error), url),
+                advice=advice.for_failure(repr(error)),
+            )
         except requests.RequestException as error:
-            return ExportResult(Fate.REFUSED, conceal(str(error), self._url))
-        if 200 <= response.status_code < 300:
-            return _accepted(response.content)
+            return ExportResult(Fate.REFUSED, conceal(str(error), url))
+        return self._read(response, url)
+
+    def _request(self, signal: Signal, data: bytes) -> requests.PreparedRequest:
+        """Return the request that carries ``data``.
+
+        The rest of it is cached, because making it is expensive.
+        """
+        request = self._prepared.get(signal)
+        if request is None or self._session.cookies:  # a load balancer's cookies may change
+            new = requests.Request("POST", self._urls[signal], data=data)
+            request = self._prepared[signal] = self._session.prepare_request(new)
+        else:
+            request.prepare_body(data, None)
+        return request
+
+    def _read(self, response: requests.Response, url: str) -> ExportResult:
+        status = response.status_code
+        detail = f"HTTP {status} {response.reason}".rstrip()
+        fate = _HTTP_FATES.get(status, Fate.REFUSED)
+        if 200 <= status < 300:
+            if "text/html" not in response.headers.get("Content-Type", ""):
+                return _accepted(response.content)
+            detail += ", with a web page"
+        elif target := response.headers.get("Location"):
+            detail += f" to {conceal(masked(target, always=True), url)}"
+        if status == 400 and _WANTS_TLS.search(response.content[:1000]):
+            return ExportResult(
+                Fate.UNREACHABLE, detail, advice=advice.for_failure("RemoteDisconnected")
+            )
         return ExportResult(
-            _HTTP_FATES.get(response.status_code, Fate.REFUSED),
-            f"HTTP {response.status_code} {response.reason}",
-            retry_after(response.headers),
+            fate, detail, retry_after(response.headers), advice=advice.for_status(status)
         )
 
     def close(self) -> None:
@@ -155,7 +214,7 @@ class GRPCTransport:
         self._grpc = grpc
         self._settings = settings
         self._channel: Any = None
-        self._export: Any = None
+        self._exports: dict[Signal, Any] = {}
         self._metadata = tuple((k.lower(), v) for k, v in settings.headers.value.items())
         status = grpc.StatusCode
         self._fates = {
@@ -169,19 +228,22 @@ class GRPCTransport:
             status.UNAVAILABLE: Fate.UNREACHABLE,
         }
 
-    def send(self, request: bytes, timeout: float) -> ExportResult:
+    def send(self, request: bytes, timeout: float, signal: Signal = Signal.TRACES) -> ExportResult:
         """See `Transport`."""
-        if self._export is None:
+        if not self._exports:
             # Not before the first span: gRPC's threads do not survive a fork.
             self._connect()
         try:
-            response = self._export(request, timeout=timeout, metadata=self._metadata)
+            response = self._exports[signal](request, timeout=timeout, metadata=self._metadata)
         except self._grpc.RpcError as error:
             retry_after = _retry_info(error.trailing_metadata() or ())
             fate = self._fates.get(error.code(), Fate.REFUSED)
             if retry_after is not None:
                 fate = Fate.LATER
-            return ExportResult(fate, f"{error.code().name}: {error.details()}", retry_after)
+            code, details = error.code().name, str(error.details())
+            return ExportResult(
+                fate, f"{code}: {details}", retry_after, advice=advice.for_grpc(code, details)
+            )
         return _accepted(response)
 
     def close(self) -> None:
@@ -205,11 +267,11 @@ class GRPCTransport:
                 _read(settings.client_certificate.value),
             )
             self._channel = grpc.secure_channel(url.place, credentials, compression=compression)
-        self._export = self._channel.unary_unary(_GRPC_METHOD)
+        self._exports = {each: self._channel.unary_unary(each.value) for each in Signal}
 
 
 def _accepted(response: bytes) -> ExportResult:
-    """Read a success: the collector may say that it took only a part."""
+    """Read a success: the collector may report that it accepted only a part; all signals alike."""
     try:
         partial = ExportTraceServiceResponse.FromString(response).partial_success
     except Exception:  # noqa: BLE001  # a proxy's page is no protobuf, but it came with a success
@@ -229,11 +291,13 @@ def _retry_info(metadata: Any) -> float | None:
 
 
 def _cause(error: BaseException) -> str:
-    """Return the innermost reason of a failed connection: the outer ones repeat the address."""
+    """Return the innermost cause of a failed connection: the outer ones repeat the address."""
     reason: Any = error.args[0] if error.args else error
     reason = getattr(reason, "reason", reason)
     inner = getattr(reason, "__cause__", None) or getattr(reason, "__context__", None)
-    return str(inner or reason)
+    reason_text = str(inner or reason)
+    # Bytes of another protocol are unreadable.
+    return reason_text if reason_text.isprintable() else type(inner or reason).__name__
 
 
 def _is_loopback(url: str) -> bool:

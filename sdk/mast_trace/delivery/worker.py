@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 
+from mast_trace.delivery.advice import START
 from mast_trace.delivery.limits import Delivered, DeliveryLimits, encode, estimated_size
-from mast_trace.delivery.transport import ExportResult, Fate
+from mast_trace.delivery.start_records import StartRecords, encode_starts
+from mast_trace.delivery.transport import ExportResult, Fate, Signal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mast_trace")
 
-_ADVICE = " Start one with `mast-trace up`, or set OTEL_EXPORTER_OTLP_ENDPOINT."
-_HURRY = 0.5  # seconds between attempts while somebody waits
+_HURRY = 0.5  # seconds between attempts while a flush or `close` waits
+_START_TIMEOUT = 2.0  # seconds that spans wait at most for the record of a run's beginning
 
 
 class SpanSender:
@@ -34,8 +36,8 @@ class SpanSender:
     The thread starts with the first span: a process that only forks others has none.
 
     Args:
-        endpoint: for messages.
-        transport: the way to the collector.
+        endpoint: the collector's address, for log messages.
+        transport: the connection to the collector.
         timeout: seconds that one request may take.
         limits: see `DeliveryLimits`.
     """
@@ -51,7 +53,9 @@ class SpanSender:
         self._changed = threading.Condition(threading.RLock())
         self._waiting: deque[tuple[ReadableSpan, int]] = deque()
         self._bytes = 0
-        self._oldest = 0.0
+        self._due = 0.0
+        self._hurried_at = float("-inf")
+        self._starts = StartRecords(limits)
         self._taken = 0
         self._settled = 0
         self._flushing = 0
@@ -60,13 +64,26 @@ class SpanSender:
         self._lost_at_flush = 0
         self._thread: threading.Thread | None = None
         self._outage = False
+        self._advice = START
         self._warned: set[str] = set()
 
-    def put(self, span: ReadableSpan) -> bool:
-        """Take an ended span; return whether this is the one that started the thread."""
+    def announce(self, root: ReadableSpan) -> bool:
+        """Take the root of a run that has begun; return whether this started the thread."""
+        with self._changed:
+            if self._deadline is not None:
+                return False
+            self._starts.add(root)
+            if self._thread is None:
+                return self._start()
+            self._changed.notify_all()
+            return False
+
+    def put(self, span: ReadableSpan) -> tuple[bool, bool]:
+        """Take an ended span; return whether it started the thread, and whether a run ends with it."""
         size = estimated_size(span)
         limits = self._limits
         with self._changed:
+            ends_run = self._starts.ended(span)
             full = len(self._waiting) >= limits.queue_spans or (
                 self._waiting and self._bytes + size > limits.queue_bytes
             )
@@ -76,34 +93,52 @@ class SpanSender:
                     self._warn(
                         "the queue of spans is full and %s takes none: new spans are dropped"
                     )
-                return False
+                return False, ends_run
+            now = time.monotonic()
             if not self._waiting:
-                self._oldest = time.monotonic()
+                self._due = now + limits.delay
             self._waiting.append((span, size))
             self._bytes += size
             self._taken += 1
+            if ends_run:  # the record is sent soon, so that it is kept if the process is killed
+                self._due = min(self._due, max(now, self._hurried_at + limits.pace))
             if self._thread is None:
-                return self._start()
-            if len(self._waiting) == 1 or self._batch_is_full():
+                return self._start(), ends_run
+            if len(self._waiting) == 1 or self._batch_is_full() or ends_run:
                 self._changed.notify_all()
-            return False
+            return False, ends_run
 
     def flush(self, timeout: float) -> bool:
-        """Hurry; return whether all spans since the previous flush were accepted."""
-        deadline = time.monotonic() + timeout
+        """Send at once; return whether all spans since the previous flush were accepted."""
         with self._changed:
-            target = self._taken
-            self._flushing += 1
-            self._changed.notify_all()
-            while self._settled < target and (left := deadline - time.monotonic()) > 0:
-                self._changed.wait(left)
-            self._flushing -= 1
+            settled = self._hurry(timeout)
             lost, before = self._counts.lost, self._lost_at_flush
             self._lost_at_flush = lost
-            return self._settled >= target and lost == before
+            return settled and lost == before
+
+    def wait_for_delivery(self) -> None:
+        """Wait briefly for requests under way, unless no collector accepts spans at present."""
+        with self._changed:
+            # A finaliser may end a run in the very thread that delivers.
+            if not self._outage and threading.current_thread() is not self._thread:
+                self._hurry(self._limits.worker_wait)
+
+    def _hurry(self, timeout: float) -> bool:
+        """Wait until all spans taken so far are settled; return whether they are."""
+        deadline = time.monotonic() + timeout
+        target, starts = self._taken, self._starts.added
+        self._flushing += 1
+        self._changed.notify_all()
+        while self._settled < target or self._starts.pending(starts):
+            left = deadline - time.monotonic()
+            if left <= 0 or self._thread is None:
+                break
+            self._changed.wait(left)
+        self._flushing -= 1
+        return self._settled >= target
 
     def close(self) -> None:
-        """Deliver what waits, for as long as `DeliveryLimits.exit` allows, and stop. Idempotent."""
+        """Deliver the waiting spans, for as long as `DeliveryLimits.exit` allows, and stop. Idempotent."""
         with self._changed:
             if self._deadline is not None:
                 return
@@ -121,7 +156,7 @@ class SpanSender:
                 missing,
                 self._endpoint,
                 counts.error or "no answer yet",
-                "" if self._outage else _ADVICE,
+                "" if self._outage else f" {self._advice}",
             )
         self._transport.close()
 
@@ -136,7 +171,7 @@ class SpanSender:
         thread = threading.Thread(target=self._work, name="mast-trace-export", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # the interpreter shuts down: `close` delivers what waits
+        except RuntimeError:  # the interpreter shuts down: `close` delivers the waiting spans
             return False
         self._thread = thread
         return True
@@ -151,23 +186,72 @@ class SpanSender:
         for key in keys:
             context = otel_context.set_value(key, value=True, context=context)
         token = otel_context.attach(context)
-        while batch := self._next_batch():
-            self._deliver(batch)
+        while self._something_is_due():
+            if starts := self._next_starts():
+                self._announce(starts)
+            if batch := self._next_batch():
+                self._deliver(batch)
         otel_context.detach(token)
 
-    def _next_batch(self) -> list[ReadableSpan]:
-        """Wait until a batch is due; empty once the queue is closed and empty."""
+    def _something_is_due(self) -> bool:
+        """Wait until a request is due; return False once the queue is closed and empty."""
         with self._changed:
             while True:
-                if not self._waiting:
-                    if self._deadline is not None:
-                        return []
-                    self._changed.wait()
-                    continue
-                left = self._oldest + self._limits.delay - time.monotonic()
-                if left <= 0 or self._hurried() or self._batch_is_full():
-                    break
-                self._changed.wait(left)
+                now = time.monotonic()
+                waits = (self._due_in(now), self._starts.due_in(now))
+                times = [left for left in waits if left is not None]
+                if times and (min(times) <= 0 or self._hurried()):
+                    return True
+                if self._deadline is not None:
+                    return False
+                self._changed.wait(min(times, default=None))
+
+    def _due_in(self, now: float) -> float | None:
+        """Return the seconds until the next batch; None if there is none."""
+        if not self._waiting:
+            return None
+        return 0.0 if self._batch_is_full() else max(0.0, self._due - now)
+
+    def _next_starts(self) -> list[ReadableSpan]:
+        """Return the runs whose beginning is to be recorded now; at the end of the process, spans go first."""
+        with self._changed:
+            now = time.monotonic()
+            left = self._starts.due_in(now)
+            if left is None or (left > 0 and not self._hurried()):
+                return []
+            if self._deadline is not None and self._waiting:
+                return []
+            return self._starts.take(now)
+
+    def _announce(self, starts: Sequence[ReadableSpan]) -> None:
+        """Send the records of runs' beginnings, once; spans do not wait for them."""
+        request = encode_starts(starts)
+        answer = ExportResult(Fate.UNFIT, "the record cannot be encoded")
+        timeout = min(self._time_left(), _START_TIMEOUT)
+        if request is not None and timeout > 0:
+            try:
+                answer = self._transport.send(request, timeout, Signal.LOGS)
+            except Exception as error:  # noqa: BLE001  # see `_send`
+                answer = ExportResult(Fate.REFUSED, f"{type(error).__name__}: {error}")
+        with self._changed:
+            self._starts.settle(answer.fate)
+            self._changed.notify_all()
+        if answer.fate is Fate.REFUSED and "starts" not in self._warned:
+            self._warned.add("starts")
+            logger.debug(
+                "mast-trace: %s takes no log records (%s): runs are known from their spans alone.",
+                self._endpoint,
+                answer.detail,
+            )
+
+    def _next_batch(self) -> list[ReadableSpan]:
+        """Return the spans of the next batch."""
+        with self._changed:
+            now = time.monotonic()
+            left = self._due_in(now)
+            if left is None or (left > 0 and not self._hurried()):
+                return []
+            self._hurried_at = now
             batch: list[ReadableSpan] = []
             size = 0
             while self._waiting and len(batch) < self._limits.request_spans:
@@ -189,7 +273,7 @@ class SpanSender:
         return self._deadline is not None or self._flushing > 0
 
     def _deliver(self, batch: Sequence[ReadableSpan]) -> None:
-        """Send a batch, in halves where it does not fit: a span never takes its neighbours down."""
+        """Send a batch, in halves where it does not fit: one bad span never loses its neighbours."""
         parts = deque([batch])
         while parts:
             part = parts.popleft()
@@ -207,7 +291,7 @@ class SpanSender:
                 self._settle(len(part), answer)
 
     def _send(self, request: bytes) -> ExportResult:
-        """Send until there is an answer, or no hope for one."""
+        """Send until there is an answer, or the time for retries is over."""
         began = time.monotonic()
         attempt = 0
         answer = ExportResult(Fate.LATER, self._counts.error)
@@ -225,7 +309,8 @@ class SpanSender:
                 break
             if time.monotonic() - began > self._limits.retry_for:
                 break
-            # Jitter, lest all programs return at once to a collector that has just come back.
+            # Jitter: otherwise all programs would return at once to a collector that has just come
+            # back.
             backoff = min(2.0**attempt, 30.0) * random.uniform(0.8, 1.2)  # noqa: S311
             self._pause(backoff if answer.retry_after is None else answer.retry_after)
             attempt += 1
@@ -237,7 +322,7 @@ class SpanSender:
         return min(self._timeout, self._deadline - time.monotonic())
 
     def _pause(self, seconds: float) -> None:
-        """Wait, but not long once somebody waits for the result."""
+        """Wait, but only briefly once a flush or `close` waits for the result."""
         began = time.monotonic()
         with self._changed:
             while True:
@@ -261,26 +346,38 @@ class SpanSender:
                 )
             self._counts = replace(counts, error=answer.detail or counts.error)
             self._settled += spans
+            if answer.fate is Fate.ACCEPTED:
+                self._starts.spans_arrived()
             self._changed.notify_all()
-        if rejected and answer.fate not in {Fate.LATER, Fate.UNREACHABLE}:
-            self._warn(f"%s refused {rejected} spans ({answer.detail})", answer.detail)
+        if answer.fate is Fate.REFUSED:
+            # One line for each kind of problem, whatever the number of spans.
+            self._warn(f"%s takes no spans, they are lost: {_why(answer)}", answer.advice)
+        elif rejected and answer.fate not in {Fate.LATER, Fate.UNREACHABLE}:
+            self._warn(f"%s refused {rejected} spans: {_why(answer)}", answer.detail)
 
     def _interrupted(self, answer: ExportResult) -> None:
         with self._changed:
             self._counts = replace(self._counts, error=answer.detail)
+            self._advice = answer.advice or START
             if self._deadline is not None or self._outage:
-                return  # `close` says it
+                return  # `close` logs it
             self._outage = True
         logger.warning(
-            "mast-trace: no collector takes spans at %s (%s); they wait and are sent again.%s",
+            "mast-trace: no collector takes spans at %s (%s); they wait and are sent again. %s",
             self._endpoint,
             answer.detail,
-            _ADVICE,
+            answer.advice or START,
         )
 
     def _warn(self, text: str, kind: str | None = None) -> None:
         """Log once per kind of problem."""
-        kind = text if kind is None else kind
+        kind = kind or text
         if kind not in self._warned:
             self._warned.add(kind)
-            logger.warning(f"mast-trace: {text}.", self._endpoint)  # noqa: G004
+            logger.warning(f"mast-trace: {text.rstrip('.')}.", self._endpoint)  # noqa: G004
+
+
+def _why(answer: ExportResult) -> str:
+    """Return the reason with its remedy, with percent signs escaped for the log."""
+    detail = answer.detail or answer.fate.value
+    return f"{detail}. {answer.advice}".rstrip(". ").replace("%", "%%")

@@ -10,18 +10,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, overload
 
-from mast_trace.content import as_text
-from mast_trace.manual.blocks import (
-    AgentBlock,
-    F,
-    RunBlock,
-    ToolBlock,
-    active_telemetry,
-    as_message,
-)
+from mast_trace.content import is_a
+from mast_trace.manual import given
+from mast_trace.manual.blocks import AgentBlock, F, RunBlock, ToolBlock, active_telemetry
+from mast_trace.manual.threads import warn_of_lost_run
 from mast_trace.spans.ended_runs import last_run
-from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans.guard import guarded, misused
+from mast_trace.spans.run_state import current_agent, current_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,8 +47,8 @@ def run(
 
     Args:
         name: of the workflow: few different values. A decorated function's name if absent.
-        input: what the run is asked to do: text, a `Message`, or a list of these.
-        conversation_id: what several runs of one dialogue share.
+        input: the task of the run: text, a `Message`, or a list of these.
+        conversation_id: id shared by several runs of one dialogue.
         attributes: more attributes.
     """
     if callable(name):
@@ -82,7 +77,8 @@ def agent(
 ) -> AgentBlock | F:
     """Record an agent's turn: ``with mast_trace.agent("planner"):``, or ``@mast_trace.agent``.
 
-    A decorated function that returns text has that recorded as the agent's reply.
+    The return value of a decorated function is recorded as the agent's reply; the items of a
+    generator are joined at its end.
 
     Args:
         name: of the agent. A decorated function's name if absent.
@@ -123,7 +119,7 @@ def tool(
 
     Args:
         name: of the tool. A decorated function's name if absent.
-        arguments: with which it is called: a mapping, or JSON text.
+        arguments: of the call: a mapping, or JSON text.
         call_id: the model's id of the call.
         description: of the tool.
         attributes: more attributes.
@@ -144,12 +140,12 @@ def message(
     performative: str | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> str:
-    """Record that one agent said something to others.
+    """Record a message from one agent to others.
 
     Args:
         sender: name of the speaking agent.
         recipients: name or names of those who receive it.
-        content: what was said.
+        content: the text, or any value.
         in_reply_to: id of the message that it answers.
         performative: the speech act, where your protocol names one.
         attributes: more attributes.
@@ -160,33 +156,39 @@ def message(
     with guarded("recording a message"):
         telemetry = active_telemetry()
         if telemetry is not None:
+            warn_of_lost_run("message")
+            if sender is None:
+                misused("message", "sender is None; the acting agent is taken for it")
             return telemetry.message(
-                sender,
-                [recipients] if isinstance(recipients, str) else list(recipients),
-                as_message(content, "assistant"),
-                in_reply_to=in_reply_to,
-                performative=performative,
-                attributes=attributes,
+                given.word(sender, "message", "sender") or current_agent() or given.UNKNOWN,
+                given.words(recipients, "message", "recipients"),
+                given.message(content, "assistant"),
+                in_reply_to=given.word(in_reply_to, "message", "in_reply_to"),
+                performative=given.word(performative, "message", "performative"),
+                attributes=given.attributes(attributes, "message"),
             )
     return ""
 
 
 def record_outcome(success: bool, reason: str = "") -> None:
-    """Say whether the run reached its goal; the judge then need not guess.
+    """Record whether the run reached its goal; the judge then need not guess.
 
-    Inside a run (in a `run` block, in a node or a tool of an instrumented framework) it goes on the
-    root span. After the run, such as after ``graph.invoke()`` has returned, it goes to the run that
-    ended last in this task, or thread where no event loop runs; to one that ended elsewhere only
-    if no other ran beside it. For any other run there is ``mast-trace outcome``. The last word
-    counts.
+    Inside a run (in a `run` block, in a node or a tool of an instrumented framework) the outcome is
+    written on the root span. After the run, such as after ``graph.invoke()`` has returned, it is
+    recorded for the run that ended last in this task, or in this thread where no event loop runs;
+    for a run that ended elsewhere only if no other ran at the same time. Use ``mast-trace outcome``
+    for any other run. The last call counts.
 
     Args:
         success: whether the goal was reached.
-        reason: why, for people.
+        reason: the reason, for people.
     """
     with guarded("recording an outcome"):
         telemetry = active_telemetry()
         if telemetry is None:
+            return
+        outcome = _outcome(success)
+        if outcome is None:
             return
         inside = current_run()
         root = inside.root if inside else last_run()
@@ -196,4 +198,19 @@ def record_outcome(success: bool, reason: str = "") -> None:
                 "recorded: call it where the run was, or use `mast-trace outcome`."
             )
             return
-        telemetry.outcome(root, "success" if success else "failure", as_text(reason))
+        telemetry.outcome(root, outcome, given.text(reason))
+
+
+def _outcome(success: Any) -> str | None:
+    """Return an outcome, given as a truth value or as ``success`` or ``failure``; None if it is neither."""
+    word = given.text(success).strip().lower() if is_a(success, str) else ""
+    if word in {"success", "failure"}:
+        return word
+    try:
+        if success is not None:
+            return "success" if success else "failure"
+    except Exception:  # noqa: BLE001  # values of the program's own may be neither
+        word = type(success).__name__
+    problem = f"success is neither true nor false but {word or None}; nothing is recorded"
+    misused("record_outcome", problem)
+    return None

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from opentelemetry import context as otel_context
 
 from mast_trace import semconv
-from mast_trace.content import as_text
-from mast_trace.messages import Message
+from mast_trace.content import is_a
+from mast_trace.manual import given
+from mast_trace.manual.answered import answerable
+from mast_trace.manual.threads import warn_of_lost_run
 from mast_trace.spans.calls import NO_RESULT, restore
-from mast_trace.spans.guard import guarded
+from mast_trace.spans.guard import guarded, misused
 from mast_trace.spans.within import traced
 
 if TYPE_CHECKING:
@@ -25,35 +27,50 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from typing_extensions import Self
 
+    from mast_trace.messages import Message
     from mast_trace.spans.open_spans import AgentSpan, OpenSpan, RunSpan, ToolSpan
     from mast_trace.spans.telemetry import Telemetry
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound="OpenSpan")
+_MOST_YIELDED = 16 * 1024 * 1024  # characters of a stream that are kept until its end
+_SIZE_OF_AN_ITEM = 256
 
 
 class Block(ABC, Generic[S]):
     """A span around a block or a function. Use each instance for one block at a time."""
 
+    _call = "span"  # the call as the program spells it
     _doing = "recording a span"
 
     def __init__(self, name: str | None, **options: Any) -> None:
-        self.name = name
+        self.name = given.word(name, self._call, "name")
+        options["attributes"] = given.attributes(options["attributes"], self._call)
+        for option in ("conversation_id", "agent_id", "call_id", "description"):
+            if option in options:
+                options[option] = given.word(options[option], self._call, option)
         self._options = options
         self._open: S | None = None
         self._token: Token[Context] | None = None
+        self._yielded: list[Any] = []
+        self._room = _MOST_YIELDED
 
     def set(self, attributes: Mapping[str, Any]) -> None:
         """Add attributes of your own to the span."""
         with guarded(self._doing):
             if self._open is not None:
-                self._open.set(attributes)
+                self._open.set(given.attributes(attributes, f"{self._call}().set") or {})
 
     def fail(self, error: BaseException | str) -> None:
         """Mark the span as failed although the block goes on."""
         with guarded(self._doing):
             if self._open is not None:
-                self._open.fail(error)
+                is_exception = is_a(error, BaseException)
+                self._open.fail(error if is_exception else given.text(error))
+
+    def _code(self, function: F, _name: str) -> F:
+        """Return what a decorated function's call runs."""
+        return function
 
     @abstractmethod
     def _start(self, telemetry: Telemetry) -> S:
@@ -63,7 +80,13 @@ class Block(ABC, Generic[S]):
         """Take the arguments of a decorated function's call."""
 
     def _returned(self, value: Any) -> None:
-        """Take what a decorated function returned."""
+        """Take the return value of a decorated function."""
+
+    def yielded(self, item: Any) -> None:
+        """Keep the items of a decorated generator until its end."""
+        if self._room > 0:
+            self._yielded.append(item)
+            self._room -= len(item) if isinstance(item, str) else _SIZE_OF_AN_ITEM
 
     def open(self) -> None:
         """Begin the span without making it current."""
@@ -86,9 +109,13 @@ class Block(ABC, Generic[S]):
 
     def end(self, result: Any, error: BaseException | None) -> None:
         """Record how a decorated function's call ended; see `mast_trace.spans.Call`."""
-        if self._open is not None and result is not NO_RESULT:
+        if self._open is not None:
             with guarded(self._doing):
-                self._returned(result)
+                if self._yielded and (result is NO_RESULT or result is None):
+                    # The pieces of a stream, up to where it was left or failed.
+                    self._returned(_whole(self._yielded))
+                elif result is not NO_RESULT:
+                    self._returned(result)
         self.close(error)
 
     def __enter__(self) -> Self:
@@ -121,7 +148,10 @@ class Block(ABC, Generic[S]):
 
     def __call__(self, function: F) -> F:
         """Decorate a function, coroutine function or generator: each call is a block of its own."""
-        name = self.name or getattr(function, "__name__", type(function).__name__)
+        if not callable(function):
+            kind = type(function).__name__
+            misused(self._call, f"{kind} cannot be called, and so not be decorated")
+            return function
 
         def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Block[S]:
             block = type(self)(name, **self._options)
@@ -131,16 +161,23 @@ class Block(ABC, Generic[S]):
             block.open()
             return block
 
-        return cast("F", traced(function, begin, self._doing))
+        try:
+            own = getattr(function, "__name__", type(function).__name__)
+            name = self.name or given.text(own)
+            return cast("F", traced(self._code(function, name), begin, self._doing))
+        except Exception:  # noqa: BLE001  # a callable that cannot be asked what it is
+            misused(self._call, f"{type(function).__name__} cannot be decorated")
+            return function
 
 
 class RunBlock(Block["RunSpan"]):
     """One run of a system of agents: the root of its trace."""
 
+    _call = "run"
     _doing = "recording a run"
 
     def _start(self, telemetry: Telemetry) -> RunSpan:
-        options = {**self._options, "input": as_messages(self._options["input"], "user")}
+        options = {**self._options, "input": given.messages(self._options["input"], "user")}
         return telemetry.run(self.name or "run", **options)
 
     _stopped = False
@@ -148,10 +185,10 @@ class RunBlock(Block["RunSpan"]):
     def stopped(self, reason: str) -> None:
         """Say why the run stopped; `mast_trace.semconv.Termination` has the values rules read."""
         self._stopped = True
-        self.set({semconv.RUN_TERMINATION_REASON: reason})
+        self.set({semconv.RUN_TERMINATION_REASON: given.word(reason, "run().stopped", "reason")})
 
     def close(self, error: BaseException | None = None) -> None:
-        """End the span; an error is why the run stopped, where nothing else was said."""
+        """End the span; an error is recorded as the reason for stopping, where no other was given."""
         if error is not None and not self._stopped:
             failed = isinstance(error, Exception)  # neither cancelled nor interrupted
             self.stopped(semconv.Termination.ERROR if failed else semconv.Termination.CANCELLED)
@@ -161,36 +198,48 @@ class RunBlock(Block["RunSpan"]):
 class AgentBlock(Block["AgentSpan"]):
     """One turn of an agent."""
 
+    _call = "agent"
     _doing = "recording an agent's turn"
 
     def _start(self, telemetry: Telemetry) -> AgentSpan:
-        options = {**self._options, "input": as_messages(self._options["input"], "user")}
+        warn_of_lost_run(self._call)
+        options = {**self._options, "input": given.messages(self._options["input"], "user")}
         return telemetry.agent(self.name or "agent", **options)
 
-    def reply(self, content: str | Message) -> None:
-        """Record what the turn produced, where it is not sent as a `message`."""
+    def reply(self, content: str | Message | object) -> None:
+        """Record the output of the turn: text, a message, or any value, as its text.
+
+        The output is a step of the run. Where the same text is sent as a `message`, the message is
+        the step. A turn has one reply: of several calls the last replaces the earlier ones. Record
+        the words in between by `message`.
+        """
         with guarded(self._doing):
-            if self._open is not None:
-                self._open.reply(as_message(content, "assistant"))
+            if self._open is not None and content is not None:
+                self._open.reply(given.message(content, "assistant"))
 
     def _returned(self, value: Any) -> None:
-        if isinstance(value, str | Message):
+        if not _comes_later(value):
             self.reply(value)
 
 
 class ToolBlock(Block["ToolSpan"]):
     """One execution of a tool."""
 
+    _call = "tool"
     _doing = "recording a tool call"
 
     def _start(self, telemetry: Telemetry) -> ToolSpan:
+        warn_of_lost_run(self._call)
         return telemetry.tool(self.name or "tool", **self._options)
 
     def result(self, value: Any) -> None:
-        """Record what the tool returned."""
+        """Record the result of the tool."""
         with guarded(self._doing):
             if self._open is not None:
                 self._open.result(value)
+
+    def _code(self, function: F, name: str) -> F:
+        return cast("F", answerable(function, name, _bound))
 
     def _called(self, arguments: Mapping[str, Any]) -> None:
         if self._options["arguments"] is None:
@@ -201,7 +250,7 @@ class ToolBlock(Block["ToolSpan"]):
 
 
 def active_telemetry() -> Telemetry | None:
-    """Return what makes the spans of hand-made agents; None while nothing is recorded."""
+    """Return the telemetry of hand-made agents; None while nothing is recorded."""
     from mast_trace._session import current_session
 
     session = current_session()
@@ -211,10 +260,10 @@ def active_telemetry() -> Telemetry | None:
 def _bound(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return a call's arguments by name; those of a call that will fail as they are."""
+    """Return a call's arguments by name; as they are, if they do not fit the function."""
     try:
         bound = _signature(function).bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001  # a callable of the program's own may raise anything
         return {"args": args, **kwargs}
     return {name: value for name, value in bound.items() if name not in {"self", "cls"}}
 
@@ -222,14 +271,12 @@ def _bound(
 _signature = functools.lru_cache(maxsize=512)(inspect.signature)
 
 
-def as_messages(content: Any, role: str) -> list[Message]:
-    """Read a text, a message, or a list of these."""
-    if content is None:
-        return []
-    several = isinstance(content, list | tuple)
-    return [as_message(item, role) for item in (content if several else (content,))]
+def _whole(pieces: list[Any]) -> Any:
+    """Join the items of a generator: texts to one text."""
+    return "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
 
 
-def as_message(content: Any, role: str) -> Message:
-    """Read a text, or any value, as a message."""
-    return content if isinstance(content, Message) else Message(as_text(content), role=role)
+def _comes_later(value: Any) -> bool:
+    """Return whether a value is a stream, which only the caller may consume."""
+    kind = type(value)
+    return hasattr(kind, "__next__") or hasattr(kind, "__anext__") or hasattr(kind, "__await__")

@@ -1,7 +1,7 @@
 """The write side: spans of runs, agents, messages, model calls and tool calls.
 
-An instrumentation makes its spans with `Telemetry` and calls its framework inside of them with
-`handler` or `traced`, of which `mast_trace_instrumentations.base` takes care for rows of a table::
+An instrumentation creates its spans with `Telemetry` and calls its framework inside of them with
+`handler` or `traced`, which `mast_trace_instrumentations.base` applies to the rows of a table::
 
     from mast_trace.spans import Call, Telemetry, in_span
 
@@ -19,8 +19,10 @@ from mast_trace.spans.run_state import (
     current_agent,
     current_run,
     exported_with,
+    open_tool,
     with_agent,
     with_chat,
+    with_tool,
 )
 from mast_trace.spans.telemetry import Telemetry
 from mast_trace.spans.within import awaited, handler, traced
@@ -45,8 +47,10 @@ __all__ = [
     "guarded",
     "handler",
     "in_span",
+    "open_tool",
     "restore",
     "traced",
     "with_agent",
     "with_chat",
+    "with_tool",
 ]

@@ -1,4 +1,4 @@
-"""Traced calls: the context in which a called function runs, and what records its end."""
+"""Traced calls: the context in which a called function runs, and the function that records its end."""
 
 from __future__ import annotations
 
@@ -29,9 +29,16 @@ class Call(Protocol):
         """Record the end of the call; called once.
 
         Args:
-            result: what the call returned, or `NO_RESULT`.
-            error: what it raised; `GeneratorExit` where the consumer of a generator stopped early.
+            result: the result of the call, or `NO_RESULT`.
+            error: its exception; `GeneratorExit` where the consumer of a generator stopped early.
         """
+
+
+class Stream(Call, Protocol):
+    """One traced call of a generator whose items are recorded."""
+
+    def yielded(self, item: Any) -> None:
+        """Receive the next item, before the consumer gets it."""
 
 
 @final
@@ -80,7 +87,10 @@ def in_span(span: OpenSpan, done: Callable[[Any], object] | None = None) -> Insi
 
 @final
 class attached:  # noqa: N801  # it reads as the participle that it is: with attached(context)
-    """Makes a context current for a piece of code in the same frame; None changes nothing."""
+    """Makes a context current for a piece of code in the same frame; None changes nothing.
+
+    It can be entered again after it has been left, as for each step of a generator.
+    """
 
     __slots__ = ("_context", "_token")
 
@@ -99,12 +109,12 @@ class attached:  # noqa: N801  # it reads as the participle that it is: with att
 def restore(token: Token[Any]) -> None:
     """Make current again what ``token`` replaced, such as a context.
 
-    A generator or coroutine that is closed elsewhere leaves its token in another context, where
-    there is nothing to restore; `opentelemetry.context.detach` would log that as an error.
+    A generator or coroutine that is closed in another context leaves its token there, with nothing
+    to restore; `opentelemetry.context.detach` would log that as an error.
     """
     try:
         token.var.reset(token)
     except ValueError:
         pass
-    except AttributeError:  # another implementation of contexts than Python's own
+    except AttributeError:  # an implementation of contexts other than Python's own
         otel_context.detach(token)

@@ -1,7 +1,7 @@
-"""Which run a word that comes after its end belongs to.
+"""Finds the run that a late record_outcome() call refers to.
 
 A program usually learns whether a run was good after the framework's call has returned, when the
-run's span has ended and is current nowhere. What remains of an ended run is its span context.
+run's span has ended and is no longer current. Only its span context is kept.
 """
 
 from __future__ import annotations
@@ -16,28 +16,33 @@ if TYPE_CHECKING:
 
 
 class _Runs:
-    """Counts the runs of a stretch of time in which always at least one was open."""
+    """Counts the runs of a period during which at least one run was always open."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open = 0
+        self._open: dict[int, int] = {}  # the thread in which each run began, by the id of its root
         self._runs = 0
         self._last: SpanContext | None = None
 
-    def began(self) -> None:
+    def began(self, root: SpanContext) -> None:
         with self._lock:
             if not self._open:
                 self._runs = 0
-            self._open += 1
+            self._open[root.span_id] = threading.get_ident()
             self._runs += 1
 
     def ended(self, root: SpanContext) -> None:
         with self._lock:
-            self._open -= 1
+            self._open.pop(root.span_id, None)
             self._last = root
 
+    def elsewhere(self) -> bool:
+        """Return whether a run is open that began in another thread, and none that began in this one."""
+        with self._lock:
+            return bool(self._open) and threading.get_ident() not in self._open.values()
+
     def only(self) -> SpanContext | None:
-        """Return the run that ended last, if none ran beside it."""
+        """Return the run that ended last, if no other ran at the same time."""
         with self._lock:
             return self._last if not self._open and self._runs == 1 else None
 
@@ -48,30 +53,35 @@ _in_context: ContextVar[_Ended | None] = ContextVar("mast_trace_ended_run", defa
 _in_thread = threading.local()
 
 
-def run_began() -> None:
-    """Note that a run of its own, no part of another, begins."""
-    _runs.began()
+def run_began(root: SpanContext) -> None:
+    """Note that a run which is no part of another begins in this thread."""
+    _runs.began(root)
+
+
+def runs_elsewhere() -> bool:
+    """Return whether runs are open and all of them began in other threads than this one."""
+    return _runs.elsewhere()
 
 
 def run_ended(root: SpanContext) -> None:
-    """Note that it ended, here: in this context and thread."""
+    """Note that a run ended in this context and thread."""
     _in_context.set((_runs, root))
     _in_thread.last = (_runs, root)
     _runs.ended(root)
 
 
 def forget() -> None:
-    """Begin anew: what was recorded under an earlier `instrument()` is no more spoken of."""
+    """Forget ended runs of an earlier instrument() session."""
     global _runs  # noqa: PLW0603  # contexts of other tasks cannot be emptied, but outdated
     _runs = _Runs()
 
 
 def last_run() -> SpanContext | None:
-    """Return the root of the run that the caller is most likely to speak of, if there is one.
+    """Return the root of the run that the caller most likely refers to, if there is one.
 
-    In a coroutine that is the run that ended in the same task; elsewhere the one that ended in
-    the same thread, be it inside an event loop that is closed by now. A run that ended elsewhere
-    (frameworks run agents in tasks and threads of their own) counts only if no other ran beside it.
+    In a coroutine this is the run that ended in the same task; elsewhere the run that ended in the
+    same thread, even inside an event loop that is closed by now. A run that ended in another task
+    or thread (frameworks run agents in their own) counts only if no other ran at the same time.
     """
     places: list[_Ended | None] = [_in_context.get()]
     if not _in_coroutine():
@@ -82,7 +92,7 @@ def last_run() -> SpanContext | None:
 
 def _in_coroutine() -> bool:
     asyncio = sys.modules.get("asyncio")
-    if asyncio is None:  # then no loop runs either; its import is slow
+    if asyncio is None:  # then no event loop runs either, and importing asyncio is slow
         return False
     try:
         asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Turns messages into attributes: cleaned, each text written once in a run, referred to by id."""
+"""Turns messages into attributes: redacted, each text written once in a run, referred to by id."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.content import as_text, shown, truncate, well_formed
+from mast_trace.content import as_text, is_cut, shown, truncate, well_formed
 from mast_trace.messages import Message, ToolCall, parsed
-from mast_trace.spans.run_state import UNNAMED_CALL, current_run
+from mast_trace.spans.message_ids import UNNAMED_CALL, MessageIds
+from mast_trace.spans.run_state import Run, current_run, current_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from mast_trace.content import ContentPolicy
-    from mast_trace.spans.run_state import Run
 
 Attributes = dict[str, Any]
 
@@ -31,14 +31,14 @@ class MessageWriter:
         self._content = content
 
     def inputs(self, messages: Sequence[Message], context: Context) -> Attributes:
-        """Return the attributes that say what was seen: ids of all, the text of the new.
+        """Return the attributes of an input: ids of all its messages, the texts of new ones.
 
-        With ``capture_content="full"`` the text of all of them is written out.
+        With ``capture_content="full"`` all texts are written out.
         """
         run = current_run(context)
         if self._content.redact is not None:
             messages = [self._cleaned(message, run) for message in messages]
-        held = _hold(messages, run)
+        held = _ids_of(run).show(messages)
         attributes: Attributes = {
             semconv.INPUT_MESSAGE_IDS: [identity for identity, _ in held],
             semconv.INPUT_MESSAGE_ROLES: [message.role for message in messages],
@@ -54,11 +54,30 @@ class MessageWriter:
             attributes[semconv.INPUT_MESSAGES] = self._genai(written)
         return attributes
 
-    def produced(self, message: Message, context: Context) -> Attributes:
-        """Return the attributes for what a span answered: its id, and its text if it is new."""
-        run = current_run(context)
+    def answered(self, message: Message, context: Context) -> Attributes:
+        """Return the attributes of a model's answer: its id, and its text."""
+        run, turn = current_run(context), current_turn(context)
         message = self._cleaned(message, run)
-        [(identity, new)] = _hold([message], run)
+        held = _ids_of(run).answer(message, None if turn is None else turn.agent)
+        if turn is not None:
+            turn.sent[message.key] = held[0]
+        return self._produced(message, *held)
+
+    def replied(self, message: Message, context: Context) -> Attributes:
+        """Return the attributes of a turn's output: its id, and its text if it is new.
+
+        If the agent sent the same text in this turn, or its model answered it, the output is that
+        message.
+        """
+        run, turn = current_run(context), current_turn(context)
+        message = self._cleaned(message, run)
+        key = message.key
+        if turn is not None and key in turn.sent and not message.id:
+            return self._produced(message, turn.sent[key], new=False)
+        agent = None if turn is None else turn.agent
+        return self._produced(message, *_ids_of(run).answer(message, agent))
+
+    def _produced(self, message: Message, identity: str, new: bool) -> Attributes:
         attributes: Attributes = {
             semconv.MESSAGE_ID: identity,
             semconv.MESSAGE_CONTENT_HASH: message.key,
@@ -67,23 +86,23 @@ class MessageWriter:
             attributes[semconv.OUTPUT_MESSAGES] = self._genai([(identity, message)])
         return attributes
 
-    def said(self, message: Message, context: Context) -> Attributes:
-        """Return the attributes of a message span: its id and, always, its text."""
+    def identify(self, sender: str, message: Message, context: Context) -> str:
+        """Return the id of a message that ``sender`` sends now, or is known to send later."""
         run = current_run(context)
-        message = self._cleaned(message, run)
+        return self._identified(sender, self._cleaned(message, run), context)
+
+    def sent(self, sender: str, message: Message, context: Context) -> Attributes:
+        """Return the attributes of a message span: its id and, always, its text."""
+        message = self._cleaned(message, current_run(context))
         attributes: Attributes = {
-            semconv.MESSAGE_ID: (
-                run.say(message.key, message.id, message.calls)
-                if run
-                else message.id or message.key
-            ),
+            semconv.MESSAGE_ID: self._identified(sender, message, context),
             semconv.MESSAGE_ROLE: message.role,
             semconv.MESSAGE_CONTENT_HASH: message.key,
         }
         if self._content.capture:
             kept = truncate(message.content, self._content.limit)
             attributes[semconv.MESSAGE_CONTENT] = kept
-            if len(kept) != len(message.content):
+            if is_cut(kept, message.content):
                 attributes[semconv.CONTENT_TRUNCATED] = [semconv.MESSAGE_CONTENT]
             if message.tool_calls:
                 calls = [
@@ -93,23 +112,33 @@ class MessageWriter:
                 attributes[semconv.MESSAGE_TOOL_CALLS] = as_text(calls, self._content.limit)
         return attributes
 
+    @staticmethod
+    def _identified(sender: str, message: Message, context: Context) -> str:
+        run, turn = current_run(context), current_turn(context)
+        if run is None:
+            return message.id or message.key
+        identity = run.messages.say(message, sender, None if turn is None else turn.agent)
+        if turn is not None and turn.agent == sender:
+            turn.sent[message.key] = identity
+        return identity
+
     def returned(self, value: Any, context: Context, call_id: str | None = None) -> Attributes:
-        """Return the attributes of a tool's result: its text, known from now on by an id."""
+        """Return the attributes of a tool's result: its text, which is referred to by an id from now on."""
         text = self._content.text(value)
         message = Message(text, role="tool", tool_call_id=call_id or UNNAMED_CALL)
         run = current_run(context)
         attributes: Attributes = {semconv.MESSAGE_CONTENT_HASH: message.key}
         if run:
-            [(attributes[semconv.MESSAGE_ID], _)] = run.hold([message])
+            attributes[semconv.MESSAGE_ID], _ = run.messages.result(message)
         if self._content.capture:
             kept = truncate(text, self._content.limit)
             attributes[semconv.TOOL_CALL_RESULT] = kept
-            if len(kept) != len(text):
+            if is_cut(kept, text):
                 attributes[semconv.CONTENT_TRUNCATED] = [semconv.TOOL_CALL_RESULT]
         return attributes
 
     def _cleaned(self, message: Message, run: Run | None) -> Message:
-        """Redact a message before anything is derived from it: its hash would give it away."""
+        """Redact a message before anything is derived from it: the hash of a secret would give it away."""
         content = self._content
         if content.redact is None:
             return message
@@ -127,36 +156,40 @@ class MessageWriter:
         return replace(message, content=known[0], tool_calls=known[1])
 
     def _genai(self, written: Sequence[tuple[str, Message]]) -> str:
-        """Render messages as the convention's JSON, the limit shared between their texts."""
+        """Render messages as the convention's JSON; the texts share the limit."""
         limit = self._content.limit
-        shares = _shares([len(message.content) for _, message in written], limit)
+        lengths = [len(message.content) for _, message in written]
+        arguments = [
+            "" if call.arguments is None else call.text_within(limit)
+            for _, message in written
+            for call in message.tool_calls
+        ]
+        shares = _shares(lengths + [len(text) for text in arguments], limit)
+        given = iter(zip(arguments, shares[len(lengths) :], strict=True))
         shapes: list[dict[str, Any]] = []
-        for (identity, message), share in zip(written, shares, strict=True):
+        for (identity, message), share in zip(written, shares, strict=False):
             shape = message.to_genai(truncate(message.content, share))
             shape["id"] = identity
             for part in shape["parts"]:
                 if part["type"] == "tool_call":
-                    part["arguments"] = _arguments(part["arguments"], limit)
+                    text, room = next(given)
+                    part["arguments"] = _arguments(text, room) if text else part["arguments"]
             shapes.append(shape)
         return well_formed(_to_json(shapes))
 
 
-def _hold(messages: Sequence[Message], run: Run | None) -> list[tuple[str, bool]]:
-    if run is None:
-        return [(message.id or message.key, True) for message in messages]
-    return run.hold(messages)
+def _ids_of(run: Run | None) -> MessageIds:
+    # Outside of runs each span is read for itself; its ids still have to differ.
+    return MessageIds() if run is None else run.messages
 
 
-def _arguments(arguments: Any, limit: int) -> Any:
+def _arguments(text: str, limit: int) -> Any:
     """Return a call's arguments as plain JSON no larger than ``limit``; as cut text if larger."""
-    if arguments is None:
-        return None
-    text = as_text(arguments, limit)
     return parsed(text) if len(text) <= limit else truncate(text, limit)
 
 
 def _shares(lengths: Sequence[int], limit: int) -> list[int]:
-    """Share ``limit`` between texts such that short ones stay whole and long ones get as much."""
+    """Share ``limit`` between texts so that short ones stay whole and long ones get equal parts."""
     if sum(lengths) <= limit:
         return [limit] * len(lengths)
     shares = [limit] * len(lengths)

@@ -1,4 +1,4 @@
-"""Spans that have begun: what can be said of them until they end."""
+"""Open spans: attributes, errors and results that are written until a span ends."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ if TYPE_CHECKING:
 
 def present(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes that have a value, with texts that can be encoded."""
-    # Every attribute of every span passes here: what needs no change costs no call.
+    # Every attribute of every span passes here; the common case makes no further call.
     kept: dict[str, Any] = {}
     for name, value in attributes.items():
-        if type(value) is str:
+        kind = type(value)
+        if kind is str:
             kept[name] = value if value.isascii() else well_formed(value)
-        elif isinstance(value, list | tuple):
+        elif kind is int or kind is bool:
+            kept[name] = value
+        elif value is None:
+            continue
+        elif kind is list or isinstance(value, list | tuple):
             kept[name] = [v if type(v) is str and v.isascii() else _encodable(v) for v in value]
-        elif value is not None:
+        else:
             kept[name] = _encodable(value)
     return kept
 
@@ -46,7 +51,7 @@ class ContentWriter(Protocol):
     """Writes texts on spans; `mast_trace.spans.Telemetry` does.
 
     Attributes:
-        content: what of the texts is recorded.
+        content: decides how much of the texts is recorded.
         writer: writes messages.
     """
 
@@ -55,7 +60,7 @@ class ContentWriter(Protocol):
 
 
 class OpenSpan:
-    """A span that has begun. Ending it twice is harmless; after the end nothing is written.
+    """A span that has begun. Ending it twice is harmless; nothing is written after the end.
 
     Attributes:
         span: the OpenTelemetry span.
@@ -69,7 +74,8 @@ class OpenSpan:
 
     def set(self, attributes: Mapping[str, Any]) -> None:
         """Add attributes; those that are None are left out."""
-        self.span.set_attributes(present(attributes))
+        if kept := present(attributes):
+            self.span.set_attributes(kept)
 
     def fail(self, error: BaseException | str) -> None:
         """Mark the span as failed with the error's type and text; does not end it."""
@@ -77,7 +83,7 @@ class OpenSpan:
         kind = type(error).__qualname__ if is_exception else "_OTHER"
         self.span.set_attribute(semconv.ERROR_TYPE, kind)
         content = self._telemetry.content
-        # An exception's text quotes what it could not deal with.
+        # An exception's text often quotes its input.
         text = truncate(content.clean(shown(error)), 4096) if content.capture else ""
         self.span.set_status(Status(StatusCode.ERROR, text or kind))
 
@@ -108,7 +114,7 @@ class RunSpan(OpenSpan):
 
     run: Run
     nested: bool = False
-    """Whether it is a part of another run."""
+    """Whether the run is a part of another run."""
 
     def end(self, error: BaseException | str | None = None, *, end_time: int | None = None) -> None:
         """End the span, as failed if there is an ``error``."""
@@ -124,17 +130,31 @@ class RunSpan(OpenSpan):
         outcome: str | None = None,
         error: BaseException | str | None = None,
     ) -> None:
-        """End the run, saying why it stopped (`semconv.Termination`)."""
+        """End the run with the reason why it stopped (`semconv.Termination`)."""
         self.set({semconv.RUN_TERMINATION_REASON: termination, semconv.RUN_OUTCOME: outcome})
         self.end(error)
 
 
 class AgentSpan(OpenSpan):
-    """An agent's turn."""
+    """An agent's turn. Its attributes are written together when it ends, because each write has a cost."""
+
+    def __init__(self, telemetry: ContentWriter, span: Span, context: Context) -> None:
+        super().__init__(telemetry, span, context)
+        self._added: dict[str, Any] = {}
+
+    def set(self, attributes: Mapping[str, Any]) -> None:
+        """Add attributes; those that are None are left out."""
+        self._added.update(present(attributes))
+
+    def end(self, error: BaseException | str | None = None, *, end_time: int | None = None) -> None:
+        """End the span, as failed if there is an ``error``."""
+        if self._added and self.span.is_recording():
+            self.span.set_attributes(self._added.copy())  # another thread may add meanwhile
+        super().end(error, end_time=end_time)
 
     def reply(self, message: Message) -> None:
         """Refer to the message that this turn produced, writing it out only if no span holds it."""
-        self.set(self._telemetry.writer.produced(message, self.context))
+        self.set(self._telemetry.writer.replied(message, self.context))
 
 
 class ToolSpan(OpenSpan):
@@ -144,7 +164,7 @@ class ToolSpan(OpenSpan):
     """The model's id of the call."""
 
     def result(self, value: Any) -> None:
-        """Record what the tool returned. An error that the framework turned into text is `fail`ed too."""
+        """Record the tool's result. Call `fail` as well for an error that the framework turned into text."""
         self.set(self._telemetry.writer.returned(value, self.context, self.call_id))
 
 
@@ -161,16 +181,32 @@ class ChatSpan(OpenSpan):
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         cached_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+        cost_usd: float | None = None,
     ) -> None:
-        """Record the model's answer and its usage."""
-        said: Attributes = {
+        """Record the model's answer and its usage.
+
+        Args:
+            message: the answer.
+            model: name of the model that answered.
+            response_id: the provider's id of the answer.
+            finish_reason: the reason for the answer's end, in the provider's term.
+            input_tokens: all that were read, those from a cache and those written to it included.
+            output_tokens: all that were written, those of reasoning included.
+            cached_tokens: those of the input that came from a cache.
+            cache_write_tokens: those of the input that were written to a cache.
+            cost_usd: US dollars, where the client reckons them.
+        """
+        recorded: Attributes = {
             semconv.RESPONSE_MODEL: model,
             semconv.RESPONSE_ID: response_id,
             semconv.FINISH_REASONS: [finish_reason] if finish_reason else None,
             semconv.INPUT_TOKENS: input_tokens,
             semconv.OUTPUT_TOKENS: output_tokens,
             semconv.CACHED_INPUT_TOKENS: cached_tokens,
+            semconv.CACHE_WRITE_INPUT_TOKENS: cache_write_tokens,
+            semconv.COST_USD: cost_usd,
         }
         if message is not None:
-            said.update(self._telemetry.writer.produced(message, self.context))
-        self.set(said)
+            recorded.update(self._telemetry.writer.answered(message, self.context))
+        self.set(recorded)

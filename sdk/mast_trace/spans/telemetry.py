@@ -1,8 +1,8 @@
-"""The five spans of the contract: run, agent, message, tool, chat.
+"""The five kinds of spans: run, agent, message, tool, chat.
 
-This is the face that instrumentations write to; `mast_trace.run()` and its siblings are the same
-thing for hand-made agents. Parents are explicit: every factory takes the parent's context and every
-open span offers its own, so that nothing depends on what happens to be current.
+Instrumentations use this interface; `mast_trace.run()` and its siblings offer the same to hand-made
+agents. Parents are explicit: every factory takes the parent's context, and every open span offers
+its own, so that nothing depends on the current context.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from opentelemetry.trace import SpanKind
 from mast_trace import semconv
 from mast_trace.content import ContentPolicy, truncate, well_formed
 from mast_trace.spans.ended_runs import run_began
+from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
 from mast_trace.spans.run_state import (
@@ -28,7 +29,9 @@ from mast_trace.spans.run_state import (
     with_chat,
     with_run,
     with_span,
+    with_tool,
 )
+from mast_trace.spans.within import end_at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,8 +48,8 @@ class Telemetry:
     """Makes the spans of one framework.
 
     Args:
-        provider: where the spans go.
-        content: what of the texts is recorded.
+        provider: creates and exports the spans.
+        content: decides how much of the texts is recorded.
         framework: written on each span, with ``version``; empty for hand-made agents.
         version: the framework's installed version.
     """
@@ -61,12 +64,16 @@ class Telemetry:
     ) -> None:
         self.content = content or ContentPolicy()
         self.writer = MessageWriter(self.content)
-        self._tracer = provider.get_tracer(f"mast_trace.{framework}".rstrip("."))
+        self._run_started = getattr(provider, "run_started", None)
+        self._tracer = provider.get_tracer(
+            f"mast_trace.{framework}".rstrip("."), schema_url=semconv.SCHEMA_URL
+        )
         self._common: Attributes = {}
         if framework:
             self._common[semconv.FRAMEWORK] = framework
         if version:
             self._common[semconv.FRAMEWORK_VERSION] = version
+        end_at_exit()
 
     def run(
         self,
@@ -84,8 +91,8 @@ class Telemetry:
         Args:
             name: of the workflow: few different values.
             parent: context of the caller; the current one if absent.
-            input: what the run was asked to do.
-            conversation_id: what several runs of one dialogue share.
+            input: the task of the run.
+            conversation_id: id shared by several runs of one dialogue.
             links: spans of earlier runs that this one continues.
             attributes: more attributes.
             start_time: nanoseconds since the epoch; now if absent.
@@ -103,10 +110,15 @@ class Telemetry:
         opened = RunSpan(self, span, with_run(run, context))
         opened.run = run
         opened.nested = current_run(context) is not None
-        if not opened.nested:
-            run_began()
+        if not opened.nested and span.is_recording():
+            run_began(span.get_span_context())
         if input:
             opened.set(self.inputs(input, opened.context))
+        # The record leaves before the span has ended, which a killed process never sees. With a
+        # provider of the application's no record is sent: its export is not ours to change.
+        if self._run_started is not None and not opened.nested:
+            with guarded("announcing a run"):
+                self._run_started(span)
         return opened
 
     def agent(
@@ -154,7 +166,7 @@ class Telemetry:
         Args:
             sender: name of the speaking agent.
             recipients: names of those who receive it; empty if nobody does.
-            message: what was said.
+            message: the message.
             parent: context of the sender; the current one if absent.
             in_reply_to: id of the message that it answers.
             performative: the speech act where the protocol names one (FIPA-ACL, A2A).
@@ -166,21 +178,45 @@ class Telemetry:
         """
         context = parent if parent is not None else otel_context.get_current()
         run = current_run(context)
-        said = self.writer.said(message, context)
+        sent = self.writer.sent(sender, message, context)
+        identity = str(sent[semconv.MESSAGE_ID])
+        if run and in_reply_to:
+            in_reply_to = run.messages.known_as(in_reply_to)
         more: Attributes = {
             semconv.AGENT_NAME: sender,
             semconv.MESSAGE_SENDER: sender,
             semconv.MESSAGE_RECIPIENTS: list(recipients),
-            semconv.MESSAGE_IN_REPLY_TO: in_reply_to,
+            semconv.MESSAGE_IN_REPLY_TO: None if in_reply_to == identity else in_reply_to,
             semconv.MESSAGE_PERFORMATIVE: performative,
             semconv.TURN: run.next_turn() if run else None,
-            **said,
+            **sent,
             **(attributes or {}),
         }
         start = timestamp or time.time_ns()
         span, _ = self._start(semconv.SEND_MESSAGE, sender, context, more, start_time=start)
         span.end(start)
-        return str(said[semconv.MESSAGE_ID])
+        return identity
+
+    def identify(
+        self, sender: str, message: Message, *, parent: Context | None = None, kept: bool = False
+    ) -> Message:
+        """Return ``message`` with its id for the rest of the run.
+
+        For messages that are shown, or passed on, before it is known who receives them.
+
+        Args:
+            sender: name of the speaking agent.
+            message: the message, to be given to `message` later.
+            parent: context of the sender; the current one if absent.
+            kept: inputs will show the message under this id, even if the framework gives it another
+                one later.
+        """
+        context = parent if parent is not None else otel_context.get_current()
+        identity = self.writer.identify(sender, message, context)
+        run = current_run(context)
+        if kept and run is not None and message.id is None:
+            run.messages.keep(identity)
+        return message.with_id(identity)
 
     def tool(
         self,
@@ -225,7 +261,7 @@ class Telemetry:
             **(attributes or {}),
         }
         span, own = self._start(semconv.EXECUTE_TOOL, name, context, more)
-        opened = ToolSpan(self, span, own)
+        opened = ToolSpan(self, span, with_tool(span, own))
         opened.call_id = call_id
         return opened
 
@@ -258,26 +294,26 @@ class Telemetry:
         Args:
             root: the run's root span; its context alone once it has ended.
             outcome: ``success`` or ``failure``.
-            reason: why, for people.
+            reason: the reason, for people.
         """
-        said = {
+        outcome_attributes = {
             semconv.RUN_OUTCOME: outcome,
             semconv.RUN_OUTCOME_REASON: self.content.render(reason) if reason else None,
         }
         if isinstance(root, trace.Span):
             if root.is_recording():
-                root.set_attributes(present(said))
+                root.set_attributes(present(outcome_attributes))
                 return
             root = root.get_span_context()
-        # The root is gone by now: a span of its own brings the word to the same trace.
+        # The root has ended: a span of its own adds the outcome to the same trace.
         parent = trace.set_span_in_context(trace.NonRecordingSpan(root), otel_context.Context())
-        span, _ = self._start(semconv.RECORD_OUTCOME, outcome, parent, said)
+        span, _ = self._start(semconv.RECORD_OUTCOME, outcome, parent, outcome_attributes)
         span.end()
 
     def inputs(self, messages: Sequence[Message], context: Context) -> Attributes:
-        """Return the attributes that say what was seen: ids of all, the text of the new.
+        """Return the attributes of an input: ids of all its messages, the texts of new ones.
 
-        With ``capture_content="full"`` the text of all of them is written out.
+        With ``capture_content="full"`` all texts are written out.
         """
         return self.writer.inputs(messages, context)
 

@@ -1,20 +1,25 @@
 """One body for a call inside a span: of functions, coroutines, generators and async generators.
 
 The context of a span is current while the called code runs, and only then: one that stayed attached
-across a ``yield`` would leak into whoever consumes the generator, and could not be detached where
-another thread or task consumes it. So it is attached anew for each step.
+across a ``yield`` would leak into the consumer of the generator, and could not be detached where
+another thread or task consumes it. Therefore the context is attached anew for each step.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import inspect
+import itertools
+import weakref
 from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans.calls import NO_RESULT, attached
-from mast_trace.spans.guard import guarded
+from opentelemetry import context as otel_context
+
+from mast_trace.spans.calls import NO_RESULT, attached, restore
+from mast_trace.spans.guard import guarded, swallowed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -30,7 +35,7 @@ def traced(function: Callable[..., Any], begin: Begin, doing: str) -> Callable[.
     """Return ``function`` with a traced call around each of its calls.
 
     Args:
-        function: of any kind; what is returned is of the same kind, for frameworks look at it.
+        function: of any kind; the wrapper is of the same kind, because frameworks inspect it.
         begin: makes the traced call from the arguments, or None to trace nothing. It runs when the
             code of ``function`` begins to run: when a coroutine is awaited, at a generator's first
             step.
@@ -48,6 +53,8 @@ def handler(function: Callable[..., Any], begin: BeginMethod, doing: str) -> Cal
         doing: completes "mast-trace failed while ..." for the log.
     """
     shell = _shell_of(function)
+    if shell is _plain:
+        return _plain_handler(begin, doing)
     is_stream = shell in {_generator, _asynchronous_generator}
 
     def handle(
@@ -57,7 +64,7 @@ def handler(function: Callable[..., Any], begin: BeginMethod, doing: str) -> Cal
             return begin(instance, args, kwargs)
 
         if is_stream:
-            # Called at once: wrong arguments are to fail here, not at the first step.
+            # Called at once: wrong arguments have to fail here, not at the first step.
             inner = wrapped(*args, **kwargs)
             return shell(lambda: inner, begun, doing)()
         return shell(wrapped, begun, doing)(*args, **kwargs)
@@ -68,7 +75,7 @@ def handler(function: Callable[..., Any], begin: BeginMethod, doing: str) -> Cal
 async def awaited(
     function: Callable[[], Awaitable[Any]], begin: Callable[[], Call | None], doing: str
 ) -> Any:
-    """Await what ``function`` returns inside of a traced call, where there is nothing to patch.
+    """Await the result of ``function`` inside of a traced call, where there is nothing to patch.
 
     Args:
         function: of the framework.
@@ -89,22 +96,54 @@ def _shell_of(function: Callable[..., Any]) -> Shell:
 
 def _plain(function: Callable[..., Any], begin: Begin, doing: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        traced_call = _begun(begin, args, kwargs, doing)
-        if traced_call is None:
-            return function(*args, **kwargs)
-        try:
-            with attached(traced_call.context):
-                result = function(*args, **kwargs)
-        except BaseException as error:
-            _ended(traced_call, NO_RESULT, error, doing)
-            raise
-        if isinstance(result, Coroutine):
-            # A decorator or a compiler hid that this is a coroutine function.
-            return _awaited(lambda: result, traced_call, doing)
-        _ended(traced_call, result, None, doing)
-        return result
+        return _called(function, args, kwargs, _begun(begin, args, kwargs, doing), doing)
 
     return call
+
+
+def _plain_handler(begin: BeginMethod, doing: str) -> Callable[..., Any]:
+    """Return the handler of plain functions: the most common kind, without a closure for each call."""
+
+    def handle(
+        wrapped: Callable[..., Any], instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        try:
+            traced_call = begin(instance, args, kwargs)
+        except Exception as error:
+            if not swallowed(doing, error):
+                raise
+            traced_call = None
+        return _called(wrapped, args, kwargs, traced_call, doing)
+
+    return handle
+
+
+def _called(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    traced_call: Call | None,
+    doing: str,
+) -> Any:
+    if traced_call is None:
+        return function(*args, **kwargs)
+    context = traced_call.context
+    token = None if context is None else otel_context.attach(context)
+    try:
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            if token is not None:
+                restore(token)
+    except BaseException as error:
+        _ended(traced_call, NO_RESULT, error, doing)
+        raise
+    if issubclass(type(result), Coroutine):
+        # A decorator or a compiler hid that this is a coroutine function. `isinstance` would ask
+        # the result for its `__class__`, which may be code of the program's.
+        return _awaited(lambda: result, traced_call, doing)
+    _ended(traced_call, result, None, doing)
+    return result
 
 
 def _coroutine(function: Callable[..., Any], begin: Begin, doing: str) -> Callable[..., Any]:
@@ -132,17 +171,22 @@ def _generator(function: Callable[..., Any], begin: Begin, doing: str) -> Callab
     def stream(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         generator = function(*args, **kwargs)
         traced_call = _begun(begin, args, kwargs, doing)
-        context = None if traced_call is None else traced_call.context
+        inside = attached(None if traced_call is None else traced_call.context)
+        keep: Callable[[Any], None] | None = getattr(traced_call, "yielded", None)
         step: Callable[[], Any] = partial(next, generator)
+        frame = _Frame(traced_call, doing)
         result, failure = NO_RESULT, None
         try:
             while True:
-                with attached(context):
+                with inside:
                     item = step()
+                if keep is not None:
+                    with guarded(doing):
+                        keep(item)
                 try:
                     sent = yield item
                 except GeneratorExit:
-                    with attached(context):
+                    with inside:
                         generator.close()
                     raise
                 except BaseException as error:  # noqa: BLE001  # for the generator to handle
@@ -158,6 +202,7 @@ def _generator(function: Callable[..., Any], begin: Begin, doing: str) -> Callab
             failure = error
             raise
         finally:
+            frame.left()
             _ended(traced_call, result, failure, doing)
 
     return stream
@@ -166,22 +211,27 @@ def _generator(function: Callable[..., Any], begin: Begin, doing: str) -> Callab
 def _asynchronous_generator(
     function: Callable[..., Any], begin: Begin, doing: str
 ) -> Callable[..., Any]:
-    """As `_generator`; in a language without ``yield from`` for these, once more in full."""
+    """As `_generator`; asynchronous generators have no ``yield from``, so the loop is written out."""
 
     async def stream(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         generator = function(*args, **kwargs)
         traced_call = _begun(begin, args, kwargs, doing)
-        context = None if traced_call is None else traced_call.context
+        inside = attached(None if traced_call is None else traced_call.context)
+        keep: Callable[[Any], None] | None = getattr(traced_call, "yielded", None)
         step: Callable[[], Any] = generator.__anext__
+        frame = _Frame(traced_call, doing)
         failure: BaseException | None = None
         try:
             while True:
-                with attached(context):
+                with inside:
                     item = await step()
+                if keep is not None:
+                    with guarded(doing):
+                        keep(item)
                 try:
                     sent = yield item
                 except GeneratorExit:
-                    with attached(context):
+                    with inside:
                         await generator.aclose()
                     raise
                 except BaseException as error:  # noqa: BLE001  # for the generator to handle
@@ -194,18 +244,74 @@ def _asynchronous_generator(
             failure = error
             raise
         finally:
+            frame.left()
             _ended(traced_call, NO_RESULT, failure, doing)
 
     return stream
 
 
+class _Frame:
+    """Stands for the frame of a generator: when it is collected, the traced call ends.
+
+    An unclosed generator does not run its ``finally`` if the process ends first; nor does an
+    asynchronous one if its event loop has been closed.
+    """
+
+    __slots__ = ("__weakref__", "_finalizer")
+
+    def __init__(self, traced_call: Call | None, doing: str) -> None:
+        if traced_call is None:
+            self._finalizer = None
+            return
+        self._finalizer = weakref.finalize(
+            self, _ended, traced_call, NO_RESULT, GeneratorExit(), doing
+        )
+        # Our exit handler runs before that of the exporter; this finaliser might not.
+        self._finalizer.atexit = False
+        _frames[next(_numbers)] = self
+
+    def left(self) -> None:
+        """Note that the generator is exhausted."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+
+    def end(self) -> None:
+        """End the traced call, unless it has ended."""
+        if self._finalizer is not None:
+            self._finalizer()
+
+
+_frames: weakref.WeakValueDictionary[int, _Frame] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def end_at_exit() -> None:
+    """Register an exit handler that ends the calls of generators which are still open.
+
+    Call it after the exporter was made: exit handlers run last in, first out.
+    """
+    atexit.unregister(_end_frames)
+    atexit.register(_end_frames)
+
+
+def _end_frames() -> None:
+    for frame in reversed(list(_frames.values())):
+        frame.end()
+
+
 def _begun(begin: Begin, args: tuple[Any, ...], kwargs: dict[str, Any], doing: str) -> Call | None:
-    with guarded(doing):
+    try:
         return begin(args, kwargs)
+    except Exception as error:
+        if not swallowed(doing, error):
+            raise
     return None
 
 
 def _ended(traced_call: Call | None, result: Any, error: BaseException | None, doing: str) -> None:
     if traced_call is not None:
-        with guarded(doing):
+        try:
             traced_call.end(result, error)
+        except Exception as failure:
+            if not swallowed(doing, failure):
+                raise

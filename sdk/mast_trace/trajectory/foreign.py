@@ -1,8 +1,9 @@
 """Reads traces that other tools made: OpenInference, OpenLLMetry, OpenLIT, OTel GenAI, AutoGen.
 
-Every span is rewritten into the words of `mast_trace.semconv` before `Trajectory` reads it, so that
-nothing else knows of other vocabularies. What is a plain renaming stands in
-`mast_trace.trajectory.vocabulary`; here is what needs a look at the values. Traces of our own pass unchanged.
+Every span is rewritten into the attributes of `mast_trace.semconv` before `Trajectory` reads it, so
+that no other module knows of other vocabularies. Plain renamings are in
+`mast_trace.trajectory.vocabulary`, peculiarities of one tool in `mast_trace.trajectory.dialects`;
+this module has the translations that depend on values. Spans of our own pass unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.copies import is_ours
-from mast_trace.trajectory.message_shapes import call_of, message_of, objects, word
+from mast_trace.trajectory.dialects import own_words
+from mast_trace.trajectory.message_shapes import call_of, each_answer, message_of, objects, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +29,7 @@ _NOISE = frozenset({"create_agent", "record_usage"})
 _TELEMETRY_SCOPES = ("crewai.telemetry",)
 # Names that LangGraph gives to the parts of an agent: the agent is the graph around them.
 _PARTS = frozenset({"agent", "model", "tools", "call_model", "call_agent", "__start__", "default"})
+_CALLS = frozenset({semconv.EXECUTE_TOOL, semconv.CHAT})
 _METADATA = ("metadata", "traceloop.association.properties.", "langsmith.metadata.")
 _SHOWN_MESSAGE = re.compile(
     r"content='(?P<content>.*?)' name='(?:.* status='(?P<status>\w+)'$)?", re.DOTALL
@@ -37,14 +40,16 @@ _UUID = re.compile(r"_?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 def translate(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
     """Return the spans of a run in our vocabulary, without those that only report set-up."""
-    if any(map(is_ours, spans)):
-        return list(spans)
     return list(translated(spans))
 
 
 def translated(spans: Iterable[SpanRecord]) -> Iterator[SpanRecord]:
-    """Yield spans, of a run of which none is ours, as `translate` returns them."""
-    return (_translated(span) for span in spans if not _is_noise(span))
+    """Yield spans as `translate` returns them."""
+    for span in spans:
+        if is_ours(span):
+            yield span
+        elif not _is_noise(span):
+            yield _translated(span)
 
 
 def _is_noise(span: SpanRecord) -> bool:
@@ -56,15 +61,14 @@ def _is_noise(span: SpanRecord) -> bool:
 
 
 def _translated(span: SpanRecord) -> SpanRecord:
-    attributes = dict(span.attributes)
+    attributes = {**span.attributes, **own_words(span)}
     operation = vocabulary.operation(attributes)
+    if operation in vocabulary.LOOK_UPS:
+        attributes.update(_looked_up(attributes, operation))
+        operation = semconv.EXECUTE_TOOL
     if operation:
         attributes[semconv.OPERATION_NAME] = operation
-    agent = _agent(attributes)
-    if agent:
-        attributes[semconv.AGENT_NAME] = agent
-    else:
-        attributes.pop(semconv.AGENT_NAME, None)
+    _name_agent(attributes, operation)
     if operation in {semconv.CHAT, semconv.INVOKE_AGENT}:
         attributes.update(_seen(_messages(attributes, "input")))
         if operation == semconv.CHAT:
@@ -72,7 +76,7 @@ def _translated(span: SpanRecord) -> SpanRecord:
     elif operation == semconv.EXECUTE_TOOL:
         result = _unwrapped(vocabulary.read(attributes, "result"))
         attributes.update(_tool(attributes, result))
-        # What the framework handled is an error all the same, whatever the span's status says.
+        # An error that the framework handled is an error all the same, whatever the span's status.
         if result.get("status") == "error" or attributes.get(semconv.ERROR_TYPE):
             span = dataclasses.replace(span, status="Error")
     elif attributes.get("messaging.operation") == "process":
@@ -80,11 +84,22 @@ def _translated(span: SpanRecord) -> SpanRecord:
     return dataclasses.replace(span, attributes=attributes)
 
 
+def _name_agent(attributes: dict[str, Any], operation: str) -> None:
+    if operation not in _CALLS and _metadata(attributes).get("langgraph_checkpoint_ns"):
+        # A part of an agent's graph: its output is a state, not an answer.
+        for name in vocabulary.SPELLINGS["output"]:
+            attributes.pop(name, None)
+    if operation != semconv.INVOKE_WORKFLOW:
+        agent = _agent(attributes)
+        attributes.pop(semconv.AGENT_NAME, None)
+        attributes.update({semconv.AGENT_NAME: agent} if agent else {})
+
+
 # -- agents ---------------------------------------------------------------------------------------
 
 
 def _agent(attributes: Mapping[str, Any]) -> str:
-    """The agent that a span names, or the one whose part of a graph it is in."""
+    """The agent that a span names, or the agent to whose graph it belongs."""
     metadata = _metadata(attributes)
     named = str(metadata.get("lc_agent_name") or "")
     if named:
@@ -99,7 +114,7 @@ def _agent(attributes: Mapping[str, Any]) -> str:
 
 
 def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """What LangChain knows of a step, which each tool stores in a way of its own."""
+    """LangChain's metadata of a step, which each tool stores in a way of its own."""
     found: dict[str, Any] = {}
     whole = attributes.get("metadata")
     if isinstance(whole, str):
@@ -120,7 +135,7 @@ def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unwrapped(result: Any) -> dict[str, Any]:
-    """The LangChain message that a tool's result is, without its wrappings; empty if it is none."""
+    """The LangChain message in a tool's result, without its wrappings; empty if there is none."""
     inner = vocabulary.loaded(result)
     for wrapping in ("output", "data", "kwargs"):
         if isinstance(inner, dict) and isinstance(inner.get(wrapping), dict):
@@ -145,11 +160,25 @@ def _tool(attributes: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str,
     return found
 
 
+def _looked_up(attributes: Mapping[str, Any], operation: str) -> dict[str, Any]:
+    """A look-up in a store as the run of a tool of its name."""
+    found: dict[str, Any] = {semconv.TOOL_NAME: operation}
+    for name, spelt in zip(
+        (semconv.TOOL_CALL_ARGUMENTS, semconv.TOOL_CALL_RESULT),
+        vocabulary.LOOK_UPS[operation],
+        strict=True,
+    ):
+        value = next((attributes[each] for each in spelt if attributes.get(each)), None)
+        if value is not None:
+            found[name] = as_text(value)
+    return found
+
+
 # -- messages -------------------------------------------------------------------------------------
 
 
 def _messages(attributes: Mapping[str, Any], side: str) -> list[Message]:
-    """The messages on one side of a model call, in whichever shape they are."""
+    """The messages on one side of a model call, in any of the known shapes."""
     system = [
         Message(as_text(vocabulary.loaded(value)), role="system")
         for value in [attributes.get("gen_ai.system_instructions")]
@@ -157,13 +186,14 @@ def _messages(attributes: Mapping[str, Any], side: str) -> list[Message]:
     ]
     standard = vocabulary.loaded(attributes.get(f"gen_ai.{side}.messages"))
     if isinstance(standard, list) and standard:
-        messages = list(map(message_of, objects(standard)))
-        # Some write the system prompt in both places.
+        messages = [message_of(part) for shape in objects(standard) for part in each_answer(shape)]
+        # Some tools write the system prompt in both places.
         told = {message.content for message in messages if message.role == "system"}
         first = [message for message in _system_texts(system) if message.content not in told]
         return [*first, *messages]
-    if f"llm.{side}_messages.0.message.role" in attributes:
-        return _numbered(attributes, f"llm.{side}_messages.", "message.")
+    # Tools that count an empty system prompt leave the first index out.
+    if numbered := _numbered(attributes, f"llm.{side}_messages.", "message."):
+        return numbered
     old = "gen_ai.prompt." if side == "input" else "gen_ai.completion."
     return _numbered(attributes, old, "")
 
@@ -191,14 +221,31 @@ def _numbered(attributes: Mapping[str, Any], prefix: str, inner: str) -> list[Me
             fields.setdefault(int(number), {})[rest.removeprefix(inner)] = value
     return [
         Message(
-            as_text(shape.get("content", "")),
-            role=word(shape.get("role")) or "assistant",
+            as_text(shape.get("content", "")) or _numbered_text(shape),
+            role=vocabulary.role(word(shape.get("role"))),
             name=word(shape.get("name")),
             tool_calls=_numbered_calls(shape),
             tool_call_id=word(shape.get("tool_call_id")),
         )
         for _, shape in sorted(fields.items())
     ]
+
+
+def _numbered_text(shape: Mapping[str, Any]) -> str:
+    """The text of a message whose parts are spread as well: contents. 0 .message_content.text."""
+    parts = {
+        int(number): as_text(value)
+        for name, value in shape.items()
+        for head, number, rest in [_split(name)]
+        if head == "contents" and rest == "message_content.text" and _NUMBER.fullmatch(number)
+    }
+    return "\n".join(text for _, text in sorted(parts.items()) if text)
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    head, _, rest = name.partition(".")
+    number, _, rest = rest.partition(".")
+    return head, number, rest
 
 
 def _numbered_calls(shape: Mapping[str, Any]) -> tuple[ToolCall, ...]:

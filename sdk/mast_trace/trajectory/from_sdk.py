@@ -1,4 +1,4 @@
-"""Spans of the OpenTelemetry SDK as `SpanRecord`, without a store between."""
+"""Converts spans of the OpenTelemetry SDK to `SpanRecord`, without a store between."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATUS = {"UNSET": "Unset", "OK": "Ok", "ERROR": "Error"}
 
 
 def span_record(span: ReadableSpan) -> SpanRecord:
-    """Return what a span store would return for an ended span."""
+    """Return the record that a span store would return for an ended span."""
     context = span.context
     start = span.start_time or 0
     scope = span.instrumentation_scope

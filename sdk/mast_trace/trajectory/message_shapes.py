@@ -10,6 +10,8 @@ from mast_trace.messages import Message, ToolCall
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_ANSWER = "tool_call_response"
+
 
 def message_of(shape: Mapping[str, Any]) -> Message:
     """Read a message of the convention (parts) or of OpenAI (content, tool_calls), without its id.
@@ -23,7 +25,7 @@ def message_of(shape: Mapping[str, Any]) -> Message:
         kind = part.get("type")
         if kind == "tool_call":
             calls.append(call_of(part, part.get("id")))
-        elif kind == "tool_call_response":
+        elif kind == _ANSWER:
             answers = word(part.get("id"))
             texts.append(as_text(part.get("response", part.get("result"))))
         else:
@@ -34,13 +36,24 @@ def message_of(shape: Mapping[str, Any]) -> Message:
     for call in objects(shape.get("tool_calls")):
         function = call.get("function")
         calls.append(call_of(function if isinstance(function, dict) else call, call.get("id")))
+    role = word(shape.get("role")) or "assistant"
     return Message(
         "\n".join(texts),
-        role=word(shape.get("role")) or "assistant",
+        role="tool" if answers and role == "user" else role,
         name=word(shape.get("name")),
         tool_calls=tuple(calls),
         tool_call_id=answers or word(shape.get("tool_call_id")),
     )
+
+
+def each_answer(shape: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Split a message that answers tool calls, and may hold more text, into one for each answer."""
+    parts = objects(shape.get("parts"))
+    answers = [part for part in parts if part.get("type") == _ANSWER]
+    rest = [part for part in parts if part.get("type") != _ANSWER]
+    if not answers or len(parts) == 1:
+        return [shape]
+    return [{**shape, "parts": said} for said in (*([one] for one in answers), rest) if said]
 
 
 def call_of(shape: Mapping[str, Any], identity: Any) -> ToolCall:
@@ -49,7 +62,7 @@ def call_of(shape: Mapping[str, Any], identity: Any) -> ToolCall:
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list; none of what is no list."""
+    """Return the objects of a list; an empty list for anything else."""
     if not isinstance(value, list | tuple):
         return []
     return [each for each in value if isinstance(each, dict)]

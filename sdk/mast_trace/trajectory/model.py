@@ -1,8 +1,9 @@
 """A run as the ordered list of its steps: the shape that judge, web view and importers share.
 
-A **step** is one message, one tool call, or one model action that is neither (a call whose answer
-became a message or consists of tool calls is represented by those). Steps are numbered from 0 by
-start time. This is the ``trajectory`` of AgenTracer (arXiv 2509.03312).
+A **step** is one message, one tool call, one model action that is neither (a call whose answer
+became a message or consists of tool calls is represented by those), or an answer that only the
+output of an agent's span records. Steps are numbered from 0 by start time; an answer of the last
+kind is placed at the end of its span. This is the ``trajectory`` of AgenTracer (arXiv 2509.03312).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class StepKind(str, Enum):
-    """What happened in a step."""
+    """The kind of a step."""
 
     MESSAGE = "message"
     TOOL = "tool"
@@ -30,7 +31,11 @@ class StepKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class SpanRecord:
-    """A stored span, free of any store's types; times in nanoseconds since the epoch."""
+    """A stored span, free of any store's types; times in nanoseconds since the epoch.
+
+    A span that ``is_open`` is the root of a run whose end is unknown: only its beginning was
+    recorded (`mast_trace.semconv.RUN_START`).
+    """
 
     trace_id: str
     span_id: str
@@ -43,11 +48,12 @@ class SpanRecord:
     status_message: str = ""
     service: str = ""
     scope: str = ""
+    is_open: bool = False
     operation: str = field(init=False, repr=False, compare=False, default="")
-    """What the span is of, in our words; empty where it does not say."""
+    """The operation of the span in our vocabulary; empty where the span has none."""
 
     def __post_init__(self) -> None:
-        """Read the operation, which is asked for again and again."""
+        """Compute `operation`, which is read again and again."""
         object.__setattr__(self, "operation", vocabulary.operation(self.attributes))
 
 
@@ -58,15 +64,15 @@ class Step:
     Attributes:
         index: its number in the run, from 0.
         kind: message, tool or model.
-        agent: who acted; empty if unknown.
-        text: what was said; a tool's result; a model's answer.
+        agent: the acting agent; empty if unknown.
+        text: a message's content, a tool's result or a model's answer.
         span_id: the span that it was read from; empty in imported transcripts.
         start: nanoseconds since the epoch.
         end: likewise.
         role: of a message: ``user``, ``assistant``, ``system`` or ``tool``.
-        recipients: to whom a message went.
-        message_id: of the text that the step holds.
-        in_reply_to: id of the message that is answered.
+        recipients: those who received a message.
+        message_id: id of the message that the step holds.
+        in_reply_to: id of the message that the step answers.
         content_hash: of the text, present even where content is not captured.
         tool: name of the tool.
         arguments: of the tool call, or the calls that a message or model asks for, as JSON text.
@@ -74,7 +80,7 @@ class Step:
         requested_by: the agent that asked for the tool, if another one executed it.
         handoff_to: the agent to which control goes.
         synthetic: the framework wrote the text in the agent's name.
-        error: what failed, None if nothing did.
+        error: text of the error, None if there was none.
         input_tokens: of a model action.
         output_tokens: likewise.
     """
@@ -105,17 +111,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One turn of an agent or one call of a model, with what it saw.
+    """One turn of an agent or one call of a model, with its input.
 
     Attributes:
         kind: ``agent`` or ``model``.
-        agent: who acted.
+        agent: the acting agent.
         input_ids: ids of the messages that were shown, in order.
         input_roles: the role of each.
         input_length: characters of all of them together; None if not recorded.
-        output_id: id of the message that came of it.
+        output_id: id of the message that it produced.
         output_text: its text.
-        error: what failed, None if nothing did.
+        error: text of the error, None if there was none.
         model: the model's name, of a model call.
         finish_reason: likewise.
     """
@@ -145,12 +151,12 @@ class Trajectory:
         steps: in order.
         invocations: turns of agents and calls of models, by start time.
         texts: every message that a span holds, by id.
-        task: what the run was asked to do.
-        outcome: ``success``, ``failure`` or empty when nobody said.
-        termination_reason: why the framework stopped.
+        task: the text of the task.
+        outcome: ``success``, ``failure`` or empty when none was recorded.
+        termination_reason: the reason for which the framework stopped.
         open_items: items of the framework's plan that were open at the end.
-        finished: whether the root span has been seen.
-        error: what the root span says failed.
+        finished: whether the root span has arrived, and with it the run's end.
+        error: text of the root span's error.
         unread_from: the first of the steps that were left out where a run was too long to be read
             whole: they have no text and count as `Step.synthetic`.
         unread_to: the first step after them; not above ``unread_from`` where none was left out.
@@ -180,7 +186,7 @@ class Trajectory:
 
     @property
     def read_steps(self) -> tuple[Step, ...]:
-        """The steps that were read: all, but in runs that are too long."""
+        """The steps that were read: all of them, except in runs that are too long."""
         if not self.is_partial:
             return self.steps
         return self.steps[: self.unread_from] + self.steps[self.unread_to :]
@@ -192,8 +198,9 @@ class Trajectory:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """The agents that act, in the order of their first step."""
-        return tuple(dict.fromkeys(step.agent for step in self.steps if step.agent))
+        """The agents that act, in the order of their first step; of a run without any, its turns'."""
+        acting = self.steps or self.invocations
+        return tuple(dict.fromkeys(each.agent for each in acting if each.agent))
 
     @property
     def final_answer(self) -> str:
@@ -204,7 +211,7 @@ class Trajectory:
         return self.steps[-1].text if self.steps else ""
 
     def seen_by(self, invocation: Invocation) -> list[Message]:
-        """Rebuild what an agent or a model was shown, from the ids on its span.
+        """Rebuild the messages that an agent or a model was shown, from the ids on its span.
 
         A message whose text no span of the run holds is left out.
         """
@@ -216,6 +223,6 @@ class Trajectory:
 
 
 def _shown_as(role: str, message: Message) -> Message:
-    """A message under the role in which it was shown; what is no tool's answer answers no call."""
+    """A message under the role in which it was shown; only a tool's answer keeps the id of its call."""
     call_id = message.tool_call_id if role == "tool" else None
     return dataclasses.replace(message, role=role, tool_call_id=call_id)

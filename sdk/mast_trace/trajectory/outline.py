@@ -1,8 +1,8 @@
 """The outline of a run that is too long to be held: its steps without their texts.
 
-Steps are numbered as in `read_trajectory`, of which this is the counterpart for runs of any
-length. An outline takes about a hundred bytes a step. Shown any of the run's spans, it tells the steps,
-turns and calls of models that they are; `mast_trace.trajectory.outlining.OutlineBuilder` makes one.
+Steps are numbered as in `read_trajectory`, whose counterpart this is for runs of any length. An
+outline takes about a hundred bytes a step. Given any of the run's spans, it yields their steps,
+turns and calls of models; `mast_trace.trajectory.outlining.OutlineBuilder` makes one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace import semconv
+from mast_trace.trajectory.agent_requests import as_call
 from mast_trace.trajectory.foreign import translated
 from mast_trace.trajectory.model import StepKind
-from mast_trace.trajectory.reader import invocation_of
+from mast_trace.trajectory.nested_calls import completed
+from mast_trace.trajectory.reader import in_order, invocation_of
 from mast_trace.trajectory.span_messages import texts_of
 from mast_trace.trajectory.steps import step_of
 
@@ -24,14 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mast_trace.messages import Message
+    from mast_trace.trajectory.agent_requests import HandOff
     from mast_trace.trajectory.model import Invocation, SpanRecord, Step, Trajectory
 
     Fetch = Callable[[Sequence[str], "tuple[int, int] | None"], Iterable[SpanRecord]]
-    """Reads the spans of these ids, in any order; told when the first and the last begin, if known."""
+    """Reads the spans of these ids, in any order; receives the first and the last start time, if
+    known.
+    """
 
 KINDS = tuple(StepKind)
 _OF_A_STEP = 160
-"""Bytes that a step takes, about: its span's id, and its places in the columns."""
+"""Approximate bytes of a step: its span's id, and its entries in the columns."""
 _OF_A_TURN = 150
 
 
@@ -40,24 +45,28 @@ class Outline:
     """A run without its texts.
 
     Attributes:
-        run: what is known of it beside its steps, turns and texts.
-        turns: who acts in each turn and call of a model, by its span; None after `compact`.
+        run: the run without steps, turns and texts.
+        turns: the acting agent of each turn and call of a model, by its span; None after `compact`.
         aliases: the message that a model's answer became; None after `compact`.
-        spoken: whether models' words are the messages, for nobody records any.
-        foreign: whether no span is ours; see `mast_trace.trajectory.foreign`.
-        parents: of spans that lie in copies: the span above those.
-        answers: of calls whose answer another span holds: the message's id, and that span.
-        names: of who acts; "" where nobody knows.
-        said: how often one agent wrote to another.
-        handed: how often one agent handed over to another.
+        spoken: whether models' answers count as the messages, because none are recorded.
+        foreign: whether some spans are not ours; see `mast_trace.trajectory.foreign`.
+        parents: of spans inside a duplicate, or inside a call that counts once: the span above it.
+        requests: of an agent to another one, by their spans.
+        inner: the other spans of a tool call, by the one that counts.
+        answers: of calls whose answer is on another span: the message's id, and that span.
+        begun: start times of the spans whose steps are placed at their end.
+        names: of the acting agents, in the order of their first step, or their turn where there are
+            no steps; "" where unknown.
+        said: number of messages from one agent to another.
+        handed: number of hand-offs from one agent to another.
         span_ids: the span of each step.
-        actors: the place in `names` of who acts in each step.
-        kinds: the place in `KINDS` of each step's kind.
+        actors: the index in `names` of each step's agent.
+        kinds: the index in `KINDS` of each step's kind.
         failed: 1 for each step with an error.
         starts: of each step, in nanoseconds since the epoch.
         ends: likewise.
-        likenesses: equal for steps that say and do the same, in this process.
-        repeats: the first step that is like each step; its own number where it is new.
+        likenesses: hashes, equal for steps of equal content, in this process.
+        repeats: for each step the first one with the same likeness; its own number where it is new.
     """
 
     run: Trajectory
@@ -66,7 +75,10 @@ class Outline:
     spoken: bool
     foreign: bool
     parents: Mapping[str, str] = field(default_factory=dict)
+    requests: Mapping[str, HandOff] = field(default_factory=dict)
+    inner: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     answers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    begun: Mapping[str, int] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     said: Counter[tuple[str, str]] = field(default_factory=Counter)
     handed: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -85,25 +97,26 @@ class Outline:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes, about."""
+        """Approximate bytes of memory of the outline."""
         turns = len(self.turns or ()) + len(self.aliases or ()) + len(self.answers)
-        edges = len(self.said) + len(self.handed)
+        edges = len(self.said) + len(self.handed) + len(self.inner) + len(self.begun)
+        edges += len(self.requests)
         return _OF_A_STEP * len(self) + _OF_A_TURN * (turns + edges + len(self.parents))
 
     def compact(self) -> Outline:
-        """Return what its steps can be told by, to be kept for long."""
+        """Return a smaller outline that still reads steps, to be kept for long."""
         steps = set(self.span_ids)
         answers = {span: found for span, found in self.answers.items() if span in steps}
         return dataclasses.replace(self, turns=None, aliases=None, answers=answers)
 
     def actor(self, number: int) -> str:
-        """Return who acts in a step; empty if unknown."""
+        """Return the agent that acts in a step; empty if unknown."""
         return self.names[self.actors[number]]
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """The agents that act, in the order of their first step."""
-        return tuple(self.names[place] for place in dict.fromkeys(self.actors) if self.names[place])
+        """The agents that act, in the order of their first step; of a run without any, its turns'."""
+        return tuple(filter(None, self.names))
 
     def steps(self, numbers: Sequence[int], fetch: Fetch) -> Iterator[Step]:
         """Yield the steps of these numbers, in the order in which their spans are fetched.
@@ -116,13 +129,17 @@ class Outline:
             return
         wanted = {self.span_ids[number]: number for number in numbers}
         answers = self._answers_of(wanted, fetch)
-        between = self.starts[min(numbers)], self.starts[max(numbers)]
+        inner = self._inner_of(wanted, fetch)
+        first, last = self.starts[min(numbers)], self.starts[max(numbers)]
+        begun = [self.begun[each] for each in wanted if each in self.begun]
+        between = min([first, *begun]), max([last, *begun])
         for span in self._read(fetch(list(wanted), between)):
             number = wanted.pop(span.span_id, None)
             if number is None:
                 continue
             output = texts_of([span]).answer_of(span) or answers.get(span.span_id)
-            yield step_of(span, self.actor(number), number, output, spoken=self.spoken)
+            whole = completed(span, inner.get(span.span_id, ()))
+            yield step_of(whole, self.actor(number), number, output, spoken=self.spoken)
 
     def invocations(self, spans: Sequence[SpanRecord], fetch: Fetch) -> Iterator[Invocation]:
         """Yield the turns and calls of models among some spans; not after `compact`."""
@@ -141,16 +158,25 @@ class Outline:
             yield from texts_of([span]).by_id.items()
 
     def _read(self, spans: Iterable[SpanRecord]) -> Iterator[SpanRecord]:
-        """Return spans as the whole run's reader sees them: in our words, below what is no copy."""
-        for span in translated(spans) if self.foreign else spans:
+        """Return spans as the reader of the whole run sees them: translated, without duplicates above them."""
+        for read in translated(spans) if self.foreign else spans:
+            span = as_call(read, self.requests.get(read.span_id))
             parent = self.parents.get(span.span_id)
             if parent is None:
                 yield span
             else:
                 yield dataclasses.replace(span, parent_span_id=parent)
 
+    def _inner_of(self, wanted: Iterable[str], fetch: Fetch) -> dict[str, list[SpanRecord]]:
+        """Return the other spans of tool calls."""
+        calls = {each: call for call in wanted for each in self.inner.get(call, ())}
+        found: dict[str, list[SpanRecord]] = {}
+        for span in in_order(self._read(fetch(sorted(calls), None)) if calls else ()):
+            found.setdefault(calls[span.span_id], []).append(span)
+        return found
+
     def _answers_of(self, wanted: Iterable[str], fetch: Fetch) -> dict[str, Message]:
-        """Return the answers of model calls that other spans hold."""
+        """Return the answers of model calls whose text another span holds."""
         asked = {span: self.answers[span] for span in wanted if span in self.answers}
         if not asked:
             return {}
@@ -162,5 +188,5 @@ class Outline:
 
 
 def is_turn(span: SpanRecord) -> bool:
-    """Whether a span is a turn of an agent or a call of a model."""
+    """Return whether a span is a turn of an agent or a call of a model."""
     return span.operation in {semconv.INVOKE_AGENT, semconv.CHAT}

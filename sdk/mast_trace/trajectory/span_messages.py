@@ -1,8 +1,9 @@
-"""Reads the messages that spans hold, whichever way a store kept them."""
+"""Reads the messages that spans hold, in either form in which a store kept them."""
 
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.trajectory.model import SpanRecord
+
+_TRIED = 64  # messages with the text of an answer that are compared, to stay linear
 
 
 @dataclass
@@ -37,7 +40,7 @@ class Texts:
 
 
 def key(span: SpanRecord) -> str:
-    """Return what a span is known by among those of its run: its id, where it has one."""
+    """Return the key of a span among those of its run: its id, where it has one."""
     return span.span_id or f"id {id(span)}"
 
 
@@ -71,21 +74,48 @@ def _keep(texts: dict[str, Message], message: Message) -> None:
 
 
 def aliases_of(spans: Sequence[SpanRecord]) -> dict[str, str]:
-    """Map the id that a model's answer had first to that of the message that it became."""
-    messages: dict[str, str] = {}
+    """Map the id that a model's answer had first to that of the message that it became.
+
+    It is the next message with its text by the same agent that belongs to no other answer; else the
+    next by anybody; else the first.
+
+    Args:
+        spans: by start time.
+    """
     said: set[str] = set()
+    messages: dict[str, list[SpanRecord]] = {}
     for span in spans:
         if span.operation == semconv.SEND_MESSAGE:
-            identity = text(span.attributes, semconv.MESSAGE_ID)
-            messages.setdefault(text(span.attributes, semconv.MESSAGE_CONTENT_HASH), identity)
-            said.add(identity)
+            said.add(text(span.attributes, semconv.MESSAGE_ID))
+            content = text(span.attributes, semconv.MESSAGE_CONTENT_HASH)
+            messages.setdefault(content, []).append(span)
     aliases: dict[str, str] = {}
+    taken: set[str] = set()
     for span in spans:
+        if span.operation in {semconv.EXECUTE_TOOL, semconv.SEND_MESSAGE}:
+            # A tool's result that repeats the text of a message is still the answer to its call.
+            continue
         identity = text(span.attributes, semconv.MESSAGE_ID)
-        became = messages.get(text(span.attributes, semconv.MESSAGE_CONTENT_HASH))
-        if identity and became and identity not in said:
-            aliases[identity] = became
+        found = messages.get(text(span.attributes, semconv.MESSAGE_CONTENT_HASH))
+        if identity and found and identity not in said and identity not in aliases:
+            became = aliases[identity] = _became(span, found, taken)
+            taken.add(became)
     return aliases
+
+
+def _became(span: SpanRecord, messages: Sequence[SpanRecord], taken: set[str]) -> str:
+    if len(messages) > 1:
+        after = bisect_left(messages, span.start, key=lambda message: message.start)
+        agent = vocabulary.read(span.attributes, "agent")
+        free = (
+            message
+            for message in messages[after : after + _TRIED]
+            if text(message.attributes, semconv.MESSAGE_ID) not in taken
+        )
+        first = next(free, None)
+        rest = (m for m in (first, *free) if m and vocabulary.read(m.attributes, "agent") == agent)
+        messages = [next(rest, None) or first or messages[0]]
+    return text(messages[0].attributes, semconv.MESSAGE_ID)
 
 
 def _said(span: SpanRecord) -> Message:

@@ -6,14 +6,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.content import as_text
+from mast_trace.content import MOST_CONTENT, as_text
 from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.copies import is_ours
 from mast_trace.trajectory.model import Step, StepKind
+from mast_trace.trajectory.outputs import (
+    answer_in,
+    is_of_an_agent,
+    output_words,
+    with_answers,
+    word_of,
+)
 from mast_trace.trajectory.span_messages import key
 from mast_trace.trajectory.vocabulary import text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace.messages import Message
     from mast_trace.trajectory.model import SpanRecord
@@ -30,11 +38,25 @@ def steps_of(
 
     Args:
         spans: by start time.
-        agents: who acts in a span, by its `key`.
+        agents: the acting agent of a span, by its `key`.
         texts: see `texts_of`.
         aliases: see `aliases_of`.
     """
-    chosen, spoken = choose_steps(spans, texts, aliases)
+
+    def words(span: SpanRecord) -> int | None:
+        if span.operation != semconv.CHAT:
+            return word_of(result_of(span)[2])
+        answer = texts.answer_of(span)
+        return word_of(answer.content) if answer else None
+
+    def outputs(span: SpanRecord) -> Sequence[int]:
+        answer = texts.answer_of(span)
+        if answer is None:
+            return output_words(span)
+        word = word_of(answer.content)
+        return () if word is None else (word,)
+
+    chosen, spoken = choose_steps(spans, texts, aliases, agents, words, outputs)
     return tuple(
         step_of(span, agents[key(span)], index, texts.answer_of(span), spoken=spoken)
         for index, span in enumerate(chosen)
@@ -42,9 +64,23 @@ def steps_of(
 
 
 def choose_steps(
-    spans: Sequence[SpanRecord], texts: Texts, aliases: Mapping[str, str]
+    spans: Sequence[SpanRecord],
+    texts: Texts,
+    aliases: Mapping[str, str],
+    agents: Mapping[str, str],
+    words: Callable[[SpanRecord], int | None],
+    outputs: Callable[[SpanRecord], Sequence[int]],
 ) -> tuple[list[SpanRecord], bool]:
-    """Return the spans that are steps, in order, and whether models' words are the messages."""
+    """Return the spans that are steps, in order, and whether models' answers count as the messages.
+
+    Args:
+        spans: by start time.
+        texts: see `texts_of`.
+        aliases: see `aliases_of`.
+        agents: the acting agent of a span, by its `key`.
+        words: the hash of a message's text, a tool's result, a model's answer.
+        outputs: the hashes of the texts in the output of an agent's span.
+    """
     said = {
         text(span.attributes, semconv.MESSAGE_ID)
         for span in spans
@@ -61,7 +97,22 @@ def choose_steps(
             became = bool(identity) and aliases.get(identity, identity) in said
             if not became and not _only_calls(texts.answer_of(span), called):
                 chosen.append(span)
-    return chosen, not said
+    known = said | {text(span.attributes, semconv.MESSAGE_ID) for span in chosen} - {""}
+    # In a run of ours our spans count, not another tool's spans of the same agents.
+    ours = any(map(is_ours, spans))
+    answered = {
+        key(span): outputs(span)
+        for span in spans
+        if is_of_an_agent(span)
+        and (not ours or is_ours(span))
+        and text(span.attributes, semconv.MESSAGE_ID) not in known
+    }
+    answered = {identity: told for identity, told in answered.items() if told}
+
+    def actor(span: SpanRecord) -> str:
+        return actor_of(span, agents[key(span)])
+
+    return with_answers(spans, chosen, answered, words, actor), not said
 
 
 def step_of(
@@ -71,16 +122,18 @@ def step_of(
 
     Args:
         span: one that `choose_steps` has chosen.
-        agent: who acts in it.
+        agent: the acting agent.
         index: its number.
         output: a model's answer; see `Texts.answer_of`.
-        spoken: whether a model's words are its agent's message, for nobody records messages.
+        spoken: whether a model's answer counts as its agent's message, because none are recorded.
     """
     who = actor_of(span, agent)
     if span.operation == semconv.SEND_MESSAGE:
         return _message_step(span, who, index)
     if span.operation == semconv.EXECUTE_TOOL:
         return _tool_step(span, who, index)
+    if span.operation != semconv.CHAT:
+        return _answer_step(span, who, index, output)
     step = _model_step(span, who, index, output)
     if spoken and step.text.strip():
         return replace(step, kind=StepKind.MESSAGE, role="assistant")
@@ -88,7 +141,7 @@ def step_of(
 
 
 def actor_of(span: SpanRecord, agent: str) -> str:
-    """Return whose step a span is: a message's sender, or who asked for a tool's run."""
+    """Return the agent of a span's step: a message's sender, or the agent that asked for a tool's run."""
     if span.operation == semconv.SEND_MESSAGE:
         return str(vocabulary.read(span.attributes, "sender") or agent)
     if span.operation == semconv.EXECUTE_TOOL:
@@ -106,7 +159,7 @@ def _called(spans: Sequence[SpanRecord]) -> set[str]:
 
 
 def _only_calls(output: Message | None, called: set[str]) -> bool:
-    """Whether a model's answer is nothing but calls of tools that are steps themselves."""
+    """Return whether a model's answer consists of tool calls that are steps themselves."""
     if output is None or output.content.strip() or not output.tool_calls:
         return False
     return all(call.id in called or call.name in called for call in output.tool_calls)
@@ -128,7 +181,7 @@ def result_of(span: SpanRecord) -> tuple[str, str, str]:
 def arguments_of(output: Message) -> str:
     """Return the calls that a model's answer asks for, as JSON text; empty if it asks for none."""
     calls = [{"name": call.name, "arguments": call.arguments} for call in output.tool_calls]
-    return as_text(calls) if calls else ""
+    return as_text(calls, MOST_CONTENT) if calls else ""
 
 
 def _message_step(span: SpanRecord, agent: str, index: int) -> Step:
@@ -164,6 +217,21 @@ def _tool_step(span: SpanRecord, agent: str, index: int) -> Step:
     )
 
 
+def _answer_step(span: SpanRecord, agent: str, index: int, output: Message | None) -> Step:
+    """An answer that only the end of an agent's span records."""
+    known = {**_common(span), "start": span.end, "input_tokens": 0, "output_tokens": 0}
+    said = output.content if output else answer_in(vocabulary.read(span.attributes, "output"))
+    return Step(
+        index=index,
+        kind=StepKind.MESSAGE,
+        agent=agent,
+        text=said,
+        role="assistant",
+        arguments=arguments_of(output) if output else "",
+        **known,
+    )
+
+
 def _model_step(span: SpanRecord, agent: str, index: int, output: Message | None) -> Step:
     return Step(
         index=index,
@@ -184,7 +252,7 @@ def _common(span: SpanRecord) -> dict[str, Any]:
         "end": span.end,
         "message_id": text(attributes, semconv.MESSAGE_ID),
         "content_hash": text(attributes, semconv.MESSAGE_CONTENT_HASH),
-        "handoff_to": text(attributes, semconv.HANDOFF_TARGET),
+        "handoff_to": str(vocabulary.read(attributes, "handoff_target") or ""),
         "error": error_of(span),
         "input_tokens": tokens_of(span, "input_tokens"),
         "output_tokens": tokens_of(span, "output_tokens"),
@@ -192,12 +260,12 @@ def _common(span: SpanRecord) -> dict[str, Any]:
 
 
 def tokens_of(span: SpanRecord, field: str) -> int:
-    """Return ``input_tokens`` or ``output_tokens`` of a model call; 0 if it does not say."""
+    """Return ``input_tokens`` or ``output_tokens`` of a model call; 0 if it has none."""
     return vocabulary.integer(vocabulary.read(span.attributes, field)) or 0
 
 
 def error_of(span: SpanRecord) -> str | None:
-    """Return what failed; None if nothing did."""
+    """Return the text of an error; None if there was none."""
     if span.status != "Error":
         return None
     return span.status_message or text(span.attributes, semconv.ERROR_TYPE) or "error"

@@ -50,10 +50,10 @@ def _plain(value: Any) -> Any:
 
 
 def trajectory_from_dict(shape: Any) -> Trajectory:
-    """Read what `to_dict` returned, be it from an earlier or a later version.
+    """Read the output of `to_dict`, also of an earlier or a later version.
 
     Raises:
-        ValueError: it is not a trajectory; the text says what is wrong.
+        ValueError: it is not a trajectory; the text names the fault.
     """
     fields = _fields(Trajectory, shape)
     texts = fields.get("texts", {})
@@ -94,7 +94,7 @@ def _several(read: Callable[[Any], Any], shapes: Any) -> tuple[Any, ...]:
 
 
 def _fields(kind: type, shape: Any) -> dict[str, Any]:
-    """Return the known fields of an object; a later version may have written more."""
+    """Return the known fields of an object; a later version may have written others."""
     if not isinstance(shape, Mapping):
         raise _unlike(kind.__name__, "a JSON object", shape)
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""One table of the spellings under which other tools send what we call by one name.
+"""The table of spellings that other tools use for the attributes of `mast_trace.semconv`.
 
 The span store computes its typed columns from this table and `Trajectory` reads spans through it,
 so a vendor's attribute is mapped in one place. Within a row the first name that is present wins.
@@ -15,11 +15,19 @@ from mast_trace.untrusted_json import read_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_RECORDS = ("gen_ai.memory.records",)
+
 SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "operation": (semconv.OPERATION_NAME, "openinference.span.kind", "traceloop.span.kind"),
         "agent": (semconv.AGENT_NAME, "crewai.agent.role", "graph.node.id", "agent.name"),
-        "agent_id": (semconv.AGENT_ID,),
+        "agent_id": (semconv.AGENT_ID, "gen_ai.agent.id"),
+        "workflow": ("gen_ai.workflow.name",),
+        "handoff_target": (
+            semconv.HANDOFF_TARGET,
+            "gen_ai.agent.handoff.target.name",
+            "gen_ai.transfer.target.name",
+        ),
         "tool": (semconv.TOOL_NAME, "tool.name"),
         "tool_call_id": (semconv.TOOL_CALL_ID, "tool_call.id"),
         "arguments": (
@@ -29,6 +37,18 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "traceloop.entity.input",
         ),
         "result": (semconv.TOOL_CALL_RESULT, "output.value", "traceloop.entity.output"),
+        "output": (
+            "output.value",
+            "traceloop.entity.output",
+            "gen_ai.completion.0.content",
+            "langfuse.observation.output",
+            "mlflow.spanOutputs",
+            "final_result",
+            "agent.output",
+            "agent.response",
+            "output",
+            "response",
+        ),
         "model": (
             semconv.RESPONSE_MODEL,
             semconv.REQUEST_MODEL,
@@ -43,6 +63,17 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             semconv.OUTPUT_TOKENS,
             "llm.token_count.completion",
             "gen_ai.usage.completion_tokens",
+        ),
+        "cache_read_tokens": (
+            semconv.CACHED_INPUT_TOKENS,
+            "gen_ai.usage.cache_read_input_tokens",
+            "llm.token_count.prompt_details.cache_read",
+        ),
+        "cache_write_tokens": (
+            semconv.CACHE_WRITE_INPUT_TOKENS,
+            "gen_ai.usage.cache_creation.input_tokens",
+            "gen_ai.usage.cache_creation_input_tokens",
+            "llm.token_count.prompt_details.cache_write",
         ),
         "conversation": (semconv.CONVERSATION_ID, "session.id"),
         "framework": (semconv.FRAMEWORK,),
@@ -64,7 +95,30 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
         "generate_content": semconv.CHAT,
     }
 )
-"""A foreign value of the operation -> ours; a value that is not here stays as it is."""
+"""Foreign value of the operation -> ours; a value without an entry stays as it is."""
+
+MCP_CALL = "tools/call"
+"""The method of the Model Context Protocol that calls a tool."""
+
+LOOK_UPS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
+    {
+        "retrieval": (("gen_ai.retrieval.query.text",), ("gen_ai.retrieval.documents",)),
+        "search_memory": (("gen_ai.memory.query.text",), _RECORDS),
+        **{
+            f"{what}_memory": (("gen_ai.memory.record.id", *_RECORDS), _RECORDS)
+            for what in ("create", "update", "upsert", "delete")
+        },
+    }
+)
+"""Operations on a store of documents or of memories -> attributes with their arguments and results."""
+
+ROLES: Mapping[str, str] = MappingProxyType({"tool-call": "assistant", "tool-response": "tool"})
+"""Foreign role of a message -> ours; a role without an entry stays as it is."""
+
+
+def role(name: str | None) -> str:
+    """Return a message's role in our vocabulary; without one it is an assistant's."""
+    return ROLES.get(name, name) if name else "assistant"
 
 
 def read(attributes: Mapping[str, Any], field: str) -> Any:
@@ -77,9 +131,26 @@ def read(attributes: Mapping[str, Any], field: str) -> Any:
 
 
 def operation(attributes: Mapping[str, Any]) -> str:
-    """Return the span's operation in our words; empty where it has none."""
+    """Return the span's operation in our vocabulary; empty where it has none."""
     value = read(attributes, "operation")
+    if value is None and attributes.get(semconv.MCP_METHOD_NAME) == MCP_CALL:
+        return semconv.EXECUTE_TOOL if read(attributes, "tool") is not None else ""
     return OPERATIONS.get(value, value) if isinstance(value, str) else ""
+
+
+def agent(attributes: Mapping[str, Any]) -> str:
+    """Return the agent that a span names; empty where it names none, or a workflow."""
+    if operation(attributes) == semconv.INVOKE_WORKFLOW:
+        return ""
+    return str(read(attributes, "agent") or "")
+
+
+def workflow(attributes: Mapping[str, Any]) -> str:
+    """Return the workflow that a span names; empty where it names none."""
+    named = read(attributes, "workflow")
+    if named is None and operation(attributes) == semconv.INVOKE_WORKFLOW:
+        named = attributes.get(semconv.WORKFLOW_NAME)
+    return str(named or "")
 
 
 def text(attributes: Mapping[str, Any], name: str) -> str:

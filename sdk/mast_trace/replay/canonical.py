@@ -1,0 +1,109 @@
+"""Canonical form of a model request: equal for requests that differ in generated ids and times only.
+
+Each execution of a program generates new ids of tool calls and new UUIDs, and reads another time. Ids
+are renamed by first appearance, so that equal ids stay equal, and times are masked. Transport options
+(streaming, metadata) are not part of the form.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.content import content_hash
+from mast_trace.messages import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mast_trace.messages import Message
+
+Item = tuple[str, ...]
+"""``(role, text)``, ``("call", id, name, arguments)`` or ``("result", id, text)``."""
+
+_OF_CALLS = ("call", "result")
+_UUID = re.compile(
+    r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b", re.IGNORECASE
+)
+_TIME = re.compile(
+    r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?(?!\d)"
+)
+
+
+def canonical_request(messages: Iterable[Message]) -> tuple[Item, ...]:
+    """Return the messages of a request in the form that replays compare.
+
+    A message's text comes before its tool calls, and an empty system prompt is left out. An assistant
+    turn becomes one sequence of items, whether the provider's API divides it into messages or not.
+    """
+    names: dict[str, str] = {}
+    calls: dict[str, str] = {}
+    canonical = []
+    for kind, *fields in _texts_first(item for message in messages for item in _items(message)):
+        if kind in _OF_CALLS and fields[0]:
+            fields[0] = calls.setdefault(fields[0], f"<call {len(calls) + 1}>")
+        canonical.append((kind, *(_renamed(field, names) for field in fields)))
+    return tuple(canonical)
+
+
+def request_key(items: Sequence[Item]) -> str:
+    """Return the hash under which a canonical request is looked up."""
+    return content_hash(json.dumps(items, ensure_ascii=False))
+
+
+def canonical_arguments(arguments: Any) -> str:
+    """Return the arguments of a tool call as sorted JSON, ids renamed and times masked."""
+    return _renamed(_json(arguments), {})
+
+
+def canonical_text(text: str) -> str:
+    """Return a text with ids renamed by first appearance and times masked."""
+    return _renamed(text, {})
+
+
+def difference(recorded: Sequence[Item], asked: Sequence[Item]) -> str:
+    """Return the unified diff of two canonical requests."""
+    lines = difflib.unified_diff(
+        _lines(recorded), _lines(asked), "recorded", "asked", "", "", 1, ""
+    )
+    return "\n".join(lines)
+
+
+def _items(message: Message) -> Iterator[Item]:
+    if message.role == "tool":
+        yield ("result", message.tool_call_id or "", message.content)
+        return
+    if message.content or not (message.tool_calls or message.role == "system"):
+        yield (message.role, message.content)
+    for call in message.tool_calls:
+        yield ("call", call.id or "", call.name, _json(call.arguments))
+
+
+def _texts_first(items: Iterable[Item]) -> list[Item]:
+    ordered: list[Item] = []
+    for item in items:
+        place = len(ordered)
+        while item[0] == "assistant" and place and ordered[place - 1][0] == "call":
+            place -= 1
+        ordered.insert(place, item)
+    return ordered
+
+
+def _json(arguments: Any) -> str:
+    value = parsed(arguments)
+    return json.dumps(
+        {} if value is None else value, sort_keys=True, ensure_ascii=False, default=str
+    )
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    def name(found: re.Match[str]) -> str:
+        return names.setdefault(found.group().lower(), f"<id {len(names) + 1}>")
+
+    return _TIME.sub("<time>", _UUID.sub(name, text))
+
+
+def _lines(items: Sequence[Item]) -> list[str]:
+    return [line for item in items for line in ": ".join(item).splitlines() or [""]]

@@ -1,0 +1,157 @@
+"""Sets up a replay in the program's own process: answers from a tape, no network, spans in a file.
+
+`mast_trace.instrument` starts it if the variable `mast_trace.replay.PLAN_VARIABLE` names the folder of
+a plan, which the process that started the program has written. Spans are written to a file beside the
+plan and never sent to a collector, because a replay is not a run of the service.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import threading
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+
+from mast_trace.delivery.provider import make_provider
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.replay import PLAN_VARIABLE
+from mast_trace.replay.player import Divergence, Player, Report
+from mast_trace.replay.tape import Tape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import TracerProvider
+
+_ENTRY_POINT_GROUP = "mast_trace_replay"
+
+
+class Interception(Protocol):
+    """Patches of HTTP clients and frameworks, implemented in `mast_trace_instrumentations.replay`."""
+
+    def start(self) -> None:
+        """Put the patches in place."""
+
+    def stop(self) -> None:
+        """Remove the patches."""
+
+
+def interception(player: Player) -> Interception:
+    """Return the patches that answer a program's calls from ``player``.
+
+    Raises:
+        ConfigurationError: the instrumentations are not installed.
+    """
+    for point in entry_points(group=_ENTRY_POINT_GROUP):
+        made: Interception = point.load()(player)
+        return made
+    raise ConfigurationError("The instrumentations are not installed; reinstall mast-trace.")
+
+
+@dataclass(frozen=True)
+class ReplayFolder:
+    """The files by which a replayed program and the process that started it communicate.
+
+    Attributes:
+        path: the folder, which only its owner can read.
+    """
+
+    path: Path
+
+    @property
+    def plan(self) -> Path:
+        """Path of the plan: tape, live tools and allowed hosts, as JSON."""
+        return self.path / "plan.json"
+
+    @property
+    def spans(self) -> Path:
+        """Path of the file of ended spans, one JSON object per line."""
+        return self.path / "spans.jsonl"
+
+    @property
+    def report(self) -> Path:
+        """Path of the player's report, as JSON; the file is replaced after each event."""
+        return self.path / "report.json"
+
+    def write_plan(self, tape: Tape, live_tools: Sequence[str], hosts: Sequence[str]) -> None:
+        """Write the plan."""
+        shape = {"tape": tape.to_json(), "live_tools": [*live_tools], "hosts": [*hosts]}
+        self.plan.write_text(json.dumps(shape), "utf-8")
+
+    def write_report(self, report: Report) -> None:
+        """Replace the report."""
+        partly = self.report.with_suffix(".part")
+        partly.write_text(json.dumps(dataclasses.asdict(report)), "utf-8")
+        partly.replace(self.report)
+
+    def read_report(self) -> Report | None:
+        """Return the report; None if the program did not call `mast_trace.instrument`."""
+        if not self.report.exists():
+            return None
+        shape = json.loads(self.report.read_text("utf-8"))
+        divergence = shape.pop("divergence")
+        return Report(**shape, divergence=Divergence(**divergence) if divergence else None)
+
+
+def play(folder: str) -> TracerProvider:
+    """Start to answer this process's calls from the plan in ``folder``; return its tracer provider.
+
+    Raises:
+        ConfigurationError: the folder has no plan, or the plan cannot be read.
+    """
+    replay = ReplayFolder(Path(folder))
+    try:
+        plan = json.loads(replay.plan.read_text("utf-8"))
+        tape = Tape.from_json(plan["tape"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{PLAN_VARIABLE} names {folder}, which holds no plan of a replay ({error}). "
+            "Unset it, or start the program by `mast-trace replay`."
+        ) from error
+    player = Player(tape, plan["live_tools"], replay.write_report)
+    replay.write_report(player.report())
+    _close_network(player, frozenset(plan["hosts"]))
+    interception(player).start()
+    return make_provider("", SimpleSpanProcessor(FileExporter(replay.spans)))
+
+
+def _close_network(player: Player, hosts: frozenset[str]) -> None:
+    """Refuse connections of Python's sockets to all hosts but ``hosts``, until the process ends."""
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event != "socket.connect":
+            return
+        address = args[1]
+        if not isinstance(address, tuple) or str(address[0]) in hosts:
+            return  # a Unix socket, which event loops use
+        text = f"The program connects to {address[0]}:{address[1]}, which the record cannot answer."
+        player.refuse(f"{text} --allow-host {address[0]} lets it through.")
+        raise ConnectionRefusedError(f"mast-trace: the replay is offline. {text}")
+
+    sys.addaudithook(hook)
+
+
+class FileExporter(SpanExporter):
+    """Appends each span to a file as it ends, so that a killed program loses none of them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Write each span as one line with one write, so that forked processes may share the file."""
+        from mast_trace.trajectory.from_sdk import span_record
+
+        with self._lock, self._path.open("a", encoding="utf-8") as file:
+            for span in spans:
+                shape = dataclasses.asdict(span_record(span))
+                shape.pop("operation")
+                file.write(json.dumps(shape, default=list) + "\n")
+        return SpanExportResult.SUCCESS

@@ -1,0 +1,96 @@
+"""Makes the tape of a recorded run, or reports the reason why it cannot be replayed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import MastTraceError
+from mast_trace.messages import Message
+from mast_trace.replay.canonical import canonical_arguments, canonical_request
+from mast_trace.replay.tape import Exchange, Execution, Tape
+from mast_trace.trajectory import StepKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace.trajectory import Invocation, Step, Trajectory
+
+
+class NotReplayable(MastTraceError):
+    """A run lacks data that a replay needs."""
+
+
+def tape_of(run: Trajectory) -> Tape:
+    """Return the tape of a run.
+
+    Raises:
+        NotReplayable: texts were not captured or were cut, the run is too long to be read whole, or
+            it has no model calls.
+    """
+    calls = [call for call in run.invocations if call.kind == "model"]
+    if reason := next(_obstacles(run, calls), ""):
+        raise NotReplayable(f"Run {run.trace_id} cannot be replayed: {reason}")
+    tools = [step for step in run.steps if step.kind is StepKind.TOOL]
+    executed = [step for step in tools if not step.handoff_to]
+    return Tape(
+        run=run.trace_id,
+        exchanges=tuple(_exchange(run, call) for call in sorted(calls, key=lambda each: each.end)),
+        executions=tuple(_execution(step) for step in sorted(executed, key=lambda each: each.end)),
+        handing_over=tuple(dict.fromkeys(step.tool for step in tools if step.handoff_to)),
+    )
+
+
+def _obstacles(run: Trajectory, calls: list[Invocation]) -> Iterator[str]:
+    """Yield the reasons why a run cannot be replayed."""
+    if run.is_partial:
+        yield "it is too long to be read whole."
+    if not calls:
+        yield "it has no model calls."
+    for call in calls:
+        who = f"a model call of {call.agent or 'an unknown agent'}"
+        missing = [identity for identity in call.input_ids if identity not in run.texts]
+        if missing:
+            yield (
+                f"{who} was shown {len(missing)} messages whose texts were not recorded. "
+                "Record with capture_content on."
+            )
+        if not call.input_ids:
+            yield f"the input of {who} was not recorded."
+        if call.error is None and _answer(run, call) is None:
+            yield f"the answer to {who} was not recorded."
+        seen = run.seen_by(call)
+        if call.input_length is not None and sum(len(each.content) for each in seen) < (
+            call.input_length
+        ):
+            yield f"the texts that {who} was shown were cut; raise the limit of recorded texts."
+
+
+def _exchange(run: Trajectory, call: Invocation) -> Exchange:
+    return Exchange(
+        agent=call.agent,
+        request=canonical_request(run.seen_by(call)),
+        answer=None if call.error is not None else _answer(run, call),
+        model=call.model,
+        finish_reason=call.finish_reason,
+        error=call.error or "",
+        span_id=call.span_id,
+    )
+
+
+def _answer(run: Trajectory, call: Invocation) -> Message | None:
+    said = run.texts.get(call.output_id)
+    if said is not None:
+        return said
+    return Message(call.output_text) if call.output_text else None
+
+
+def _execution(step: Step) -> Execution:
+    return Execution(
+        agent=step.agent,
+        tool=step.tool,
+        arguments=canonical_arguments(step.arguments),
+        result=step.text,
+        call_id=step.call_id,
+        error=step.error,
+        span_id=step.span_id,
+    )

@@ -1,0 +1,136 @@
+"""The tape of a run: its model calls and tool calls with their results, in order of completion.
+
+The calls of a replayed program are answered from it. A tape is plain data, so that it can be written to
+a file which another process reads; `mast_trace.replay.recording` makes it from a run's trajectory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.messages import Message, ToolCall
+from mast_trace.replay.canonical import Item, request_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One model call.
+
+    Attributes:
+        agent: name of the calling agent; empty if unknown.
+        request: the messages shown to the model, in canonical form.
+        answer: the model's answer; None if the call failed.
+        model: name of the model.
+        finish_reason: the provider's reason for the answer's end; empty if not recorded.
+        error: text of the error; empty unless the call failed.
+        span_id: id of the recorded span.
+    """
+
+    agent: str
+    request: tuple[Item, ...]
+    answer: Message | None
+    model: str = ""
+    finish_reason: str = ""
+    error: str = ""
+    span_id: str = ""
+    key: str = field(init=False, default="", compare=False)
+    """The hash of ``request``."""
+
+    def __post_init__(self) -> None:
+        """Compute the key."""
+        object.__setattr__(self, "key", request_key(self.request))
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One tool call.
+
+    Attributes:
+        agent: name of the calling agent; empty if unknown.
+        tool: name of the tool.
+        arguments: the arguments in canonical form.
+        result: the result as text.
+        call_id: the model's id of the call; empty if no model requested it.
+        error: text of the tool's exception; None if it did not fail.
+        span_id: id of the recorded span.
+    """
+
+    agent: str
+    tool: str
+    arguments: str
+    result: str
+    call_id: str = ""
+    error: str | None = None
+    span_id: str = ""
+
+
+@dataclass(frozen=True)
+class Tape:
+    """The model calls and tool calls of a recorded run, from which a replay is answered.
+
+    Attributes:
+        run: trace id of the recorded run.
+        exchanges: model calls, in order of completion.
+        executions: tool calls, in order of completion, without hand-offs.
+        handing_over: names of the hand-off tools of the run. They are control flow of the framework,
+            without side effects outside the process, so a replay executes them.
+    """
+
+    run: str
+    exchanges: tuple[Exchange, ...] = ()
+    executions: tuple[Execution, ...] = ()
+    handing_over: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """Return the tape as JSON text."""
+        shape = {
+            "version": VERSION,
+            "run": self.run,
+            "exchanges": [_plain(each) for each in self.exchanges],
+            "executions": [_plain(each) for each in self.executions],
+            "handing_over": self.handing_over,
+        }
+        return json.dumps(shape, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Tape:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: the text is not a tape, or a tape of another version.
+        """
+        shape = json.loads(text)
+        if not isinstance(shape, dict) or shape.get("version") != VERSION:
+            raise ValueError(f"The text is not a tape of version {VERSION}.")
+        try:
+            return cls(
+                run=shape["run"],
+                exchanges=tuple(_exchange(each) for each in shape["exchanges"]),
+                executions=tuple(Execution(**each) for each in shape["executions"]),
+                handing_over=tuple(shape["handing_over"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"The tape is incomplete: {error}.") from None
+
+
+def _plain(entry: Exchange | Execution) -> dict[str, Any]:
+    shape = dataclasses.asdict(entry)
+    shape.pop("key", None)
+    return shape
+
+
+def _exchange(shape: Mapping[str, Any]) -> Exchange:
+    answer = shape["answer"]
+    if answer is not None:
+        calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
+        answer = Message(**{**answer, "tool_calls": calls})
+    request = tuple(tuple(item) for item in shape["request"])
+    return Exchange(**{**shape, "answer": answer, "request": request})

@@ -1,0 +1,200 @@
+"""Translations of conventions that a single tool uses, into the attributes of `mast_trace.semconv`.
+
+A renaming belongs in `mast_trace.trajectory.vocabulary`. This module handles peculiarities that are
+recognised by a tool's scope: names within the names of spans, wrapped results and arguments, tools
+that pass control on. Each tool is a row in `DIALECTS`; the attributes that its function returns
+override those of the span.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from mast_trace import semconv
+from mast_trace.content import as_text
+from mast_trace.messages import Message
+from mast_trace.trajectory import vocabulary
+from mast_trace.trajectory.message_shapes import message_of, objects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mast_trace.trajectory.model import SpanRecord
+
+_KIND = "openinference.span.kind"
+_NO_WORK: Mapping[str, Any] = MappingProxyType({semconv.OPERATION_NAME: "CHAIN"})
+_CURRENT_AGENT = re.compile(r"current_agent_name='([^']*)'")
+_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
+_SAID_OF_A_CALL = ("llm.input_messages.", "llm.output_messages.", "llm.token_count.")
+
+
+def own_words(span: SpanRecord) -> Mapping[str, Any]:
+    """Return the attributes that translate a tool's own ones."""
+    read = DIALECTS.get(span.scope)
+    return read(span) if read else {}
+
+
+def _openai_agents(span: SpanRecord) -> Mapping[str, Any]:
+    attributes = span.attributes
+    kind = attributes.get(_KIND)
+    if kind == "AGENT" and not vocabulary.read(attributes, "agent"):
+        return {
+            semconv.OPERATION_NAME: semconv.INVOKE_WORKFLOW,
+            semconv.WORKFLOW_NAME: span.name,
+        }
+    if kind == "TOOL" and "tool.name" not in attributes and span.name.startswith("handoff to "):
+        target = span.name.removeprefix("handoff to ")
+        # Control has passed to the agent that the span names; the tool has the SDK's own name for
+        # that.
+        tool = f"transfer_to_{_NOT_IN_A_NAME.sub('_', target).lower()}"
+        return {
+            semconv.TOOL_NAME: tool,
+            semconv.TOOL_CALL_ARGUMENTS: "{}",
+            semconv.HANDOFF_TARGET: target,
+        }
+    return {}
+
+
+def _smolagents(span: SpanRecord) -> Mapping[str, Any]:
+    attributes = span.attributes
+    kind = attributes.get(_KIND)
+    if kind == "AGENT":
+        given = vocabulary.loaded(attributes.get("input.value"))
+        task = given.get("task") if isinstance(given, dict) else None
+        asked = {semconv.INPUT_MESSAGES: [{"role": "user", "content": task}]} if task else {}
+        return {semconv.AGENT_NAME: span.name.removesuffix(".run"), **asked}
+    answer = attributes.get("output.value")
+    if kind == "TOOL" and attributes.get("tool.name") == "final_answer" and answer is not None:
+        return _said(span, as_text(answer))
+    if kind == "TOOL":
+        return _smolagents_arguments(attributes)
+    if kind == "LLM":
+        return _final_answer(attributes)
+    return {}
+
+
+def _smolagents_arguments(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    arguments: Any = _keyword_arguments(attributes)
+    if arguments is None:  # code calls tools with arguments by their place, too
+        given = vocabulary.loaded(attributes.get("input.value"))
+        if not isinstance(given, dict):
+            return {}
+        arguments = {name: given[name] for name in ("args", "kwargs") if given.get(name)}
+    return {semconv.TOOL_CALL_ARGUMENTS: as_text(arguments)}
+
+
+def _said(span: SpanRecord, content: str) -> Mapping[str, Any]:
+    return {
+        semconv.OPERATION_NAME: semconv.SEND_MESSAGE,
+        semconv.MESSAGE_ID: span.span_id,
+        semconv.MESSAGE_CONTENT: content,
+        semconv.MESSAGE_CONTENT_HASH: Message(content).key,
+        semconv.MESSAGE_ROLE: "assistant",
+    }
+
+
+def _final_answer(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A model's answer whose only call is that of the messaging tool."""
+    message = "llm.output_messages.0.message."
+    call = f"{message}tool_calls.0.tool_call.function."
+    others = (f"{message}content", f"{message}tool_calls.1.tool_call.function.name")
+    if attributes.get(f"{call}name") != "final_answer" or any(map(attributes.get, others)):
+        return {}
+    arguments = vocabulary.loaded(attributes.get(f"{call}arguments"))
+    if not isinstance(arguments, dict) or set(arguments) != {"answer"}:
+        return {}
+    answer = as_text(arguments["answer"])
+    return {semconv.OUTPUT_MESSAGES: [{"role": "assistant", "content": answer}]}
+
+
+def _llama_index(span: SpanRecord) -> Mapping[str, Any]:
+    attributes = span.attributes
+    kind = attributes.get(_KIND)
+    if kind == "LLM" and not any(name.startswith(_SAID_OF_A_CALL) for name in attributes):
+        return _NO_WORK  # prepares the call of a model, or wraps one
+    if kind == "CHAIN" and span.name.endswith(".run_agent_step"):
+        named = _CURRENT_AGENT.findall(str(attributes.get("input.value") or ""))
+        if not named:
+            return {}
+        # Its output is an event of the workflow, cut short, not the agent's text.
+        return {
+            semconv.OPERATION_NAME: semconv.INVOKE_AGENT,
+            semconv.AGENT_NAME: named[-1],
+            "output.value": "",
+        }
+    if kind == "TOOL":
+        return _llama_index_tool(attributes)
+    return {}
+
+
+def _llama_index_tool(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    output = vocabulary.loaded(attributes.get("output.value"))
+    if isinstance(output, dict) and "raw_output" in output:
+        texts = [as_text(part.get("text", "")) for part in objects(output.get("blocks"))]
+        found[semconv.TOOL_CALL_RESULT] = "\n".join(texts) or as_text(output["raw_output"])
+        if output.get("is_error"):
+            found[semconv.ERROR_TYPE] = "tool_error"
+    arguments = _keyword_arguments(attributes)
+    if arguments is not None:
+        # The run's own context is no argument of the model's.
+        given = {k: v for k, v in arguments.items() if not _is_context(v)}
+        found[semconv.TOOL_CALL_ARGUMENTS] = as_text(given)
+        if attributes.get("tool.name") == "handoff" and "to_agent" in given:
+            found[semconv.HANDOFF_TARGET] = as_text(given["to_agent"])
+    return found
+
+
+def _is_context(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("<workflows.context.")
+
+
+def _keyword_arguments(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
+    given = vocabulary.loaded(attributes.get("input.value"))
+    if not isinstance(given, dict) or given.get("args"):
+        return None
+    arguments = given.get("kwargs")
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _agent_framework(span: SpanRecord) -> Mapping[str, Any]:
+    if span.operation not in {semconv.CHAT, semconv.INVOKE_AGENT}:
+        return {}
+    written = objects(vocabulary.loaded(span.attributes.get(semconv.OUTPUT_MESSAGES)))
+    if span.operation == semconv.INVOKE_AGENT:
+        # The output of a turn that a hand-off ends is its tool's result, which is no text of the
+        # agent.
+        unsaid = bool(written) and written[-1].get("role") == "tool"
+        return {semconv.OUTPUT_MESSAGES: ""} if unsaid else {}
+    calls = [call for shape in written for call in message_of(shape).tool_calls]
+    # A hand-off ends the turn before a tool would run: only the model's call of the tool is
+    # recorded.
+    if len(calls) == 1 and calls[0].name.startswith("handoff_to_"):
+        return {semconv.HANDOFF_TARGET: calls[0].name.removeprefix("handoff_to_")}
+    return {}
+
+
+def _google_adk(span: SpanRecord) -> Mapping[str, Any]:
+    attributes = span.attributes
+    tool = attributes.get(semconv.TOOL_NAME)
+    if tool == "(merged tools)":
+        return _NO_WORK  # a summary of calls that were made at once, each of which has a span
+    if tool != "transfer_to_agent":
+        return {}
+    arguments = vocabulary.loaded(attributes.get(semconv.TOOL_CALL_ARGUMENTS))
+    target = arguments.get("agent_name") if isinstance(arguments, dict) else None
+    return {semconv.HANDOFF_TARGET: as_text(target)} if target else {}
+
+
+DIALECTS: Mapping[str, Callable[[SpanRecord], Mapping[str, Any]]] = MappingProxyType(
+    {
+        "agent_framework": _agent_framework,
+        "gcp.vertex.agent": _google_adk,
+        "openinference.instrumentation.llama_index": _llama_index,
+        "openinference.instrumentation.openai_agents": _openai_agents,
+        "openinference.instrumentation.smolagents": _smolagents,
+    }
+)
+"""Scope of a span -> function that translates its tool's own attributes."""
