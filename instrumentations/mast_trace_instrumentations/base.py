@@ -1,8 +1,8 @@
-"""The base of all instrumentations: a table of patches, put in place when its module is imported.
+"""The base of all instrumentations: a table of patches, applied when their module is imported.
 
 No framework is imported from here. `wrapt` calls back after the program imports a module (at once
-if it has done so already), then the rows of that module are applied; `uninstrument` walks back what
-was applied. A target that a version lacks is reported, and the rest works.
+if it has done so already), then the rows of that module are applied; `uninstrument` reverts them. A
+target that a version lacks is reported, and the others work.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +24,8 @@ from mast_trace.exceptions import UnsupportedVersion
 from mast_trace.spans import Telemetry, handler
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from opentelemetry.trace import TracerProvider
 
     from mast_trace.content import ContentPolicy
@@ -35,19 +39,20 @@ class Patch:
     """One row of an instrumentation's table.
 
     Attributes:
-        module: where the target lives, such as ``langgraph.pregel.main``.
+        module: module of the target, such as ``langgraph.pregel.main``.
         target: dotted path inside it, such as ``Pregel.stream``.
         begin: name of the method of the instrumentor that begins to trace a call of the target. It
             takes the instance, the arguments and the keyword arguments, and returns a
-            `mast_trace.spans.Call`, or None to trace nothing. It runs when the target's code does,
-            be that a function, a coroutine, a generator or an asynchronous generator.
-        optional: why the target may be absent ("since 1.1"), or empty when every supported version
-            has it: only an absence of those is reported as missing.
-        only_if: name of a method of the instrumentor that says whether a call is to be traced;
-            where it is not, the target is called without a Python frame in between.
+            `mast_trace.spans.Call`, or None to trace nothing. It runs when the target's code begins
+            to run: the target may be a function, a coroutine, a generator or an asynchronous
+            generator.
+        optional: why the target may be absent ("since 1.1"); empty when every supported version has
+            it. Only targets without this are reported as missing.
+        only_if: name of a method of the instrumentor that returns whether a call is to be traced;
+            otherwise the target is called without a Python frame in between.
         wrapper: name of a method that calls the target itself, instead of ``begin``, for rows that
-            change what the target is given or what it returns; its signature is wrapt's
-            ``(wrapped, instance, args, kwargs)``.
+            change the target's arguments or its result; its signature is wrapt's ``(wrapped,
+            instance, args, kwargs)``.
     """
 
     module: str
@@ -59,18 +64,18 @@ class Patch:
 
     @property
     def path(self) -> str:
-        """Module and target in one, as reports print it."""
+        """Module and target in one, as reports print them."""
         return f"{self.module}:{self.target}"
 
 
 @dataclass(frozen=True)
 class ImportHook:
-    """What is to happen, beside patching, once the program has imported a module.
+    """An action beside patching, taken once the program has imported a module.
 
     Attributes:
-        module: where something public is to be registered, such as a callback handler.
-        method: name of the method of the instrumentor that does it; `Instrumentor.stopped` is to
-            walk it back.
+        module: module to which the action applies, such as registering a callback handler.
+        method: name of the method of the instrumentor that does it; `Instrumentor.stopped` has to
+            revert it.
     """
 
     module: str
@@ -88,7 +93,7 @@ class _Applied:
 
     def revert(self) -> None:
         if vars(self.owner).get(self.attribute) is not self.wrapper:
-            # Somebody has wrapped the wrapper: taking it out would take theirs out too. It stays,
+            # Another tool has wrapped our wrapper: removing ours would remove theirs. It stays,
             # switched off.
             return
         if self.own:
@@ -99,7 +104,7 @@ class _Applied:
 
 @dataclass
 class InstrumentationState:
-    """What became of one framework's instrumentation; `mast_trace.instrument()` reports it."""
+    """The status of one framework's instrumentation; `mast_trace.instrument()` reports it."""
 
     framework: str
     version: str = ""
@@ -111,19 +116,19 @@ class InstrumentationState:
 
 
 class Instrumentor:
-    """Instruments one framework. Sub-classes fill in the class attributes and write what begins.
+    """Instruments one framework. Sub-classes set the class attributes and define the methods of rows.
 
-    The methods that the rows name run inside of `mast_trace.spans.guarded`, so an error of theirs
-    is logged and the framework goes on; the framework's own call runs outside of it, so that its
-    exceptions pass through untouched. Only a ``wrapper`` has to see to both by itself.
+    The methods that the rows name run inside of `mast_trace.spans.guarded`, so their errors are
+    logged and the framework goes on; the framework's own call runs outside of it, so that its
+    exceptions pass through untouched. Only a ``wrapper`` has to ensure both by itself.
     """
 
     framework: ClassVar[str]
-    """The name under which `instrument(frameworks=[...])` and the spans know it."""
+    """The framework's name in `instrument(frameworks=[...])` and on the spans."""
     distributions: ClassVar[tuple[str, ...]]
-    """Names on PyPI under which the framework is installed, for its version."""
+    """Names on PyPI under which the framework is installed; its version is read from them."""
     versions: ClassVar[tuple[str, str]]
-    """Supported versions: the first that works, and the first that is not supported any more."""
+    """Supported versions: the first supported one, and the first unsupported one after it."""
     patches: ClassVar[tuple[Patch, ...]]
     import_hooks: ClassVar[tuple[ImportHook, ...]] = ()
 
@@ -136,10 +141,10 @@ class Instrumentor:
         self._hooked: set[str] = set()
         self._lock = threading.RLock()
 
-    # -- what frameworks may override ---------------------------------------------------------
+    # -- hooks for frameworks --------------------------------------------------------------------
 
     def present(self) -> bool:
-        """Whether the framework is installed, without importing it."""
+        """Return whether the framework is installed, without importing it."""
         return bool(self.installed_version())
 
     def installed_version(self) -> str:
@@ -151,11 +156,24 @@ class Instrumentor:
                 continue
         return ""
 
+    def is_optional(self, module: str) -> bool:
+        """Return whether the framework works without ``module``, because all rows of it are optional."""
+        rows = [patch for patch in self.patches if patch.module == module]
+        return bool(rows) and all(patch.optional for patch in rows)
+
+    def checking(self) -> AbstractContextManager[None]:
+        """Return a context manager in which `mast-trace doctor` imports the framework for inspection.
+
+        It provides what the import expects of a program, such as a configuration, and keeps it from
+        leaving files behind.
+        """
+        return nullcontext()
+
     def started(self) -> None:
-        """Called once instrumentation is on: for what is neither a patch nor an import hook."""
+        """Hook called once instrumentation is on: for work that is neither a patch nor an import hook."""
 
     def stopped(self) -> None:
-        """Called once instrumentation is off: walks back what `started` and the hooks did."""
+        """Hook called once instrumentation is off: reverts the work of `started` and of the import hooks."""
 
     # -- life cycle -----------------------------------------------------------------------------
 
@@ -165,7 +183,7 @@ class Instrumentor:
         content: ContentPolicy | None = None,
         **_ignored: Any,
     ) -> InstrumentationState:
-        """Put the patches in place, now or when their modules are imported. Idempotent.
+        """Install the patches, now or when their modules are imported. Idempotent.
 
         Raises:
             UnsupportedVersion: the installed version is outside `versions`.
@@ -175,7 +193,8 @@ class Instrumentor:
                 return self.state
             version = self.installed_version()
             self._check(version)
-            # `opentelemetry-instrument` makes an instance of its own: two would record all twice.
+            # `opentelemetry-instrument` makes an instance of its own: two would record everything
+            # twice.
             other = _instrumenting.get(type(self))
             if other is not None and other is not self:
                 other.uninstrument()
@@ -204,7 +223,7 @@ class Instrumentor:
             return self.state
 
     def uninstrument(self, **_ignored: Any) -> None:
-        """Put every attribute back as it was. Idempotent."""
+        """Restore every patched attribute. Idempotent."""
         with self._lock:
             if not self.state.active:
                 return
@@ -239,9 +258,6 @@ class Instrumentor:
             if self.state.active:
                 self._apply(module.__name__)
 
-    def _enabled(self) -> bool:
-        return self.state.active
-
     def _apply(self, module: str) -> None:
         if module in self._done:
             return
@@ -262,7 +278,9 @@ class Instrumentor:
             self._report(patch)
             return
         own = attribute in vars(owner)
-        needed = getattr(self, patch.only_if) if patch.only_if else self._enabled
+        # Evaluated at every call of the target, without a Python frame.
+        is_on = partial(getattr, self.state, "active")
+        needed = getattr(self, patch.only_if) if patch.only_if else is_on
         wrapper = wrapt.FunctionWrapper(original, self._handler(patch, original), needed)
         setattr(owner, attribute, wrapper)
         self._applied.append(_Applied(owner, attribute, original, wrapper, own))
@@ -292,10 +310,10 @@ class Instrumentor:
 
 
 def _is_gone(module: str) -> bool:
-    """Whether a package is installed without this module of it, found out without importing it.
+    """Return whether a package is installed without this module of it, determined without an import.
 
-    A package that the import path does not hold at all (not installed, or put there by an import
-    hook of its own) is not known to lack anything.
+    A package that the import path does not hold at all (not installed, or provided by an import
+    hook) is not known to lack anything.
     """
     names = module.split(".")
     spec = PathFinder.find_spec(names[0])
@@ -304,7 +322,11 @@ def _is_gone(module: str) -> bool:
     for depth in range(2, len(names) + 1):
         if spec.submodule_search_locations is None:
             return True
-        spec = PathFinder.find_spec(".".join(names[:depth]), list(spec.submodule_search_locations))
+        try:
+            places = list(spec.submodule_search_locations)
+            spec = PathFinder.find_spec(".".join(names[:depth]), places)
+        except KeyError:  # a folder without an `__init__` is only found below imported packages
+            return False
         if spec is None:
             return True
     return False
@@ -315,7 +337,7 @@ _instrumenting: dict[type[Instrumentor], Instrumentor] = {}
 
 
 def _key(version: str) -> tuple[int, ...]:
-    """Return the release numbers of a version; what follows them (rc1, .dev0) does not matter."""
+    """Return the release numbers of a version, without suffixes (rc1, .dev0)."""
     numbers: list[int] = []
     for piece in version.split("."):
         digits = "".join(ch for i, ch in enumerate(piece) if piece[: i + 1].isdigit())

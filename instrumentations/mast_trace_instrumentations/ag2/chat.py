@@ -1,4 +1,4 @@
-"""What happens at an agent's model and at its human, through AG2's public middleware."""
+"""Calls of an agent's model and questions to its human, through AG2's public middleware."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans import awaited, current_agent, guarded, in_span
+from mast_trace.spans import awaited, current_agent, guarded
 from mast_trace_instrumentations.ag2.reading import answer, encoder, shown_to_model
-from mast_trace_instrumentations.ag2.state import here, nested
+from mast_trace_instrumentations.ag2.state import here, in_own_span, nested
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mast_trace.spans import Call, ChatSpan, Telemetry
 
 HUMAN = "user"
-"""Name of the human whom an agent asks: AG2 has none for them."""
+"""Name of the human whom an agent asks: AG2 has none."""
 _CONFIG_KEY = "__ag2_model_config__"
 
 
@@ -32,11 +32,11 @@ class RecordedTurn(Protocol):
     telemetry: Telemetry
 
     def saw(self, messages: Sequence[Message]) -> None:
-        """Record what the agent was shown."""
+        """Record the agent's input."""
 
 
 class Recorder:
-    """The middleware of one turn, innermost of all."""
+    """The middleware of one turn, the innermost."""
 
     def __init__(self, turn: RecordedTurn, event: Any, context: Any) -> None:
         self.initial_event = event
@@ -46,13 +46,13 @@ class Recorder:
     async def on_turn(
         self, call_next: Callable[..., Awaitable[Any]], event: Any, context: Any
     ) -> Any:
-        """Leave the turn to its scope, which sees the errors around middleware too."""
+        """Leave the turn to its scope, which also sees errors raised around the middleware."""
         return await call_next(event, context)
 
     async def on_tool_execution(
         self, call_next: Callable[..., Awaitable[Any]], event: Any, context: Any
     ) -> Any:
-        """Leave tools to the executor: unknown ones never come here."""
+        """Leave tools to the executor: unknown tools never pass here."""
         return await call_next(event, context)
 
     async def on_llm_call(
@@ -68,7 +68,7 @@ class Recorder:
     async def on_human_input(
         self, call_next: Callable[..., Awaitable[Any]], event: Any, context: Any
     ) -> Any:
-        """Record a question to a human and the answer, as the messages that they are."""
+        """Record a question to a human and the answer, both as messages."""
         telemetry = self._turn.telemetry
         question: str | None = None
         with guarded("recording a question to a human"):
@@ -76,12 +76,12 @@ class Recorder:
             question = telemetry.message(agent, [HUMAN], Message(event.content), parent=here())
         reply = await call_next(event, context)
         with guarded("recording a human's answer"):
-            said = Message(reply.content, role="user", name=HUMAN)
-            telemetry.message(HUMAN, [agent], said, parent=here(), in_reply_to=question)
+            reply_message = Message(reply.content, role="user", name=HUMAN)
+            telemetry.message(HUMAN, [agent], reply_message, parent=here(), in_reply_to=question)
         return reply
 
     def _begin(self, call_next: Any, events: Sequence[Any], context: Any) -> Call:
-        # The innermost call is the client with what it is given besides messages.
+        # The innermost call is the client's, together with its other arguments.
         given = getattr(call_next, "keywords", {})
         schema_prompt = getattr(given.get("response_schema"), "system_prompt", None)
         prompt = chain(context.prompt, [schema_prompt] if schema_prompt else ())
@@ -91,7 +91,7 @@ class Recorder:
         span = self._turn.telemetry.chat(
             _model(config), parent=here(), provider=_provider(config), input=shown
         )
-        return in_span(nested(span), partial(_answered, span))
+        return in_own_span(nested(span), partial(_answered, span))
 
 
 def _model(config: Any) -> str:
@@ -103,7 +103,7 @@ def _model(config: Any) -> str:
 
 
 def _provider(config: Any) -> str | None:
-    """Return AG2's name for the provider, known before it answers (ag2.config.openai...)."""
+    """Return AG2's name for the provider, known before the call (ag2.config.openai...)."""
     module = type(config).__module__.split(".")
     return module[2] if module[:2] == ["ag2", "config"] and len(module) > 2 else None
 

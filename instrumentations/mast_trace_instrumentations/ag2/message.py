@@ -1,4 +1,4 @@
-"""What an envelope of AG2's network says: text, sender, receivers, and where the talk goes next."""
+"""Envelopes of AG2's network, read into text, sender, receivers, and the next speaker."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _LONGEST_TITLE = 120
 
 
 def is_message(envelope: Any) -> bool:
-    """Whether agents say something with it: the rest of AG2's own types is protocol."""
+    """Return whether agents exchange text with it: AG2's other types are protocol."""
     kind = envelope.event_type
     return kind in {TEXT, PACKET} or not kind.startswith("ag2.")
 
 
 def read(hub: Any, envelope: Any, *, first: bool) -> Message:
-    """Return what is said.
+    """Return the message that an envelope carries.
 
     Args:
-        hub: where the sender is registered.
+        hub: the hub at which the sender is registered.
         envelope: the carrier.
-        first: whether it opens the talk; that is the task, and the user's.
+        first: whether it opens the conversation: then it is the task, in the user's role.
     """
     human = _kind(hub, envelope.sender_id) == "human"
     return Message(
@@ -47,25 +47,25 @@ def _text(envelope: Any) -> str:
     body = as_text(data.get("body"))
     routing = data.get("routing") or {}
     if not body and routing.get("kind") == "handoff":
-        # A silent hand-off: the next speaker reads this line.
+        # A silent hand-off: AG2 shows this line to the next speaker.
         return f"[Handed off via {routing.get('tool', 'handoff')}] {routing.get('reason') or ''}".strip()
     return body or as_text(routing.get("summary"))
 
 
 def name_of(hub: Any, agent_id: str) -> str:
-    """Return the name under which an agent is registered, its id if it is not."""
+    """Return the name under which an agent is registered, or its id."""
     return str(hub.name_for(agent_id))
 
 
 def recipients(hub: Any, envelope: Any, metadata: Any) -> list[str]:
-    """Return the names of those who receive it: the audience, else everybody else."""
+    """Return the names of the receivers: the audience, else everybody but the sender."""
     audience = envelope.audience
     ids = [p.agent_id for p in metadata.participants] if audience is None else audience
     return [name_of(hub, agent_id) for agent_id in ids if agent_id != envelope.sender_id]
 
 
 def routing(hub: Any, envelope: Any) -> dict[str, Any]:
-    """Return who speaks next and who decided it, once the channel has taken the envelope in."""
+    """Return the next speaker and who chose it, once the channel has accepted the envelope."""
     state = hub._adapter_states.get(envelope.channel_id)  # noqa: SLF001  # no public face before 1.1
     following = getattr(state, "expected_next_speaker", None)
     decided = envelope.event_data.get("routing") or {} if envelope.event_type == PACKET else {}
@@ -81,9 +81,9 @@ def routing(hub: Any, envelope: Any) -> dict[str, Any]:
 
 
 def title_of(telemetry: Telemetry, hub: Any, channel_id: str) -> str:
-    """Return what a channel was opened for, in a line, else its type.
+    """Return the purpose of a channel in a line, else its type.
 
-    A model may have worded the intent, so it is content; types are conversation, consulting,
+    A model may have written the intent, so it is content; types are conversation, consulting,
     discussion, workflow, and the user's own.
     """
     metadata = hub._channels.get(channel_id)  # noqa: SLF001

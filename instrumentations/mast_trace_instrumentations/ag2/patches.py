@@ -3,9 +3,9 @@
 The classic API (``import autogen``), which older releases ship under the same name on PyPI, is
 another framework: see `mast_trace_instrumentations.autogen`.
 
-AG2's own `TelemetryMiddleware` can stay. Where it writes to the provider that mast-trace writes to,
-it stands aside, for both make the standard ``invoke_agent``, ``chat`` and ``execute_tool`` spans and
-nothing is to be counted twice; with a provider of its own it goes on unchanged.
+AG2's own `TelemetryMiddleware` can stay. Where it writes to the same provider as mast-trace, it is
+switched off, because both make the standard ``invoke_agent``, ``chat`` and ``execute_tool`` spans
+and nothing may be counted twice; with a provider of its own it works unchanged.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.spans import Inside, guarded
 from mast_trace_instrumentations.ag2.agent import Turn, TurnScope
 from mast_trace_instrumentations.ag2.run import Channels
+from mast_trace_instrumentations.ag2.state import here, in_delivery
 from mast_trace_instrumentations.ag2.tool import begin_tool
 from mast_trace_instrumentations.base import Instrumentor, Patch
 
@@ -56,17 +57,17 @@ class AG2Instrumentor(Instrumentor):
         self._channels = Channels()
 
     def present(self) -> bool:
-        """Whether the package `ag2` is there and is the one with agents and a network."""
+        """Return whether the package `ag2` is installed and is the one with agents and a network."""
         spec = find_spec("ag2")
         folders = [Path(found) for found in (spec and spec.submodule_search_locations) or ()]
         return any((f / "agent.py").exists() and (f / "network").exists() for f in folders)
 
     def started(self) -> None:
-        """Channels that nobody closes end with the process."""
+        """End open channels when the process ends."""
         atexit.register(self._channels.close_all)
 
     def stopped(self) -> None:
-        """End the runs of channels that are open: nothing more is recorded of them."""
+        """End the runs of open channels: nothing more is recorded of them."""
         atexit.unregister(self._channels.close_all)
         self._channels.close_all()
 
@@ -75,13 +76,14 @@ class AG2Instrumentor(Instrumentor):
     def turn_scope(
         self, wrapped: Callable[..., Any], instance: Any, args: _Args, kwargs: _Kwargs
     ) -> Any:
-        """Record an agent's turn: every way to ask an agent enters this scope."""
+        """Record an agent's turn: all ways of asking an agent enter this scope."""
         turn: Turn | None = None
         given = kwargs
         with guarded("observing an agent's turn"):
             event = args[0] if args else kwargs["event"]
             turn = Turn(self.telemetry, instance, event, kwargs["context"])
-            # Last is innermost: it sees what the model is sent, once per retry.
+            # The last middleware is the innermost: it sees each request to the model, retries
+            # included.
             others = kwargs.get("additional_middleware") or ()
             given = {**kwargs, "additional_middleware": (*others, turn.recorder)}
         if turn is None:
@@ -91,7 +93,7 @@ class AG2Instrumentor(Instrumentor):
     def stand_aside(
         self, wrapped: Callable[..., Any], instance: Any, args: _Args, kwargs: _Kwargs
     ) -> Any:
-        """Replace AG2's own telemetry by nothing where both would write to one provider."""
+        """Replace AG2's own telemetry by a no-op where both would write to one provider."""
         with guarded("looking at AG2's own telemetry"):
             if _same_provider(instance, self.telemetry):
                 from ag2.middleware import BaseMiddleware
@@ -110,16 +112,17 @@ class AG2Instrumentor(Instrumentor):
         self._channels.hub_event(self.telemetry, hub, *args, **kwargs)
 
     def begin_storing(self, hub: Any, args: _Args, kwargs: _Kwargs) -> None:
-        """Write the run into an envelope before it is stored, in AG2's own field for it."""
+        """Write the run into an envelope before it is stored, in AG2's field for trace contexts."""
         self._channels.stamp(self.telemetry, hub, *args, **kwargs)
 
     def begin_dispatch(self, hub: Any, args: _Args, kwargs: _Kwargs) -> None:
-        """Record a message: it is accepted and stored, and its receivers do not have it yet."""
+        """Record a message: it is accepted and stored, but not delivered yet."""
         self._channels.message(self.telemetry, hub, *args, **kwargs)
 
-    def begin_receiving(self, _client: Any, args: _Args, kwargs: _Kwargs) -> Call:
-        """Handle an envelope inside the run of its channel: no context comes with the delivery."""
-        return Inside(self._channels.context_of(args[0] if args else kwargs["envelope"]))
+    def begin_receiving(self, client: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Handle an envelope inside the run of its channel: the delivery carries no context."""
+        context = self._channels.context_of(args[0] if args else kwargs["envelope"])
+        return Inside(in_delivery(client, here() if context is None else context))
 
     def begin_closing(self, hub: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """End the runs of channels that a closing hub leaves open."""
@@ -127,7 +130,7 @@ class AG2Instrumentor(Instrumentor):
 
 
 def _same_provider(middleware: Any, telemetry: Telemetry) -> bool:
-    """Whether both hand their spans to the same processors."""
+    """Return whether both providers pass their spans to the same processors."""
     ours = getattr(telemetry._tracer, "span_processor", None)  # noqa: SLF001
     theirs = getattr(getattr(middleware, "_tracer", None), "span_processor", None)
     return theirs is not None and theirs is ours

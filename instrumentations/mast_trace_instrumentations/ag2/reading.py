@@ -1,6 +1,6 @@
 """AG2's events and envelopes, read into the messages of the contract.
 
-What a model is shown is rebuilt as AG2's mappers build it: one system message, one user message per
+A model's input is rebuilt as AG2's mappers build it: one system message, one user message per
 request, one tool message per result.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def encoder(serializer: Any) -> Encode:
-    """Return how structured data becomes text: as AG2 encodes it, else as JSON."""
+    """Return structured data as text: as AG2 encodes it, else as JSON."""
 
     def encode(data: Any) -> str:
         try:
@@ -40,7 +40,7 @@ def _part(part: Any, encode: Encode) -> str:
         return str(part.content)
     if kind == "DataInput":
         return encode(part.data)
-    # Of binary parts only what they are; their bytes are no text.
+    # Binary parts are represented by their type; their bytes are no text.
     shown = {"type": kind}
     for name in ("media_type", "url", "file_id", "filename"):
         if getattr(part, name, None):
@@ -86,25 +86,25 @@ def seen(events: Iterable[Any], encode: Encode) -> list[Message]:
     return messages
 
 
-def heard(messages: Iterable[Message], said: Mapping[str, str]) -> list[Message]:
-    """Return what an agent saw, with channel messages as they were said.
+def heard(messages: Iterable[Message], sent: Mapping[str, str]) -> list[Message]:
+    """Return an agent's input, with channel messages in their original form.
 
-    A channel's view puts ``[name]:`` before the text and adds lines of its own; the message itself
-    is found again below that, so that it is the sender's and not another text.
+    A channel's view puts ``[name]:`` before the text and adds lines of its own. The original
+    message is recovered from it, so that it counts as the sender's and not as another text.
 
     Args:
-        messages: as the model is shown them.
-        said: the texts said in the channel, by `Message.key`.
+        messages: the model's input.
+        sent: the texts sent in the channel, by `Message.key`.
     """
     found: list[Message] = []
     for message in messages:
-        if message.role != "user" or message.key in said or not message.content.startswith("["):
+        if message.role != "user" or message.key in sent or not message.content.startswith("["):
             found.append(message)
             continue
         label, colon, words = message.content.partition("]: ")
         speech = Message(words, role="user", name=label[1:]) if colon else message
-        if speech.key not in said and "\n" in speech.content:
-            # A hand-off's line stands before what was said with it.
+        if speech.key not in sent and "\n" in speech.content:
+            # The line of a hand-off stands before the text that was sent with it.
             speech = Message(speech.content.partition("\n")[2], role="user", name=speech.name)
-        found.append(speech if speech.key in said else message)
+        found.append(speech if speech.key in sent else message)
     return found

@@ -7,7 +7,6 @@ in AG2's own field for trace contexts.
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import weakref
 from collections import OrderedDict
@@ -30,15 +29,15 @@ from mast_trace_instrumentations.ag2.message import (
     routing,
     title_of,
 )
-from mast_trace_instrumentations.ag2.state import here, nested
+from mast_trace_instrumentations.ag2.state import here, nested, unlike_others
 
 if TYPE_CHECKING:
     from mast_trace.spans import RunSpan, Telemetry
 
 CLOSE_REASON = "ag2.network.close_reason"
-"""AG2's own word for why a channel ended, beside the common one."""
+"""AG2's own reason for the end of a channel, beside the common one."""
 ENVELOPE_ID = "ag2.network.envelope_id"
-"""AG2's id of a message, as its own telemetry calls it."""
+"""AG2's id of a message, under the attribute that its own telemetry uses."""
 _CHANNEL = "mast-trace-ag2-channel"
 _REMOTE_RUNS = 1024
 _FAILED = {"invite_failed", "invite_timeout", "invite_rejected", "prompt_send_failed"}
@@ -50,9 +49,9 @@ class Channel:
 
     Attributes:
         id: the channel's.
-        hub: where it lives.
+        hub: the hub that holds it.
         span: its run.
-        said: what was said in it: ids of messages by `Message.key`.
+        sent: ids of the messages sent in it, by `Message.key`.
         ids: ids of messages by envelope.
         failures: errors that a turn's span has recorded already.
     """
@@ -60,7 +59,7 @@ class Channel:
     id: str
     hub: weakref.ref[Any]
     span: RunSpan
-    said: dict[str, str] = field(default_factory=dict)
+    sent: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     failures: list[BaseException] = field(default_factory=list)
 
@@ -80,7 +79,7 @@ class Channels:
         self._lock = threading.Lock()
 
     def hub_event(self, telemetry: Telemetry, hub: Any, name: str, *event: Any) -> None:
-        """Follow an event of a hub: a channel's life, a turn that failed."""
+        """Handle an event of a hub: a channel's life, a failed turn."""
         if name == "on_channel_event":
             channel_id, kind, payload = event
             if kind == "created":
@@ -92,7 +91,7 @@ class Channels:
             self._turn_failed(telemetry, hub, channel_id, agent_id, error)
 
     def stamp(self, telemetry: Telemetry, hub: Any, envelope: Any) -> None:
-        """Let an envelope carry its run, unless AG2's own tracing has written its own."""
+        """Write the run into an envelope, unless AG2's own tracing has written its own."""
         if not is_message(envelope) or envelope.trace_id:
             return
         carrier: dict[str, str] = {}
@@ -107,11 +106,9 @@ class Channels:
         channel = self._channel(telemetry, hub, envelope.channel_id)
         current = here()
         first = not channel.ids
-        message = read(hub, envelope, first=first)
-        if message.key in channel.said:
-            # Said for the first time it is the text that a model's answer may have put under an id
-            # already; the same words said again are another message.
-            message = dataclasses.replace(message, id=envelope.envelope_id)
+        message = unlike_others(
+            read(hub, envelope, first=first), envelope.envelope_id, channel.span.run
+        )
         identity = telemetry.message(
             name_of(hub, envelope.sender_id),
             recipients(hub, envelope, metadata),
@@ -124,13 +121,13 @@ class Channels:
             },
         )
         channel.ids[envelope.envelope_id] = identity
-        channel.said.setdefault(message.key, identity)
+        channel.sent.setdefault(message.key, identity)
         if first:
             task = Message(message.content, role="user")
             channel.span.set(telemetry.inputs([task], channel.span.context))
 
     def context_of(self, envelope: Any) -> Context | None:
-        """Return the context in which ``envelope`` is handled; None if nothing is known of it."""
+        """Return the context in which ``envelope`` is handled; None if its run is unknown."""
         with self._lock:
             channel = self._open.get(envelope.channel_id)
         if channel is not None:
@@ -162,7 +159,7 @@ class Channels:
     def _channel(self, telemetry: Telemetry, hub: Any, channel_id: str) -> Channel:
         """Return a channel, with a run that begins now if none is recorded yet.
 
-        That is so for one that was created before `instrument()`, or restored from storage.
+        This applies to a channel that was created before `instrument()`, or restored from storage.
         """
         with self._lock:
             known = self._open.get(channel_id)
@@ -173,7 +170,7 @@ class Channels:
             span = telemetry.run(title, parent=parent, conversation_id=channel_id)
             outer = current_run(parent)
             if outer is not None:
-                # A consultation inside a run is a part of it: texts are held once for both.
+                # A consultation inside a run is a part of it: both share the recorded texts.
                 span.run = outer
                 span.context = with_run(outer, span.context)
             channel = Channel(channel_id, weakref.ref(hub), span)
@@ -187,7 +184,7 @@ class Channels:
             channel = self._open.pop(channel_id, None)
         if channel is None:
             return
-        # A program or a model may have worded it.
+        # A program or a model may have written it.
         channel.span.set({CLOSE_REASON: telemetry.content.render(reason)})
         error = f"the channel did not open: {reason}" if reason in _FAILED else None
         channel.span.finish(_termination(kind, reason), error=error)
@@ -195,7 +192,7 @@ class Channels:
     def _turn_failed(
         self, telemetry: Telemetry, hub: Any, channel_id: str, agent_id: str, error: BaseException
     ) -> None:
-        """Record a turn that failed around the agent: the framework only logs it."""
+        """Record a turn that failed outside of the agent: the framework only logs it."""
         with self._lock:
             channel = self._open.get(channel_id)
         if channel is None:
@@ -211,7 +208,7 @@ class Channels:
 
 
 def _termination(kind: str, reason: str) -> str:
-    """Map why a channel ended; reasons that programs make up mean that they are done."""
+    """Map the reason for a channel's end; reasons of the program's own count as completion."""
     if kind == "expired":
         return semconv.Termination.BUDGET
     if reason == "max_turns":

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans import in_span
 from mast_trace_instrumentations.ag2.reading import encoder, text_of
-from mast_trace_instrumentations.ag2.state import here, nested
+from mast_trace_instrumentations.ag2.state import here, in_own_span, nested
 
 if TYPE_CHECKING:
     from mast_trace.spans import Call, Telemetry, ToolSpan
@@ -20,11 +19,11 @@ def begin_tool(telemetry: Telemetry, context: Any, call: Any) -> Call:
     span = nested(
         telemetry.tool(call.name, parent=here(), arguments=call.arguments, call_id=call.id)
     )
-    return in_span(span, partial(_record, span, context))
+    return in_own_span(span, partial(_record, span, context))
 
 
 def _record(span: ToolSpan, context: Any, outcome: Any) -> None:
-    """Record what came of a call; a client's tool runs elsewhere and has no result here."""
+    """Record the result of a call; a client's tool runs elsewhere and has none here."""
     result = getattr(outcome, "result", None)
     if result is not None:
         agent = context.dependencies.get(AGENT_KEY)

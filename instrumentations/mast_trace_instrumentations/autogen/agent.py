@@ -1,4 +1,4 @@
-"""An agent's turn: the span `invoke_agent` around its reply."""
+"""Turns of agents: the span `invoke_agent` around an agent's reply."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def begin_turn(
 
 
 def _called_up(chat: Chat, name: str) -> dict[str, Any]:
-    """Return why it is this agent's turn, once."""
+    """Return how this agent was selected for its turn, once."""
     attributes: dict[str, Any] = {}
     if chat.selection and chat.selection[0] == name:
         chosen, by = chat.selection

@@ -1,4 +1,4 @@
-"""Model calls: the span `chat`, for every provider at AutoGen's one client."""
+"""Model calls: the span `chat`, for every provider, at AutoGen's single client class."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def begin_chat(telemetry: Telemetry, client: Any, config: Mapping[str, Any]) -> Call:
-    """Begin to ask a model."""
+    """Begin a model call."""
     settings = _settings(client, config)
-    # A hidden chat's agents are nobody: the group's manager asks who speaks next.
+    # The agents of a hidden chat have no names: the group's manager asks for the next speaker.
     agent = None if is_quiet() else name_of(config.get("agent")) or None
     span = telemetry.chat(
         str(settings.get("model") or "unknown"),
@@ -33,7 +33,7 @@ def begin_chat(telemetry: Telemetry, client: Any, config: Mapping[str, Any]) -> 
 
 
 def _settings(client: Any, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the first client that is asked."""
+    """Return the settings of the first configured client."""
     configured = getattr(client, "_config_list", None) or [{}]
     return {**configured[0], **{k: v for k, v in config.items() if k in {"model", "api_type"}}}
 

@@ -1,4 +1,4 @@
-"""Messages between agents: one span each, however often the framework passes them on."""
+"""Messages between agents: one span each, even if the framework forwards them."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ _ROLES = {"user": "user", "tool": "tool", "function": "tool"}
 
 
 def record_message(telemetry: Telemetry, recipient: Any, message: Any, sender: Any) -> None:
-    """Record that ``recipient`` is handed ``message``, unless that only passes it on."""
+    """Record that ``recipient`` receives ``message``, unless the message is only forwarded."""
     context = otel_context.get_current()
     run, chat = current_run(context), current_chat(context)
     if run is None or chat is None:
         return
-    said = _read(message, first=not chat.said)
+    sent = _read(message, first=not chat.begun)
     group = members(sender)
     passed_on = group is not None and recipient in group
-    # Passing calls on, AutoGen may change the empty text beside them.
-    mark = ("autogen-said", tuple(c.id or c.name for c in said.tool_calls) or said.key)
+    # When AutoGen forwards calls, it may change the empty text beside them.
+    mark = ("autogen-sent", tuple(c.id or c.name for c in sent.tool_calls) or sent.key)
     if passed_on and not run.once(mark):
         return
     receivers = _receivers(recipient, sender, group if passed_on else None, message)
     if not passed_on and not run.once(mark):
-        said = dataclasses.replace(said, id=f"{said.key}.{run.turn}")
+        sent = dataclasses.replace(sent, id=f"{sent.key}.{run.turn}")
     identity = telemetry.message(
         name_of(sender),
         receivers,
-        said,
+        sent,
         parent=context,
         in_reply_to=chat.received.get(name_of(sender)),
         attributes=_circumstances(chat, sender, synthetic=passed_on),
     )
     if not passed_on:
         chat.received.update(dict.fromkeys(receivers, identity))
-    for call in said.tool_calls:
+    for call in sent.tool_calls:
         if call.id:
             chat.requested[call.id] = name_of(sender)
-    if not chat.said:
-        chat.said = True
-        chat.span.set(telemetry.inputs([Message(said.content, role="user")], context))
+    if not chat.begun:
+        chat.begun = True
+        chat.span.set(telemetry.inputs([Message(sent.content, role="user")], context))
 
 
 def _read(message: Any, *, first: bool) -> Message:
-    """Read what is said; what opens a chat is the task, and the user's."""
-    said = read(message)
-    role = "user" if first else _ROLES.get(said.role, "assistant")
+    """Read a message; the one that opens a chat is the task, in the user's role."""
+    sent = read(message)
+    role = "user" if first else _ROLES.get(sent.role, "assistant")
     return Message(
-        said.content, role=role, tool_calls=said.tool_calls, tool_call_id=said.tool_call_id
+        sent.content, role=role, tool_calls=sent.tool_calls, tool_call_id=sent.tool_call_id
     )
 
 
 def _receivers(recipient: Any, sender: Any, passed_on_in: Any, message: Any) -> list[str]:
-    """Return who gets it: in a group everybody else, an introduction all members."""
+    """Return the receivers: in a group everybody else, for an introduction all members."""
     group = members(recipient)
     if group is not None:
         return [name_of(agent) for agent in group if agent is not sender]
@@ -74,10 +74,11 @@ def _receivers(recipient: Any, sender: Any, passed_on_in: Any, message: Any) -> 
 
 
 def _circumstances(chat: Chat, sender: Any, *, synthetic: bool) -> dict[str, Any]:
-    """Return what is to be said about a message beside its words."""
+    """Return the attributes of a message beside its text."""
     attributes: dict[str, Any] = {}
     if chat.handoff and chat.handoff[0] == name_of(sender):
-        # A condition on the group's variables handed over: AutoGen writes a line for the agent.
+        # A condition on the group's variables handed over: AutoGen writes a line in the agent's
+        # name.
         source, target = chat.handoff
         chat.handoff = None
         attributes = {semconv.HANDOFF_SOURCE: source, semconv.HANDOFF_TARGET: target}

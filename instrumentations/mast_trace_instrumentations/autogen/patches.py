@@ -43,7 +43,7 @@ class AutogenInstrumentor(Instrumentor):
         self._replaced: dict[str, dict[str, Any]] = {}
 
     def present(self) -> bool:
-        """Whether the package `autogen` is there and is AG2's: others share its name."""
+        """Return whether the package `autogen` is installed and is AG2's: others share its name."""
         spec = find_spec("autogen")
         folders = [Path(found) for found in (spec and spec.submodule_search_locations) or ()]
         return any((folder / "agentchat" / "group").exists() for folder in folders)
@@ -62,15 +62,15 @@ class AutogenInstrumentor(Instrumentor):
         return ""
 
     def keep_context_in_agents(self) -> None:
-        """Let threads that agents start carry the context."""
+        """Make threads that agents start carry the context."""
         self._replaced[AGENT] = threads.replace_in(sys.modules[AGENT])
 
     def keep_context_in_patterns(self) -> None:
-        """Let threads that group chats are run in carry the context."""
+        """Make threads that group chats are run in carry the context."""
         self._replaced[PATTERNS] = threads.replace_in(sys.modules[PATTERNS])
 
     def stopped(self) -> None:
-        """Give the modules back what they had."""
+        """Restore the modules' own attributes."""
         for module, before in self._replaced.items():
             for name, original in before.items():
                 setattr(sys.modules[module], name, original)
@@ -85,31 +85,31 @@ class AutogenInstrumentor(Instrumentor):
         return begin_run(self.telemetry, chat_name(sender, _argument(args, kwargs, 0, "recipient")))
 
     def begin_sequence(self, _sender: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
-        """Keep chats that follow each other in one run."""
+        """Keep a sequence of chats in one run."""
         return None if current_run() else begin_run(self.telemetry, "initiate_chats")
 
     def begin_background(self, _sender: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
-        """Keep chats that follow each other in a thread or task in one run."""
+        """Keep a sequence of chats in a thread or task in one run."""
         chat = begin_run(self.telemetry, "sequential_run")
 
         def end(_result: Any, error: BaseException | None) -> None:
-            # It ends with the thread or task; here only if it could not be started.
+            # The run ends with the thread or task; here only if neither could be started.
             if error is not None:
                 chat.finish(error)
 
         return Inside(threads.owned_by_what_it_starts(chat), end)
 
     def outside_any_chat(self) -> bool:
-        """Whether nobody has initiated the chat that is going on."""
+        """Return whether the chat in progress was not initiated by `initiate_chat`."""
         return self.state.active and current_chat() is None and not is_quiet()
 
     def begin_receiving(self, recipient: Any, args: _Args, kwargs: _Kwargs) -> Call:
-        """Begin a run for a message that was sent outside of `initiate_chat`."""
+        """Record a run for a message that was sent outside `initiate_chat`."""
         sender = _argument(args, kwargs, 1, "sender")
         return begin_run(self.telemetry, chat_name(sender, recipient))
 
     def begin_message(self, recipient: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
-        """Record a message once an agent has taken it in, before the replies to it."""
+        """Record a received message, before the replies to it."""
         if is_quiet():
             return None
         message = _argument(args, kwargs, 0, "message")
@@ -122,7 +122,7 @@ class AutogenInstrumentor(Instrumentor):
         return Inside(end=end)
 
     def begin_termination(self, _agent: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
-        """Note that a message ended the chat: AutoGen says so only where it was no limit."""
+        """Note that a message ended the chat: AutoGen reports it only where no limit was reached."""
         chat = current_chat()
         if chat is None or is_quiet():
             return None
@@ -150,7 +150,7 @@ class AutogenInstrumentor(Instrumentor):
         return begin_tool(self.telemetry, agent, function, _argument(args, kwargs, 1, "call_id"))
 
     def begin_code(self, _runner: Any, args: _Args, kwargs: _Kwargs) -> Call | None:
-        """Begin to run code."""
+        """Begin an execution of code."""
         blocks = _argument(args, kwargs, 0, "code_blocks") or ()
         return begin_code(self.telemetry, blocks) if current_run() else None
 
@@ -161,7 +161,7 @@ class AutogenInstrumentor(Instrumentor):
     # -- groups ---------------------------------------------------------------------------------
 
     def begin_selection(self, group: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
-        """Note who is to speak next and who decided it."""
+        """Note the next speaker and who chose it."""
         chat = selection.selecting()
         if chat is None:
             return None
@@ -173,19 +173,19 @@ class AutogenInstrumentor(Instrumentor):
         return Inside(end=end)
 
     def begin_question(self, _group: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
-        """Hide the chat of two nameless agents in which a model is asked who speaks next."""
+        """Hide the chat of two nameless agents in which a model is asked for the next speaker."""
         selection.asked_a_model()
         return Inside(quiet())
 
     def begin_resuming(self, _manager: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
-        """Do not record again what an earlier run has said."""
+        """Skip messages that an earlier run has recorded."""
         return Inside(quiet())
 
     def begin_event(self, event: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
-        """Take from the framework's events what nothing else tells, once they are made."""
+        """Take facts from the framework's events that no function call shows, as they are made."""
         return Inside(end=lambda _, error: None if error else selection.note_event(event))
 
 
 def _argument(args: _Args, kwargs: _Kwargs, position: int, name: str) -> Any:
-    """Return an argument, however it was passed; None if it was not."""
+    """Return an argument, passed by position or by name; None if it was not passed."""
     return args[position] if len(args) > position else kwargs.get(name)

@@ -8,7 +8,7 @@ from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 def read(message: Mapping[str, Any] | str | Any, role: str | None = None) -> Message:
@@ -16,7 +16,7 @@ def read(message: Mapping[str, Any] | str | Any, role: str | None = None) -> Mes
 
     Args:
         message: a dictionary, a text, or a model's answer.
-        role: under which it is shown; the message's own if absent.
+        role: the role under which it is shown; the message's own if absent.
     """
     if message is None or isinstance(message, str):
         return Message(message or "", role=role or "assistant")
@@ -26,12 +26,19 @@ def read(message: Mapping[str, Any] | str | Any, role: str | None = None) -> Mes
         role=role or str(shape.get("role") or "assistant"),
         name=shape.get("name"),
         tool_calls=calls_of(shape),
-        tool_call_id=shape.get("tool_call_id"),
+        tool_call_id=_answered(shape),
     )
 
 
+def _answered(shape: Mapping[str, Any]) -> str | None:
+    """Return the id of the call that a message answers; None also where it holds several results."""
+    results: Sequence[Any] = shape.get("tool_responses") or ()
+    only = as_dict(results[0]) if len(results) == 1 else {}
+    return shape.get("tool_call_id") or only.get("tool_call_id")
+
+
 def as_dict(message: Any) -> Mapping[str, Any]:
-    """Return a message as a dictionary; models of clients become one."""
+    """Return a message as a dictionary; the pydantic models of clients are converted."""
     if isinstance(message, dict):
         return message
     dump = getattr(message, "model_dump", None)

@@ -1,4 +1,4 @@
-"""Chats: each that the program initiates is a run, each inside of another a part of that one."""
+"""Chats: one that the program initiates is a run, one inside of another a part of its run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mast_trace.spans import RunSpan, Telemetry
 
 TERMINATION = "autogen.termination_reason"
-"""AutoGen's own words for why a chat ended, beside the common one."""
+"""AutoGen's own reason for the end of a chat, beside the common one."""
 _CHAT = "mast-trace-autogen-conversation"
 
 _REASONS = (
@@ -35,19 +35,19 @@ class Chat:
 
     Attributes:
         span: its run.
-        said: whether somebody has said something.
+        begun: whether a message was sent.
         received: id of the last message that each agent got.
         requested: the agent that asked for a tool call, by the call's id.
-        selection: the next speaker and who chose it, until it speaks.
-        by_model: whether a model was asked who speaks next.
+        selection: the next speaker and who chose it, until its turn.
+        by_model: whether a model was asked for the next speaker.
         handed_over: whether a tool has handed over since the last selection.
-        handoff: source and target of a hand-off that no tool made, until a span shows it.
-        reason: AutoGen's words for the end.
+        handoff: source and target of a hand-off without a tool, until it is written on a span.
+        reason: AutoGen's own reason for the end.
         error: one that AutoGen swallowed.
     """
 
     span: RunSpan
-    said: bool = False
+    begun: bool = False
     received: dict[str, str] = field(default_factory=dict)
     requested: dict[str, str] = field(default_factory=dict)
     selection: tuple[str, str] | None = None
@@ -59,7 +59,7 @@ class Chat:
 
     @property
     def context(self) -> Context:
-        """Where what happens in the chat belongs."""
+        """The context of spans in the chat."""
         return self.span.context
 
     def end(self, _result: Any, error: BaseException | None) -> None:
@@ -67,7 +67,7 @@ class Chat:
         self.finish(error)
 
     def finish(self, error: BaseException | None = None) -> None:
-        """End the run, saying why."""
+        """End the run with the reason why it stopped."""
         error = error or self.error
         if self.reason:
             self.span.set({TERMINATION: self.reason})
@@ -82,12 +82,12 @@ def current_chat(context: Context | None = None) -> Chat | None:
 
 
 def begin_run(telemetry: Telemetry, name: str) -> Chat:
-    """Begin a run here."""
+    """Begin a run in this context."""
     parent = otel_context.get_current()
     span = telemetry.run(name, parent=parent)
     outer = current_run(parent)
     if outer is not None:
-        # A nested chat is a part of its run: texts are held once for both.
+        # A nested chat is a part of its run: both share the recorded texts.
         span.run = outer
         span.context = with_run(outer, span.context)
     chat = Chat(span)
@@ -96,7 +96,7 @@ def begin_run(telemetry: Telemetry, name: str) -> Chat:
 
 
 def termination(reason: str, error: BaseException | None) -> str:
-    """Map why a chat ended to the common words."""
+    """Map the reason for a chat's end to the common values."""
     if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
         return semconv.Termination.CANCELLED
     if error is not None:
@@ -108,5 +108,5 @@ def termination(reason: str, error: BaseException | None) -> str:
 
 
 def chat_name(sender: Any, recipient: Any) -> str:
-    """Return the name of a chat: who talks to whom."""
+    """Return the name of a chat: its two agents."""
     return f"{getattr(sender, 'name', sender)} to {getattr(recipient, 'name', recipient)}"

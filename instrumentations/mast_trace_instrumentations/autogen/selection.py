@@ -1,4 +1,4 @@
-"""Who speaks next in a group, who decided it, and hand-offs that no tool made."""
+"""Selection of the next speaker in a group, and hand-offs that no tool made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOBODY = {"Terminate", "Stay"}
 
 
 def selecting() -> Chat | None:
-    """Forget the selection before."""
+    """Forget the previous selection."""
     chat = current_chat()
     if chat is not None:
         chat.selection = None
@@ -24,7 +24,7 @@ def selecting() -> Chat | None:
 
 
 def selected(chat: Chat, group: Any, speaker: Any) -> None:
-    """Note who was selected, and by whom, for the span of its turn."""
+    """Note the selected agent and who chose it, for the span of its turn."""
     by = "code"
     if chat.by_model:
         by = "model"
@@ -37,7 +37,7 @@ def selected(chat: Chat, group: Any, speaker: Any) -> None:
 
 
 def asked_a_model() -> None:
-    """Note that a model is asked who speaks next."""
+    """Note that a model is asked for the next speaker."""
     chat = current_chat()
     if chat is not None:
         chat.by_model = True
@@ -48,7 +48,7 @@ _TELLING = {"TerminationEvent", "ErrorEvent", *_HANDED_OVER}
 
 
 def note_event(event: Any) -> None:
-    """Take from AutoGen's events what nothing else tells: the end of a chat, hand-offs by rule."""
+    """Take facts from AutoGen's events that no function call shows: a chat's end, hand-offs by rule."""
     kind = type(event).__name__
     if kind not in _TELLING or is_quiet():
         return

@@ -1,4 +1,4 @@
-"""The mark of talk that is not recorded: a hidden chat, a replayed history."""
+"""The mark of messages that are not recorded: a hidden chat, a replayed history."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _QUIET = "mast-trace-autogen-quiet"
 
 
 def quiet() -> Context:
-    """Return the current context, in which nobody's talk is recorded."""
+    """Return the current context, marked so that no message is recorded."""
     return otel_context.set_value(_QUIET, True, otel_context.get_current())
 
 
 def is_quiet() -> bool:
-    """Whether talk is not recorded now."""
+    """Return whether messages are not recorded at present."""
     return otel_context.get_current().get(_QUIET) is True

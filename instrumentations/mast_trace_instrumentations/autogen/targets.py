@@ -32,7 +32,8 @@ PATCHES = (
         if (module, name) != ("autogen", "a_initiate_chats")
     ),
     Patch(AGENT, "ConversableAgent._process_received_message", "begin_message"),
-    # Agents answer each other by recursion: a frame of ours per message would end long chats.
+    # Agents answer each other by recursion: a Python frame per message would overflow in long
+    # chats.
     *(
         Patch(AGENT, f"ConversableAgent.{name}", "begin_receiving", only_if="outside_any_chat")
         for name in ("receive", "a_receive")

@@ -1,7 +1,7 @@
-"""Threads and executors that AutoGen starts, which would lose the context of their caller.
+"""Threads and executors of AutoGen that would lose the context of their caller.
 
-The modules that start them are given a view of `threading` and `asyncio` whose threads carry it;
-nobody else's are touched.
+The modules that start them get a view of `threading` and `asyncio` whose threads carry the context;
+other modules are unchanged.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _run(
 
 
 class _View:
-    """Another object, some of whose attributes are replaced."""
+    """A proxy of another object with some attributes replaced."""
 
     def __init__(self, seen: Any) -> None:
         self._seen = seen
@@ -63,17 +63,17 @@ class _View:
 
 
 class Threading(_View):
-    """`threading`, as a module sees it whose threads carry the context."""
+    """A view of `threading` whose threads carry the context."""
 
     def Thread(self, *args: Any, target: Any = None, **kwargs: Any) -> Any:  # noqa: N802
-        """Make a thread that runs in the context of its maker."""
+        """Return a thread that runs in the context of its creator."""
         if target is not None:
             target = partial(_run, *_taken_over(), target)
         return self._seen.Thread(*args, target=target, **kwargs)
 
 
 class Asyncio(_View):
-    """`asyncio`, as a module sees it whose executors carry the context."""
+    """A view of `asyncio` whose executors carry the context."""
 
     def get_event_loop(self) -> Any:
         """Return the loop, whose executors carry the context."""
@@ -84,7 +84,7 @@ class Asyncio(_View):
         return _Loop(self._seen.get_running_loop())
 
     def create_task(self, coro: Any, **kwargs: Any) -> Any:
-        """Make a task; it carries the context by itself, and ends what it owns."""
+        """Return a task; tasks carry the context anyway, and this one ends the chats that it owns."""
         context, owned = _taken_over()
         with attached(context):
             task = self._seen.create_task(coro, **kwargs)
@@ -101,7 +101,7 @@ class _Loop(_View):
 
 
 def replace_in(module: ModuleType) -> dict[str, Any]:
-    """Give ``module`` the views, and return what it had."""
+    """Install the views in ``module``, and return the attributes that they replace."""
     views = {"threading": Threading, "asyncio": Asyncio}
     before = {name: vars(module)[name] for name in views if name in vars(module)}
     for name, original in before.items():

@@ -1,4 +1,4 @@
-"""Tool calls and code that agents run: one span each."""
+"""Tool calls and code executions of agents: one span each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def begin_tool(
 
 
 def begin_code(telemetry: Telemetry, blocks: Any) -> Call:
-    """Begin to run blocks of code."""
+    """Begin the execution of blocks of code."""
     span = telemetry.tool(
         CODE_TOOL,
         parent=otel_context.get_current(),
@@ -56,13 +56,13 @@ def _executed(span: ToolSpan, requester: str, outcome: Any) -> None:
     span.result(text)
     _hand_over(span, requester, content)
     if not succeeded:
-        # AutoGen keeps the text of the exception alone.
+        # AutoGen keeps only the text of the exception.
         span.fail(text.removeprefix("Error: "))
         span.set({semconv.ERROR_TYPE: _kind(text, str(returned.get("name")))})
 
 
 def _text(content: Any) -> str:
-    """Return a result as agents are shown it: objects of AutoGen have a text of their own."""
+    """Return a result as agents are shown it: objects of AutoGen have a text form of their own."""
     return str(content) if hasattr(content, "model_dump") else as_text(content)
 
 
@@ -78,11 +78,11 @@ def _hand_over(span: ToolSpan, source: str, content: Any) -> None:
 
 
 def _target(content: Any) -> str:
-    """Return the name of whom a tool's result hands over to; empty if it hands over to nobody."""
+    """Return the name of the agent to whom a tool's result hands over; empty if there is none."""
     named = getattr(getattr(content, "target", content), "display_name", None)
     if callable(named):
         return str(named())
-    # A swarm, before 0.11: the agent itself, or a result that names it.
+    # The result of a swarm's tool, before 0.11: the agent itself, or an object that names it.
     agent = getattr(content, "agent", None) if hasattr(content, "values") else content
     if callable(getattr(agent, "generate_reply", None)):
         return name_of(agent)
@@ -98,7 +98,7 @@ def _kind(text: str, name: str) -> str | None:
 
 
 def _block(block: Any) -> dict[str, str]:
-    """Return a block of code as language and code, of today's and of the older shape."""
+    """Return a block of code as language and code, from the current or the older form."""
     if isinstance(block, tuple | list):
         return {"language": str(block[0]), "code": str(block[1])}
     return {"language": str(block.language), "code": str(block.code)}

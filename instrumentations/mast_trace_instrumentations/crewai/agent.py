@@ -14,7 +14,7 @@ from mast_trace_instrumentations.crewai.run import RunEvents
 
 
 class AgentEvents(RunEvents):
-    """Events of agents in crews and of agents by themselves."""
+    """Records events of agents, in crews and alone."""
 
     def _on_agent_execution_started(self, _source: Any, event: Any) -> None:
         agent = event.agent
@@ -66,7 +66,7 @@ class AgentEvents(RunEvents):
     def _agent_started(
         self, *, role: str, agent_id: str, goal: str, prompt: Message, readers: list[str]
     ) -> None:
-        # A guardrail that is written in words asks an agent of its own.
+        # A guardrail that is written in prose asks an agent of its own.
         asking = state.top("agent", "guardrail", "run")
         requester = asking.notes.get("role", reading.USER) if asking else reading.USER
         asked = self._telemetry.message(requester, [role], prompt)

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
-from mast_trace.spans import ChatSpan
+from mast_trace.spans import ChatSpan, Inside, restore
 from mast_trace_instrumentations.crewai import reading, state
 from mast_trace_instrumentations.crewai.recorder import Recorder, text
 
+if TYPE_CHECKING:
+    from mast_trace.spans import Call
+
+_shown: ContextVar[Any] = ContextVar("mast_trace_crewai_shown", default=None)
+
 
 class ModelEvents(Recorder):
-    """Events of model calls. Before 1.13 they say nothing of tokens: those are noted meanwhile."""
+    """Records events of model calls. Before 1.13 they lack tokens, which are noted in between."""
+
+    @staticmethod
+    def shown(messages: Any) -> Call:
+        """Hold a model's input while the event of its call is emitted.
+
+        The event's own copy is cut: below a depth of five everything is replaced by its `repr`,
+        also the names and arguments of earlier tool calls.
+        """
+        token = _shown.set(messages)
+        return Inside(end=lambda *_: restore(token))
 
     @staticmethod
     def usage(counts: Any) -> None:
-        """Note the tokens of the open call, in whatever shape its provider counts them."""
+        """Note the tokens of the open call, in any provider's form."""
         frame = state.top("chat")
         if frame is not None and counts:
             frame.notes["usage"] = counts
@@ -27,7 +43,7 @@ class ModelEvents(Recorder):
             model,
             provider=provider if isinstance(provider, str) else None,
             agent=text(event.agent_role) or (agent.notes["role"] if agent else None),
-            input=reading.chat_messages(event.messages),
+            input=reading.chat_messages(_shown.get() or event.messages),
         )
         self._open("chat", getattr(event, "call_id", None), span)
 
@@ -46,10 +62,11 @@ class ModelEvents(Recorder):
         frame.span.end()
         agent = state.top("agent")
         if agent is not None:
-            agent.notes["said"] = answer.content
+            agent.notes["answered"] = answer.content
 
     def _on_llm_call_failed(self, _source: Any, event: Any) -> None:
-        # Some versions report one failure twice; the second finds no open call and does nothing.
+        # Some versions report one failure twice; the second event finds no open call and is
+        # ignored.
         frame = state.pop("chat", getattr(event, "call_id", None))
         if frame is not None:
             frame.span.end(text(event.error))

@@ -1,7 +1,7 @@
-"""What each event of CrewAI means for the trace.
+"""Handlers of CrewAI's events.
 
-One method per event type, named ``_on_<type>``, in `runs`, `agents`, `tools` and `models`; other
-events are none of ours.
+Each event type has a method ``_on_<type>`` in `run`, `agent`, `tool`, `chat` or `message`; other
+events are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class EventRecorder(AgentEvents, ToolEvents, ModelEvents):
     """Turns the stream of events into spans."""
 
     def record(self, source: Any, event: Any) -> None:
-        """Record one event; unknown ones do nothing."""
+        """Record one event; unknown types are ignored."""
         handler = getattr(self, f"_on_{event.type}", None)
         if handler is None:
             return
@@ -29,6 +29,6 @@ class EventRecorder(AgentEvents, ToolEvents, ModelEvents):
 
 
 def _owner(event: Any, kind: str) -> str:
-    """Return the id of the agent or task that an event is about: on itself, or on what it holds."""
+    """Return the id of an event's agent or task: on the event itself, or on an object that it holds."""
     own = getattr(event, f"{kind}_id", None)
     return text(own or getattr(getattr(event, kind, None), "id", None))

@@ -1,4 +1,4 @@
-"""Messages between people and what asks them: agents whose answers they judge, and flows."""
+"""Messages between people and those who ask them: agents whose answers they judge, and flows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from mast_trace_instrumentations.crewai.recorder import Recorder
 
 
 class MessageEvents(Recorder):
-    """Events of people who are asked."""
+    """Records events of people who are asked."""
 
-    def human_input(self, draft: str | None, said: str) -> None:
-        """Record what a person has to say to an agent's answer; approval is no message.
+    def human_input(self, draft: str | None, comment: str) -> None:
+        """Record a person's comment on an agent's answer; plain approval is no message.
 
         Args:
             draft: the answer; the model's last one if absent.
-            said: by the person.
+            comment: the person's text.
         """
         frame = state.top("agent")
-        if frame is None or not said.strip():
+        if frame is None or not comment.strip():
             return
-        shown = Message(draft or frame.notes.get("said", ""))
+        shown = Message(draft or frame.notes.get("answered", ""))
         role = frame.notes["role"]
         answer = self._telemetry.message(
             role, [reading.USER], shown, in_reply_to=frame.notes["asked"]
@@ -31,7 +31,7 @@ class MessageEvents(Recorder):
         frame.notes["asked"] = self._telemetry.message(
             reading.USER,
             [role],
-            Message(said, role="user"),
+            Message(comment, role="user"),
             in_reply_to=answer,
         )
 

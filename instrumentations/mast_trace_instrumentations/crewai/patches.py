@@ -1,8 +1,8 @@
 """CrewAI: crews, flows, delegation and guardrails, from the framework's own event bus.
 
 The bus emits in the thread and context of the work, in order, so one patch of `emit` sees nearly
-everything. Subscribing instead would see it late, out of order and without context: handlers run in
-a pool of threads.
+everything. A subscriber would receive events late, out of order and without context: handlers run
+in a pool of threads.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class CrewAIInstrumentor(Instrumentor):
         self.recorder = EventRecorder(self.telemetry)
 
     def begin_event(self, _bus: Any, args: _Args, kwargs: _Kwargs) -> None:
-        """Record an event before the bus has it."""
+        """Record an event before the bus handles it."""
         self.recorder.record(*_emitted(*args, **kwargs))
 
     def begin_work(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
-        """Close what the call leaves open. Versions before 1.15.10 emit no end of a failed flow."""
+        """Close spans that the call leaves open: before 1.15.10 a failed flow emits no end."""
         depth = len(state.frames())
 
         def end(_result: Any, error: BaseException | None) -> None:
@@ -74,16 +74,22 @@ class CrewAIInstrumentor(Instrumentor):
     # -- tools: calls that CrewAI refuses to run have no event ------------------------------------
 
     def begin_text_call(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
-        """Watch a call that the model wrote as text."""
+        """Observe a call that the model wrote as text."""
         action = args[0] if args else kwargs["agent_action"]
         call = ToolCall(str(action.tool), action.tool_input)
         return self.recorder.watch(call, kwargs.get("agent"), lambda result: result.result)
 
     def begin_native_call(self, loop: Any, args: _Args, kwargs: _Kwargs) -> Call:
-        """Watch a call that the model made through its interface."""
+        """Observe a call that the model made through its tool interface."""
         agent = getattr(loop, "agent", None) or kwargs.get("agent")
         call = reading.requested_call(args, kwargs)
         return self.recorder.watch(call, agent, reading.native_result)
+
+    # -- model calls ------------------------------------------------------------------------------
+
+    def begin_model_call(self, _llm: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Record the messages of a call in full, not as its event holds them."""
+        return self.recorder.shown(args[0] if args else kwargs["messages"])
 
     # -- tokens -----------------------------------------------------------------------------------
 
@@ -92,28 +98,28 @@ class CrewAIInstrumentor(Instrumentor):
         self.recorder.usage(args[0] if args else next(iter(kwargs.values()), None))
 
     def begin_last_chunk(self, _llm: Any, args: _Args, kwargs: _Kwargs) -> None:
-        """Note the tokens that the last chunk of a stream of LiteLLM has told."""
+        """Note the token counts in the last chunk of a LiteLLM stream."""
         self.recorder.usage(kwargs.get("usage_info") or (args[1] if len(args) > 1 else None))
 
     def begin_answer(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
-        """Note the tokens of an answer of LiteLLM; a stream has none yet."""
+        """Note the tokens of a LiteLLM answer; a stream has none yet."""
         return Inside(end=lambda answer, _: self.recorder.usage(getattr(answer, "usage", None)))
 
     # -- people -----------------------------------------------------------------------------------
 
     def begin_human_input(self, _instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
-        """Record what a person says to an agent's answer."""
+        """Record a person's comment on an agent's answer."""
         draft = _draft(args, kwargs)
 
-        def end(said: Any, error: BaseException | None) -> None:
+        def end(comment: Any, error: BaseException | None) -> None:
             if error is None:
-                self.recorder.human_input(draft, said)
+                self.recorder.human_input(draft, comment)
 
         return Inside(end=end)
 
 
 def _emitted(source: Any, event: Any) -> tuple[Any, Any]:
-    """Bind the arguments of `emit`, however they were passed."""
+    """Bind the arguments of `emit`, passed by position or by name."""
     return source, event
 
 

@@ -1,4 +1,4 @@
-"""Reads CrewAI's objects: messages, tool calls, and who answers to whom."""
+"""Reads CrewAI's objects: messages, tool calls, and which agent answers which."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 USER = "user"
-"""The name of whoever asked for the run, where messages need a sender or a recipient."""
+"""Stands for the requester of the run, where messages need a sender or a recipient."""
 
 
 def role_of(agent: Any) -> str:
@@ -78,12 +78,12 @@ def requested_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ToolCall
 
 
 def native_result(result: Any) -> Any:
-    """Return what the model is told of a tool call."""
+    """Return the result of a tool call as the model is shown it."""
     return result.get("result") if isinstance(result, dict) else getattr(result, "result", result)
 
 
 def task_text(crew: Any) -> str:
-    """Return what a crew was asked to do: the descriptions of its tasks, in order."""
+    """Return the task of a crew: the descriptions of its tasks, in order."""
     tasks: Sequence[Any] = getattr(crew, "tasks", None) or ()
     return "\n\n".join(str(getattr(task, "description", "") or "") for task in tasks)
 
@@ -105,7 +105,7 @@ def readers(task: Any, agent: Any) -> list[str]:
 
 
 def plan(crew: Any) -> dict[str, str]:
-    """Return the descriptions of a crew's tasks by id; those that it may skip are left out."""
+    """Return the descriptions of a crew's tasks by id, without those that may be skipped."""
     return {
         str(task.id): str(task.description)
         for task in getattr(crew, "tasks", None) or ()
@@ -114,9 +114,9 @@ def plan(crew: Any) -> dict[str, str]:
 
 
 def refusal(tool: str, output: Any) -> str | None:
-    """Return a tool's output if it is the framework's own word that the tool was not run.
+    """Return a tool's output if it is the framework's own text for a tool that was not run.
 
-    Versions before 1.15 report these calls as finished, and the sentences are all there is.
+    Versions before 1.15 report these calls as finished; only the text shows that they were not.
     """
     if not isinstance(output, str):
         return None
@@ -154,5 +154,5 @@ def _count(usage: Any, *names: str) -> int | None:
 
 
 def is_agent_loop(flow: Any) -> bool:
-    """Whether a flow is CrewAI's own agent executor, not a user's flow."""
+    """Return whether a flow is CrewAI's own agent executor, not a user's flow."""
     return type(flow).__module__.startswith(("crewai.agents", "crewai.experimental"))

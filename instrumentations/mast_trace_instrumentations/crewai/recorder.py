@@ -1,4 +1,4 @@
-"""What the recorders of all kinds of events share."""
+"""The base of the recorders of all kinds of events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Opens spans on the stack, each below the one that is open."""
+    """Opens spans on the stack, each as a child of the innermost open one."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry

@@ -1,4 +1,4 @@
-"""Crews and flows: where runs begin and end and what is planned."""
+"""Crews and flows: the beginning and end of runs, and their plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_TURNS = "crewai.max_turns"
 
 
 class RunEvents(MessageEvents):
-    """Events of crews, tasks and flows."""
+    """Records events of crews, tasks and flows."""
 
     def _on_crew_kickoff_started(self, crew: Any, event: Any) -> None:
         asked = reading.task_text(crew)

@@ -1,7 +1,7 @@
-"""The spans that are open where an event is emitted.
+"""The stack of spans that are open where an event is emitted.
 
 CrewAI's events come in pairs, in the thread and context of the work that they report, so a stack in
-a context variable pairs them. CrewAI's own pairing (`started_event_id`) is not used: it pops the
+a context variable pairs them. CrewAI's own pairing (`started_event_id`) is not used: it closes the
 wrong scope when a failed model call is reported twice.
 """
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Frame:
-    """An open span and what its end needs.
+    """An open span with the data for its end.
 
     Attributes:
-        kind: of work: run, agent, tool, chat, guardrail.
-        key: tells two works of one kind apart, where the framework names one.
+        kind: of the work: run, agent, tool, chat, guardrail.
+        key: distinguishes works of one kind, where the framework gives one.
         span: the open span.
-        outside: the context to go back to.
-        notes: what the end of the work needs to know of its start.
-        owners: ids under which other threads find it.
-        borrowed: whether another thread has it open, and is to end it.
+        outside: the context to restore.
+        notes: data of the start that the end of the work needs.
+        owners: ids under which other threads find the frame.
+        borrowed: whether another thread opened the frame and is to end it.
     """
 
     kind: str
@@ -45,8 +45,9 @@ class Frame:
 
 _frames: ContextVar[tuple[Frame, ...]] = ContextVar("mast_trace_crewai_frames", default=())
 _owners: dict[str, Frame] = {}
-"""Open agent and run spans by the id of their agent, task or crew: the way back for the threads of
-versions before 1.13, which do not carry context variables over."""
+"""Open agent and run spans by the id of their agent, task or crew: threads of versions before 1.13,
+which do not carry context variables over, find them here.
+"""
 _lock = threading.Lock()
 
 
@@ -73,7 +74,7 @@ def push(frame: Frame) -> None:
 
 
 def pop(kind: str, key: Any = None) -> Frame | None:
-    """Close the innermost frame of this kind and key, ending what was left open above it.
+    """Close the innermost frame of this kind and key, ending the frames left open above it.
 
     Returns:
         The frame, whose span the caller ends, or None where its start was never seen.
@@ -91,11 +92,11 @@ def pop(kind: str, key: Any = None) -> Frame | None:
 
 
 def unwind(depth: int) -> list[Frame]:
-    """Go back to ``depth`` open frames and their context.
+    """Return to ``depth`` open frames and their context.
 
     Returns:
-        The frames that were above, innermost first, whose spans the caller ends. A borrowed
-        one is left to the thread that has it open.
+        The frames that were above, innermost first, whose spans the caller ends. A borrowed frame
+        is left to the thread that opened it.
     """
     above = frames()[depth:]
     if not above:
@@ -112,13 +113,13 @@ def unwind(depth: int) -> list[Frame]:
 
 
 def is_cut_off() -> bool:
-    """Whether nothing is open here: in a thread without context, say, which may `adopt`."""
+    """Return whether no frame is open here, as in a thread without context, which may `adopt` one."""
     here = _frames.get()
     return not here or (here[-1].borrowed and not here[-1].span.span.is_recording())
 
 
 def adopt(*owner_ids: str | None) -> None:
-    """Continue, in a thread that is cut off, the frame that one of these ids has open."""
+    """Continue the open frame of one of these ids, in a thread without context."""
     with _lock:
         found = next((_owners[owner] for owner in owner_ids if owner and owner in _owners), None)
     if found is not None:

@@ -1,7 +1,6 @@
 """The table of CrewAI: one row per target.
 
-The modules in which agents loop have moved and multiplied between versions; a row for each that
-there was.
+The modules of the agents' loops have moved and multiplied between versions; each of them has a row.
 """
 
 from __future__ import annotations
@@ -50,14 +49,26 @@ PATCHES = (
         "crewai.tools.agent_tools.base_agent_tools", "BaseAgentTool._execute", "begin_delegation"
     ),
     *_loop_patches(),
-    # Guards: what an exception leaves open is closed where the work was called.
+    # Guards: spans that an exception leaves open are closed where the work was called.
     Patch("crewai.crew", "Crew.kickoff", "begin_work"),
     Patch("crewai.crew", "Crew.akickoff", "begin_work", optional="since 1.7"),
+    Patch("crewai.crew", "Crew.replay", "begin_work"),
     Patch("crewai.flow.flow", "Flow.kickoff_async", "begin_work"),
     Patch("crewai.agent", "Agent.execute_task", "begin_work"),
     Patch("crewai.agent", "Agent.aexecute_task", "begin_work", optional="since 1.7"),
-    # Tokens, which events carry since 1.13: as the framework's own providers count them (1.0), and
-    # as LiteLLM answers.
+    Patch("crewai.agent", "Agent.kickoff", "begin_work"),
+    Patch("crewai.agent", "Agent.kickoff_async", "begin_work"),
+    Patch("crewai.agent", "Agent.akickoff", "begin_work", optional="since 1.9"),
+    Patch("crewai.lite_agent", "LiteAgent.kickoff", "begin_work"),
+    # The messages of a model call, which its event holds cut at a depth of five.
+    Patch(
+        "crewai.llms.base_llm",
+        "BaseLLM._emit_call_started_event",
+        "begin_model_call",
+        optional="since 1.0",
+    ),
+    # Token counts, which events carry since 1.13: from the framework's own providers (1.0), and
+    # from LiteLLM's answers.
     Patch(
         "crewai.llms.base_llm",
         "BaseLLM._track_token_usage_internal",

@@ -1,8 +1,8 @@
 """Tool calls and guardrails.
 
-CrewAI emits events for tools that it runs. A call that it refuses before that (arguments that are
-no JSON, a tool that does not exist, a repetition) gives none, so the functions that take a call
-from the model are bracketed: what had no event in between is recorded when they return.
+CrewAI emits events for tools that it runs. It emits none for a call that it refuses beforehand
+(arguments that are no JSON, an unknown tool, a repetition). Therefore the functions that take a
+call from the model are wrapped: a call without events is recorded when they return.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Requested:
 
     Attributes:
         call: name, arguments and id, as the model wrote them.
-        begun: how often the framework has begun to run it; old versions try three times.
+        begun: number of times that the framework began to run it; old versions try three times.
     """
 
     call: ToolCall
@@ -46,25 +46,25 @@ _requested: ContextVar[_Requested | None] = ContextVar("mast_trace_crewai_call",
 
 
 class ToolEvents(Recorder):
-    """Events of tools and guardrails."""
+    """Records events of tools and guardrails."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._refused: OrderedDict[str, str] = OrderedDict()
 
     def refused(self, result: str, reason: str) -> None:
-        """Note that a tool's result, which the framework takes for a good one, is an error."""
+        """Note that a tool's result is an error, although the framework takes it for a good one."""
         self._refused[result] = reason
         if len(self._refused) > _REMEMBERED:
             self._refused.popitem(last=False)
 
-    def watch(self, call: ToolCall, agent: Any, told: Callable[[Any], Any]) -> Call:
-        """Bracket the execution of one call of a tool.
+    def watch(self, call: ToolCall, agent: Any, shown: Callable[[Any], Any]) -> Call:
+        """Wrap the execution of one call of a tool.
 
         Args:
             call: as the model wrote it.
-            agent: that asks for it.
-            told: reads the words for the model off the result.
+            agent: the agent that asks for it.
+            shown: reads the text for the model from the result.
         """
         if state.is_cut_off():
             state.adopt(text(getattr(agent, "id", None)))
@@ -74,7 +74,7 @@ class ToolEvents(Recorder):
 
         def end(result: Any, error: BaseException | None) -> None:
             restore(token)
-            words = error if error is not None else text(told(result))
+            words = error if error is not None else text(shown(result))
             left_open = state.unwind(depth)
             if not requested.begun:
                 self._not_run(call, words)
@@ -83,10 +83,10 @@ class ToolEvents(Recorder):
 
         return Inside(end=end)
 
-    def _not_run(self, call: ToolCall, told: BaseException | str) -> None:
+    def _not_run(self, call: ToolCall, problem: BaseException | str) -> None:
         """Record a call that the framework has refused to run."""
         span = self._telemetry.tool(call.name, arguments=call.arguments, call_id=call.id)
-        _fail(span, told)
+        _fail(span, problem)
 
     def _on_tool_usage_started(self, _source: Any, event: Any) -> None:
         requested = _requested.get()
@@ -157,7 +157,7 @@ def _fail(span: OpenSpan, error: BaseException | str) -> None:
 
 
 def _delegation(role: str | None, tool: str, arguments: Any) -> tuple[str, str] | None:
-    """Return who hands work to whom, if the tool is one of CrewAI's two delegation tools."""
+    """Return the two agents of a delegation, if the tool is one of CrewAI's two delegation tools."""
     if tool.replace("_", " ").lower() not in _DELEGATIONS:
         return None
     given = parsed(arguments)

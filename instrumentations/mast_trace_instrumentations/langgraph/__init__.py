@@ -2,7 +2,7 @@
 
 Runs, agents, messages, hand-offs and interrupts are read where LangGraph executes graphs and nodes
 (`run`, `agent`), tools where LangChain runs them (`tool`), model calls from LangChain's public
-callbacks (`chat`). Who counts as an agent is decided in `graphs`.
+callbacks (`chat`). `graphs` decides which nodes and graphs count as agents.
 """
 
 from mast_trace_instrumentations.langgraph.patches import LangGraphInstrumentor

@@ -1,4 +1,4 @@
-"""Executions of nodes: whose turn it is, what is said in it, and who gets the word next."""
+"""Executions of nodes: the turn of an agent, its messages, and the agents that come next."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.messages import Message
-from mast_trace.spans import current_agent, current_run
+from mast_trace.spans import current_agent, current_run, with_agent
 from mast_trace_instrumentations.langgraph import reading
-from mast_trace_instrumentations.langgraph.message import answer_of, next_nodes, utter
+from mast_trace_instrumentations.langgraph.message import answer_of, utter
+from mast_trace_instrumentations.langgraph.routing import chosen_by_model, handoff_of, next_nodes
 from mast_trace_instrumentations.langgraph.shown import enter_loop, record_shown, snapshot
 from mast_trace_instrumentations.langgraph.state import (
     GraphScope,
     NodeScope,
-    Said,
+    PendingMessage,
     current_scope,
     is_control_flow,
     with_scope,
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _RESULTS = frozenset({"__return__", "__end__"})
-"""Channels that hold what functions of the functional API return."""
+"""Channels that hold the results of functions of the functional API."""
 _UNSPOKEN = frozenset({"tool", "function", "remove"})
-"""Types of messages that no agent says: tool results are on the span of the tool."""
+"""Types of messages that no agent sends: tool results are on the span of the tool."""
 _USER = "user"
 
 
@@ -38,11 +39,11 @@ def begin_node(task: Any) -> NodeScope | None:
     Args:
         task: LangGraph's `PregelExecutableTask`.
     """
-    around = current_scope()
+    context = otel_context.get_current()
+    around = current_scope(context)
     if task.name == "__start__" or not isinstance(around, GraphScope | NodeScope):
         return None
     graph, caller = (around.graph, around) if isinstance(around, NodeScope) else (around, None)
-    context = otel_context.get_current()
     if graph.agent:
         enter_loop(graph, task.input)
         scope = NodeScope(graph, graph.agent, context, replies_to=graph.replies_to)
@@ -51,13 +52,22 @@ def begin_node(task: Any) -> NodeScope | None:
     else:
         agent = graph.shape.speakers.get(task.name, task.name)
         span = graph.telemetry.agent(agent, parent=context)
-        scope = NodeScope(graph, agent, span.context, span, caller, snapshot(task.input))
+        # The node's own code acts until that agent's graph begins.
+        own = span.context if agent == task.name else with_agent(task.name, span.context)
+        scope = NodeScope(graph, agent, own, span, caller, snapshot(task.input))
     scope.context = with_scope(scope, scope.context)
     return scope
 
 
-def end_node(scope: NodeScope, task: Any, error: BaseException | None) -> None:
-    """Leave a node: record what was said in it, pass on the word, end its span."""
+def end_node(scope: NodeScope, task: Any, returned: Any, error: BaseException | None) -> None:
+    """Leave a node: record its messages and their recipients, and end its span.
+
+    Args:
+        scope: as returned by `begin_node`.
+        task: LangGraph's `PregelExecutableTask`.
+        returned: the node's result; None where LangGraph does not keep it.
+        error: the exception that it raised.
+    """
     graph = scope.graph
     record_shown(scope)
     steering = is_control_flow(error)
@@ -66,36 +76,45 @@ def end_node(scope: NodeScope, task: Any, error: BaseException | None) -> None:
     queue = [*scope.pending, *_written(scope, task)]
     led_to = next_nodes(task.writes)
     recipients = _recipients(scope, led_to)
+    handoff = handoff_of(scope, task.name, led_to, returned)
     if queue:
         graph.last = answer_of(queue).message
     if graph.outer is not None and not recipients and (graph.agent or not led_to):
-        # Who gets the word is decided further out.
+        # An outer node decides who comes next.
         graph.outer.pending.extend(queue)
     else:
-        utter(graph.telemetry, queue, recipients, scope.replies_to)
-    if scope.handed_off and isinstance(graph.outer, NodeScope):
-        graph.outer.handed_off = True
+        utter(graph.telemetry, queue, recipients, scope.replies_to, handoff)
+    if isinstance(graph.outer, NodeScope):
+        graph.outer.handed_off |= scope.handed_off
+        if type(error).__name__ == "ParentCommand":
+            graph.outer.command = error.args[0] if error is not None else None
     if scope.caller is not None:
-        scope.caller.relayed.update(said.message.key for said in queue)
+        scope.caller.relayed.update(each.message.key for each in queue)
     if scope.span is not None:
         if queue:
             scope.span.reply(answer_of(queue).message)
-        scope.span.set(_selection(scope, recipients))
+        scope.span.set(_selection(scope, task.name, led_to, recipients))
+        if not queue:
+            scope.span.set(handoff)
         scope.span.end(None if steering else error)
 
 
 def note_attempt(*, again: bool) -> None:
-    """Count a failed attempt of the current node that LangGraph makes ``again``."""
+    """Count a failed attempt of the current node that LangGraph repeats if ``again``."""
     scope = current_scope()
     if again and isinstance(scope, NodeScope):
         scope.failures += 1
         scope.stands_for_graph = False
+        scope.named.clear()
 
 
-def _selection(scope: NodeScope, recipients: Sequence[str]) -> dict[str, Any]:
+def _selection(
+    scope: NodeScope, node: str, led_to: Sequence[str], recipients: Sequence[str]
+) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     if recipients and scope.caller is None:
-        attributes[semconv.SELECTED_BY] = "model" if scope.handed_off else "code"
+        by_model = chosen_by_model(scope, node, led_to)
+        attributes[semconv.SELECTED_BY] = "model" if by_model else "code"
         if len(recipients) == 1:
             attributes[semconv.SELECTED_SPEAKER] = recipients[0]
     if scope.failures:
@@ -113,42 +132,49 @@ def _recipients(scope: NodeScope, led_to: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(speakers))
 
 
-def _written(scope: NodeScope, task: Any) -> list[Said]:
-    """Return what the node itself says: its new messages, else its update of the state."""
-    said: list[Said] = []
+def _written(scope: NodeScope, task: Any) -> list[PendingMessage]:
+    """Return the node's own output: its new messages, else its update of the state."""
+    written: list[PendingMessage] = []
     relayed = {each.message.key for each in scope.pending} | scope.relayed
     update: dict[str, Any] = {}
     found: list[Any] = []
     for channel, value in task.writes:
-        given = reading.messages_in(_unwrapped(value))
-        found.extend(given)
-        if not given and (channel in _RESULTS or not (channel[:2] == "__" or ":" in channel)):
+        given = None if value is None else reading.messages_in(_unwrapped(value))
+        if given:
+            found.extend(given)
+        elif channel in _RESULTS or not (channel[:2] == "__" or ":" in channel):
             update[channel] = value
+    memory = scope.memory
     for raw in _new(scope, task.input, found):
-        message = scope.memory.read(raw)
-        scope.memory.ask(message, scope.agent)
+        message = memory.read(raw)
+        memory.ask(message, scope.agent)
         if message.content and message.key not in relayed:
-            said.append(_said(scope, message, synthetic=reading.is_synthetic(raw)))
+            # The reducer will give ids to messages without one: until then, equal texts are
+            # distinguished by object.
+            now = _pending_message(scope, message, synthetic=reading.is_synthetic(raw), kept=True)
+            memory.keep(raw, now.message)
+            written.append(now)
     if not found and not scope.graph.agent:
-        said.extend(
-            _said(scope, message)
+        written.extend(
+            _pending_message(scope, message)
             for message in _updated(update)
             if message.content and message.key not in relayed
         )
-    return said
+    return written
 
 
 def _new(scope: NodeScope, shown: Any, found: Sequence[Any]) -> Iterator[Any]:
-    """Leave out what is written again: what the node was given, what was said before."""
+    """Leave out repetitions: the node's input, and messages that were recorded before."""
     if not found:
         return
     given = reading.messages_in(shown)
     objects = {id(raw) for raw in given}
     ids = {raw.id for raw in given if raw.id}
+    say = scope.memory.say
     for raw in found:
         if id(raw) in objects or raw.id in ids or raw.type in _UNSPOKEN:
             continue
-        if scope.memory.say(raw):
+        if say(raw):
             yield raw
 
 
@@ -158,12 +184,21 @@ def _updated(update: dict[str, Any]) -> list[Message]:
         for channel, value in update.items()
         for message in reading.written_shorthand(channel, value)
     ]
-    return given or [Message(reading.update_text(update))]
+    if given:
+        return given
+    # The result of a function has no name; LangGraph's channel for it is none.
+    results = [reading.value_text(update.pop(channel)) for channel in _RESULTS & set(update)]
+    return [Message(text) for text in (*results, reading.update_text(update))]
 
 
-def _said(scope: NodeScope, message: Message, *, synthetic: bool = False) -> Said:
+def _pending_message(
+    scope: NodeScope, message: Message, *, synthetic: bool = False, kept: bool = False
+) -> PendingMessage:
     sender = message.name or scope.agent
-    return Said(message, sender, scope.context, time.time_ns(), synthetic, scope.replies_to)
+    message = scope.telemetry.identify(sender, message, parent=scope.context, kept=kept)
+    return PendingMessage(
+        message, sender, scope.context, time.time_ns(), synthetic, scope.replies_to
+    )
 
 
 def _unwrapped(value: Any) -> Any:
@@ -172,13 +207,13 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _record_interrupts(scope: NodeScope, error: BaseException | None) -> None:
-    """An interrupt asks the human something: that is a message, however many nodes it leaves."""
+    """An interrupt asks the human a question: one message, even if it passes through several nodes."""
     raised = error.args[0] if error is not None and error.args else ()
     run = current_run(scope.context)
     for interrupt in raised if isinstance(raised, list | tuple) else ():
         if not hasattr(interrupt, "value"):
             continue
         scope.graph.interrupted = True
-        text = reading.update_text({"value": interrupt.value})
+        text = reading.value_text(interrupt.value)
         if text and run is not None and run.once(("interrupt", getattr(interrupt, "id", text))):
-            utter(scope.telemetry, [_said(scope, Message(text))], [_USER])
+            utter(scope.telemetry, [_pending_message(scope, Message(text))], [_USER])

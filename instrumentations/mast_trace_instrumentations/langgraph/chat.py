@@ -6,6 +6,7 @@ This module imports LangChain: it is imported once the program has done so.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -13,7 +14,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from mast_trace.messages import Message
 from mast_trace.spans import current_agent, guarded
 from mast_trace_instrumentations.langgraph import model_calls
+from mast_trace_instrumentations.langgraph.routing import note_named
 from mast_trace_instrumentations.langgraph.state import Memory, memory_of
+from mast_trace_instrumentations.langgraph.structured import is_structured, named_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +34,7 @@ _PROVIDERS = {
     "mistral": "mistral_ai",
     "xai": "x_ai",
 }
-"""LangChain's names for providers, where the conventions have others."""
+"""LangChain's names for providers, where the conventions use others."""
 
 
 @dataclass(eq=False)
@@ -40,6 +43,8 @@ class _OpenChat:
     context: Context
     memory: Memory
     agent: str
+    structured: bool
+    """Whether the model was instructed to answer in a given structure."""
 
 
 class ChatRecorder(BaseCallbackHandler):
@@ -72,7 +77,7 @@ class ChatRecorder(BaseCallbackHandler):
             if context is None:
                 return
             memory = memory_of(context)
-            shown = [memory.read(raw) for raw in messages[0]] if messages else []
+            shown = memory.read_all(messages[0]) if messages else []
             self._begin(run_id, context, memory, shown, metadata or {}, kwargs)
 
     def on_llm_start(
@@ -84,7 +89,7 @@ class ChatRecorder(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Begin the span of a model that completes text."""
+        """Begin the span of a text completion model."""
         with guarded("beginning a model call"):
             context = model_calls.begin()
             if context is not None:
@@ -105,9 +110,12 @@ class ChatRecorder(BaseCallbackHandler):
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_kwargs: Any) -> None:
         """End the span as failed; a consumer that stops reading a stream is no failure."""
         with guarded("ending a model call"):
-            chat = self._open.pop(run_id, None)
-            if chat is not None:
-                chat.span.end(None if isinstance(error, GeneratorExit) else error)
+            self._end(run_id, error)
+
+    def _end(self, run_id: UUID, error: BaseException | None) -> None:
+        chat = self._open.pop(run_id, None)
+        if chat is not None:
+            chat.span.end(None if isinstance(error, GeneratorExit) else error)
 
     def _begin(
         self,
@@ -127,7 +135,11 @@ class ChatRecorder(BaseCallbackHandler):
             provider=_PROVIDERS.get(provider, provider) if provider else None,
             input=shown,
         )
-        self._open[run_id] = _OpenChat(span, context, memory, current_agent(context) or "")
+        self._end(run_id, None)  # a program may give one id to several calls
+        model_calls.end_with_call(partial(self._end, run_id))
+        self._open[run_id] = _OpenChat(
+            span, context, memory, current_agent(context) or "", is_structured(kwargs)
+        )
 
     def _answer(self, chat: _OpenChat, generation: Any, llm_output: dict[str, Any]) -> None:
         raw = getattr(generation, "message", None)
@@ -136,6 +148,8 @@ class ChatRecorder(BaseCallbackHandler):
             return
         message = chat.memory.read(raw)
         chat.memory.ask(message, chat.agent)
+        if chat.structured:
+            note_named(named_in(message), chat.context)
         about = {**(generation.generation_info or {}), **raw.response_metadata}
         finish = about.get("finish_reason") or about.get("stop_reason") or about.get("status")
         chat.span.response(

@@ -1,59 +1,54 @@
-"""Messages on their way from the node that writes them to the agents that get the word next."""
+"""Messages on their way from the node that writes them to the agents that come next."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mast_trace import semconv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from mast_trace.spans import Telemetry
-    from mast_trace_instrumentations.langgraph.state import Said
-
-_BRANCH = "branch:to:"
-_JOIN = "join:"
-_SENDS = "__pregel_tasks"
-
-
-def next_nodes(writes: Iterable[tuple[str, Any]]) -> list[str]:
-    """Return the nodes to which a node's writes lead: edges, conditions, `Command` and `Send`."""
-    nodes: list[str] = []
-    for channel, value in writes:
-        if channel.startswith(_BRANCH):
-            nodes.append(channel[len(_BRANCH) :])
-        elif channel == _SENDS:
-            nodes.append(str(value.node))
-        elif channel.startswith(_JOIN):
-            nodes.append(channel.rpartition(":")[2])
-    return list(dict.fromkeys(nodes))
+    from mast_trace_instrumentations.langgraph.state import PendingMessage
 
 
 def utter(
     telemetry: Telemetry,
-    queue: Sequence[Said],
+    queue: Sequence[PendingMessage],
     recipients: Sequence[str] = (),
     in_reply_to: str | None = None,
+    handoff: Mapping[str, str] | None = None,
 ) -> None:
-    """Record what was said. The last words of an agent are those that the recipients get.
+    """Record messages. The recipients get the agent's last message.
 
-    The earlier ones were spoken while the agent worked: nobody was given the word by them. What
-    the framework adds in the agent's name ("Transferring back to ...") does not count as its words.
+    The agent wrote the earlier ones while it worked: they have no recipients. Text that the
+    framework adds in the agent's name ("Transferring back to ...") does not count as the agent's
+    message.
+
+    Args:
+        telemetry: makes the spans.
+        queue: the messages, in order.
+        recipients: the agents that come next.
+        in_reply_to: id of the answered message, for messages that do not hold it themselves.
+        handoff: attributes of the hand-off that accompanies the last message.
     """
     last = queue.index(answer_of(queue)) if queue else 0
-    for index, said in enumerate(queue):
+    for index, each in enumerate(queue):
         telemetry.message(
-            said.sender,
+            each.sender,
             recipients if index >= last else (),
-            said.message,
-            parent=said.context,
-            in_reply_to=said.in_reply_to or in_reply_to,
-            attributes={semconv.MESSAGE_SYNTHETIC: True} if said.synthetic else None,
-            timestamp=said.at,
+            each.message,
+            parent=each.context,
+            in_reply_to=each.in_reply_to or in_reply_to,
+            attributes={
+                **({semconv.MESSAGE_SYNTHETIC: True} if each.synthetic else {}),
+                **((handoff or {}) if index == last else {}),
+            },
+            timestamp=each.at,
         )
 
 
-def answer_of(queue: Sequence[Said]) -> Said:
+def answer_of(queue: Sequence[PendingMessage]) -> PendingMessage:
     """Return the last message that an agent wrote itself, else the last one."""
-    return next((said for said in reversed(queue) if not said.synthetic), queue[-1])
+    return next((each for each in reversed(queue) if not each.synthetic), queue[-1])

@@ -1,15 +1,17 @@
-"""Whether a call of a chat model is to have a span, and whether it has one already."""
+"""Calls of chat models: whether a call needs a span, has one already, and that the span ends."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
 from mast_trace.spans import chat_is_open, current_run, with_chat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opentelemetry.context import Context
 
 _CALL = "mast-trace-langchain-chat"
@@ -17,24 +19,39 @@ _CALL = "mast-trace-langchain-chat"
 
 @dataclass(eq=False)
 class ModelCall:
-    """A call of a chat model that is going on, marked in the context of what runs beneath it.
+    """A chat model's call in progress, marked in the context of the code beneath it.
 
     Attributes:
-        outside: the context around the call, where its span belongs.
-        nested: whether another model's call, which has its span, is what it serves.
-        begun: whether the callback has been told of it.
+        outside: the context around the call, the parent of its span.
+        nested: whether the call serves another model's call that has a span.
+        begun: whether the callback has been invoked for it.
     """
 
     outside: Context
     nested: bool = False
     begun: bool = False
+    endings: list[Callable[[BaseException | None], None]] = field(default_factory=list)
+
+    @property
+    def context(self) -> Context:
+        """The context of the code beneath the call.
+
+        An instrumentation of the model's client sees in it that the call has a span.
+        """
+        return otel_context.set_value(_CALL, self, with_chat(self.outside))
+
+    def end(self, _result: Any, error: BaseException | None) -> None:
+        """End the spans that the callback has begun without being notified of an end.
+
+        LangChain does not notify it where a call is cancelled while several are awaited, as in
+        `agenerate`.
+        """
+        for ending in self.endings:
+            ending(error)
 
 
-def enter() -> Context | None:
-    """Return the context for a call of a chat model; None where none is to be recorded.
-
-    In it an instrumentation of the model's client sees that the call has its span.
-    """
+def enter() -> ModelCall | None:
+    """Return the call of a chat model that begins; None where none is to be recorded."""
     context = otel_context.get_current()
     if current_run(context) is None:
         return None
@@ -42,16 +59,12 @@ def enter() -> Context | None:
     if isinstance(around, ModelCall):
         if not around.begun:
             return None  # streaming that falls back to a plain call: the same call
-        call = ModelCall(context, nested=True)
-    elif chat_is_open(context):
-        return None
-    else:
-        call = ModelCall(context)
-    return otel_context.set_value(_CALL, call, with_chat(context))
+        return ModelCall(context, nested=True)
+    return None if chat_is_open(context) else ModelCall(context)
 
 
 def begin() -> Context | None:
-    """Return the context in which the span of the call that begins belongs; None if it has one."""
+    """Return the parent context for the span of the call that begins; None if the call has one."""
     context = otel_context.get_current()
     if current_run(context) is None:
         return None
@@ -60,3 +73,10 @@ def begin() -> Context | None:
         call.begun = True
         return None if call.nested else call.outside
     return None if chat_is_open(context) else context
+
+
+def end_with_call(ending: Callable[[BaseException | None], None]) -> None:
+    """Register ``ending`` to be called when the chat model's call in progress ends."""
+    call = otel_context.get_value(_CALL)
+    if isinstance(call, ModelCall):
+        call.endings.append(ending)

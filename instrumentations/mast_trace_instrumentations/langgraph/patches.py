@@ -47,7 +47,7 @@ class LangGraphInstrumentor(Instrumentor):
         Patch(_PREGEL, "Pregel.astream", "begin_graph"),
         Patch(_LOOP, "SyncPregelLoop.__exit__", "begin_exit"),
         Patch(_LOOP, "AsyncPregelLoop.__aexit__", "begin_exit"),
-        # Where they are called, not where they are defined: `_runner` imports the names.
+        # Patched where they are called, not where they are defined: `_runner` imports the names.
         Patch(_RUNNER, "run_with_retry", "begin_node"),
         Patch(_RUNNER, "arun_with_retry", "begin_node"),
         Patch("langgraph.pregel._retry", "_should_retry_on", "begin_retry"),
@@ -68,7 +68,7 @@ class LangGraphInstrumentor(Instrumentor):
         self._slot = _RecorderSlot()
 
     def stopped(self) -> None:
-        """Take the callback handler back."""
+        """Remove the callback handler."""
         self._slot.recorder = None
         hooks = getattr(sys.modules.get("langchain_core.tracers.context"), "_configure_hooks", None)
         if hooks is not None:
@@ -89,7 +89,7 @@ class LangGraphInstrumentor(Instrumentor):
         return GraphRun(self.telemetry, self._interrupted, graph, given, config)
 
     def begin_exit(self, loop: Any, args: _Args, _kwargs: _Kwargs) -> None:
-        """Note why a graph's loop stops."""
+        """Note the reason why a graph's loop stops."""
         note_exit(loop, args[1])
 
     def begin_node(self, _instance: Any, args: _Args, _kwargs: _Kwargs) -> Call | None:
@@ -98,10 +98,10 @@ class LangGraphInstrumentor(Instrumentor):
         scope = begin_node(task)
         if scope is None:
             return None
-        return Inside(scope.context, lambda _, error: end_node(scope, task, error))
+        return Inside(scope.context, partial(end_node, scope, task))
 
     def begin_retry(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
-        """Count a node's attempts: LangGraph is deciding whether to try again."""
+        """Count a node's attempts, where LangGraph decides whether to try again."""
         return Inside(end=lambda again, _: note_attempt(again=again is True))
 
     def begin_call(self, _node: Any, args: _Args, kwargs: _Kwargs) -> Call:
@@ -119,13 +119,12 @@ class LangGraphInstrumentor(Instrumentor):
         return Inside(scope.context, partial(end_tool, scope, call_id))
 
     def begin_model(self, _model: Any, _args: _Args, _kwargs: _Kwargs) -> Call | None:
-        """Let what runs beneath a model call see that the call has its span: the recorder's."""
-        context = model_calls.enter()
-        return None if context is None else Inside(context)
+        """Show the code beneath a model call that the call has the recorder's span."""
+        return model_calls.enter()
 
 
 class _RecorderSlot:
-    """Stands where LangChain expects a `ContextVar`: one that can be emptied in every thread."""
+    """Replaces a `ContextVar` of LangChain by one that can be emptied in every thread."""
 
     def __init__(self) -> None:
         self.recorder: ChatRecorder | None = None

@@ -1,4 +1,4 @@
-"""LangChain's messages, read into `Message`, and found in what nodes are given and write."""
+"""LangChain's messages, read into `Message`, and found in the input and output of nodes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MAX_ITEMS = 256
 _MAX_DEPTH = 6
 _SYNTHETIC_MARK = "__is_handoff_back"
 OUT_OF_STEPS = "Sorry, need more steps to process this request."
-"""What `create_react_agent` answers when the recursion limit is near, instead of raising."""
+"""The answer of `create_react_agent` when the recursion limit is near, instead of an error."""
 
 _message_types: dict[type, bool] = {}
 
 
 def is_message(value: Any) -> bool:
-    """Whether ``value`` is one of LangChain's messages; told by its class, without importing it."""
+    """Return whether ``value`` is one of LangChain's messages, judged by its class without importing it."""
     kind = type(value)
     known = _message_types.get(kind)
     if known is None:
@@ -40,8 +40,8 @@ def is_message(value: Any) -> bool:
 def read(message: Any) -> Message:
     """Read one of LangChain's messages.
 
-    Its fields are taken from where pydantic keeps them: asking for one that a kind of message does
-    not have costs more than all the rest.
+    Its fields are taken from pydantic's own storage: a look-up of a field that a kind of message
+    does not have costs more than all the rest.
     """
     given = vars(message)
     return Message(
@@ -66,7 +66,7 @@ def _role(message: Any) -> str:
 
 
 def _tool_calls(given: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return what a message asks for, calls whose arguments are no JSON included."""
+    """Return the calls that a message asks for, calls whose arguments are no JSON included."""
     calls = given.get("tool_calls")
     invalid = given.get("invalid_tool_calls")
     if not calls and not invalid:
@@ -78,7 +78,7 @@ def _tool_calls(given: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content; what is neither text nor a tool call as JSON."""
+    """Return the text of a message's content; other parts than text and tool calls as JSON."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -97,7 +97,7 @@ def text_of(content: Any) -> str:
 
 
 def is_synthetic(message: Any) -> bool:
-    """Whether the framework wrote the message in an agent's name."""
+    """Return whether the framework wrote the message in an agent's name."""
     metadata = getattr(message, "response_metadata", None) or {}
     return _SYNTHETIC_MARK in metadata or message.content == OUT_OF_STEPS
 
@@ -110,7 +110,7 @@ def messages_in(state: Any) -> list[Any]:
         return [state]
     if isinstance(state, dict):
         if "tool_call" in state and "state" in state:
-            return messages_in(state["state"])  # what create_agent sends to its tool node
+            return messages_in(state["state"])  # the input that create_agent sends to its tool node
         values: Iterable[Any] = state.values()
     elif isinstance(state, list | tuple):
         values = (state,)
@@ -119,7 +119,8 @@ def messages_in(state: Any) -> list[Any]:
     found: list[Any] = []
     for value in values:
         if isinstance(value, list | tuple):
-            found.extend([item for item in value if is_message(item)])
+            known = _message_types  # a history costs no call for each message
+            found.extend([item for item in value if known.get(type(item)) or is_message(item)])
         elif is_message(value):
             found.append(value)
     return found
@@ -131,7 +132,7 @@ def _values(state: Any) -> Iterator[Any]:
 
 
 def shorthand(given: Any) -> list[Message]:
-    """Read what a program may hand over instead of messages: pairs, mappings and plain text."""
+    """Read other inputs that a program may pass instead of messages: pairs, mappings and plain text."""
     if isinstance(given, str):
         return [Message(given, role="user")]
     if isinstance(given, Mapping) and ("role" in given or "type" in given) and "content" in given:
@@ -163,13 +164,13 @@ def written_shorthand(channel: str, value: Any) -> list[Message]:
 
 
 def leaves(state: Any) -> list[Message]:
-    """Read a state that holds no messages: each of its texts as one, so that none is told twice."""
-    texts: list[str] = []
-    for text in _leaf_texts(state, 0):
-        texts.append(text)
-        if len(texts) == _MAX_LEAVES:
-            break
-    return [Message(text, role="user") for text in dict.fromkeys(texts)]
+    """Read a state that holds no messages: each of its texts as one, so that no text appears twice."""
+    return [Message(text, role="user") for text in leaf_texts(state)]
+
+
+def leaf_texts(value: Any) -> list[str]:
+    """Return the first texts anywhere in ``value``, each once."""
+    return list(dict.fromkeys(islice(_leaf_texts(value, 0), _MAX_LEAVES)))
 
 
 def _leaf_texts(value: Any, depth: int) -> Iterator[str]:
@@ -183,14 +184,24 @@ def _leaf_texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def update_text(update: Mapping[str, Any]) -> str:
-    """Render what a node wrote that is no message: its one text alone, anything else as JSON."""
-    told = {name: value for name, value in update.items() if not _is_empty(value)}
-    if not told:
+    """Render a node's output that is no message: a single text alone, anything else as JSON."""
+    filled = {name: value for name, value in update.items() if not _is_empty(value)}
+    if not filled:
         return ""
-    only = next(iter(told.values())) if len(told) == 1 else None
-    if isinstance(only, list | tuple) and len(only) == 1:
-        only = only[0]
-    return only if isinstance(only, str) else as_text(_plain(told, 0))
+    only = _alone(next(iter(filled.values()))) if len(filled) == 1 else None
+    return only if isinstance(only, str) else as_text(_plain(filled, 0))
+
+
+def value_text(value: Any) -> str:
+    """Render a value without a name, such as a function's result, as `update_text` does."""
+    if _is_empty(value):
+        return ""
+    only = _alone(value)
+    return only if isinstance(only, str) else as_text(_plain(value, 0))
+
+
+def _alone(value: Any) -> Any:
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def _is_empty(value: Any) -> bool:
@@ -199,7 +210,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """Copy the top of a value into what JSON knows; objects of the program are only named."""
+    """Copy the top of a value into JSON types; objects of the program become their names."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if depth >= _MAX_DEPTH:

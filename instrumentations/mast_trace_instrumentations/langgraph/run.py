@@ -11,7 +11,7 @@ from opentelemetry.trace import Link
 
 from mast_trace.messages import Message
 from mast_trace.semconv import Termination
-from mast_trace.spans import current_run
+from mast_trace.spans import current_run, with_agent
 from mast_trace_instrumentations.langgraph import reading
 from mast_trace_instrumentations.langgraph.graphs import GraphShape, shape_of
 from mast_trace_instrumentations.langgraph.state import (
@@ -35,7 +35,7 @@ _MOST_INTERRUPTED = 1024
 
 
 class Interrupted:
-    """The runs that wait for a human, by thread id, so that what resumes them can link to them."""
+    """The runs that wait for a human, by thread id, so that a resuming run can link to them."""
 
     def __init__(self) -> None:
         self._roots: OrderedDict[str, SpanContext] = OrderedDict()
@@ -114,13 +114,14 @@ def _begin_turn(scope: GraphScope) -> None:
             scope.agent = outer.agent
         if scope.agent == outer.agent:
             outer.stands_for_graph = True
+            scope.context = with_agent(scope.agent, scope.context)
             return
     scope.span = scope.telemetry.agent(scope.agent, parent=scope.context)
     scope.context = scope.span.context
 
 
 def note_exit(loop: Any, error: BaseException | None) -> None:
-    """Note why a graph's loop stopped, from its own state."""
+    """Note the reason why a graph's loop stopped, from the loop's own state."""
     scope = current_scope()
     if isinstance(scope, GraphScope):
         scope.interrupted |= str(loop.status).startswith("interrupt_")
@@ -153,15 +154,15 @@ def _resumes(given: Any) -> bool:
 
 
 def _asked(given: Any, memory: Memory) -> list[Message]:
-    """Return what the run was asked to do; the human's answer, where it resumes an interrupt."""
+    """Return the task of the run; the human's answer, where the run resumes an interrupt."""
     if given is None:
         return []
     if type(given).__name__ == "Command":
         resume = given.resume
-        return [] if resume is None else [Message(reading.update_text({"v": resume}), role="user")]
+        return [] if resume is None else [Message(reading.value_text(resume), role="user")]
     found = reading.messages_in(given)
     if found:
-        return [memory.read(raw) for raw in found]
+        return memory.read_all(found)
     if isinstance(given, dict) and "messages" in given:
         spelled = reading.shorthand(given["messages"])
         if spelled:

@@ -1,4 +1,4 @@
-"""What an agent saw when its turn began."""
+"""The input of an agent at the beginning of its turn."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def snapshot(given: Any) -> Any:
-    """Keep a node's input as it is now: reducers may extend its lists in place."""
+    """Copy a node's input as it is now: reducers may extend its lists in place."""
     return reading.messages_in(given) or given
 
 
 def enter_loop(graph: GraphScope, given: Any) -> None:
-    """Record what the agent that ``graph`` is sees: the input of the loop's first node.
+    """Record the input of the agent that ``graph`` is: the input of the loop's first node.
 
-    It holds the history from the checkpointer too, which the graph's own input does not.
+    That input includes the history from the checkpointer; the graph's own input does not.
     """
     if graph.shown is not None:
         return
@@ -34,7 +34,7 @@ def enter_loop(graph: GraphScope, given: Any) -> None:
 
 
 def record_shown(scope: GraphScope | NodeScope) -> str | None:
-    """Write what the agent saw on the span of its turn, once; return the id of what it answers."""
+    """Write the agent's input on the span of its turn, once; return the id of the message to answer."""
     if scope.replies_to is None and scope.span is not None:
         shown = _read(scope)
         if shown:
@@ -46,12 +46,12 @@ def record_shown(scope: GraphScope | NodeScope) -> str | None:
 
 def _read(scope: GraphScope | NodeScope) -> list[Message]:
     if _holds_messages(scope.shown):
-        return [scope.memory.read(raw) for raw in scope.shown]
+        return scope.memory.read_all(scope.shown)
     return reading.leaves(scope.shown)
 
 
 def _answered(shown: Any) -> int:
-    """The position of the last message that somebody said: no tool's result, no formality."""
+    """The position of the last message with a text of an agent or a person: tool results do not count."""
     if _holds_messages(shown):
         for position in range(len(shown) - 1, -1, -1):
             if shown[position].type != "tool" and not reading.is_synthetic(shown[position]):

@@ -1,19 +1,21 @@
-"""What LangGraph is doing at the moment: which graph, node or tool runs, inside of which other.
+"""Scopes of LangGraph's work: the graph, node or tool in progress, and the one around it.
 
 Scopes travel in the OpenTelemetry context, so that a node in a worker thread, a sub-graph in a node
-and an agent in a tool each find what they belong to.
+and an agent in a tool each find the scope around them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from opentelemetry import context as otel_context
 
 from mast_trace_instrumentations.langgraph.reading import read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from opentelemetry.context import Context
 
     from mast_trace.messages import Message
@@ -25,34 +27,52 @@ _SCOPE = "mast-trace-langgraph"
 
 @dataclass(eq=False)
 class Memory:
-    """What is remembered of one run while it lasts."""
+    """State of one run while it lasts."""
 
     asked: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """Tool calls by id: the agent that asked, and the arguments as the model gave them."""
     _read: dict[int, tuple[Any, Any, Message]] = field(default_factory=dict)
-    _said: set[str] = field(default_factory=set)
-    _said_objects: dict[int, Any] = field(default_factory=dict)
+    _sent: set[str] = field(default_factory=set)
+    _sent_objects: dict[int, Any] = field(default_factory=dict)
 
     def read(self, raw: Any) -> Message:
-        """Read one of LangChain's messages; once, for histories are shown again and again."""
+        """Read one of LangChain's messages; cached, because histories are shown again and again."""
         known = self._read.get(id(raw))
         if known is not None and known[1] is raw.content:
-            return known[2]
-        message = read(raw)
-        # The object is kept, so that its id() stays its own.
+            message = known[2]
+            if message.id is None and raw.id:  # a reducer has given it an id
+                message = self.keep(raw, message.with_id(raw.id))
+            return message
+        return self.keep(raw, read(raw))
+
+    def read_all(self, raws: Iterable[Any]) -> list[Message]:
+        """As `read`, for a history: what is known of it costs no call."""
+        known = self._read
+        found: list[Message] = []
+        for raw in raws:
+            held = known.get(id(raw))
+            if held is not None and held[2].id and held[1] is raw.content:
+                found.append(held[2])
+            else:
+                found.append(self.read(raw))
+        return found
+
+    def keep(self, raw: Any, message: Message) -> Message:
+        """Note that one of LangChain's messages reads as ``message``."""
+        # A reference is kept, so that its id() is not reused.
         self._read[id(raw)] = (raw, raw.content, message)
         return message
 
     def say(self, raw: Any) -> bool:
-        """Note that ``raw`` has been said; False if it had been before.
+        """Note that ``raw`` has been sent; False if it had been before.
 
-        A message without an id gets one in place, later, by the reducer: so it is known by itself
-        as well as by its id.
+        The reducer later gives an id to a message without one, in place. Therefore the object is
+        remembered as well as its id.
         """
-        before = id(raw) in self._said_objects or raw.id in self._said
-        self._said_objects[id(raw)] = raw
+        before = id(raw) in self._sent_objects or raw.id in self._sent
+        self._sent_objects[id(raw)] = raw
         if raw.id:
-            self._said.add(raw.id)
+            self._sent.add(raw.id)
         return not before
 
     def ask(self, message: Message, agent: str) -> None:
@@ -63,8 +83,8 @@ class Memory:
 
 
 @dataclass(eq=False)
-class Said:
-    """A message whose recipients are not known yet: the routing comes after the words."""
+class PendingMessage:
+    """A message whose recipients are not known yet: the routing follows the message."""
 
     message: Message
     sender: str
@@ -87,9 +107,9 @@ class GraphScope:
     """The agent that the graph is; empty for a workflow."""
     run: RunSpan | None = None
     span: AgentSpan | None = None
-    """The turn of that agent, where no node's span stands for it."""
+    """The turn of that agent, where no node's span represents it."""
     shown: Any = None
-    """The input of its first node, history included: what the agent saw."""
+    """The input of its first node, history included: the agent's input."""
     replies_to: str | None = None
     """Id of the last message that the agent saw."""
     last: Message | None = None
@@ -109,24 +129,29 @@ class NodeScope:
     """The node that called this one as a function, in the functional API."""
     shown: Any = None
     replies_to: str | None = None
-    pending: list[Said] = field(default_factory=list)
-    """What agents inside said, for the recipients that this node leads to."""
+    pending: list[PendingMessage] = field(default_factory=list)
+    """Messages of agents inside, for the recipients that this node leads to."""
     relayed: set[str] = field(default_factory=set)
-    """Keys of what functions called by this node returned to it."""
+    """Keys of the results that functions called by this node returned to it."""
     failures: int = 0
-    """Attempts that failed with an error that the node's retry policy covers."""
+    """Number of attempts that failed with an error covered by the node's retry policy."""
     stands_for_graph: bool = False
-    """Whether its span is the turn of the agent that a sub-graph of it is."""
+    """Whether its span is the turn of an agent that is a sub-graph of the node."""
     handed_off: bool = False
+    """Whether a tool of the agent's model gave control away."""
+    command: Any = None
+    """The `Command` by which a graph inside went to a node of this node's graph."""
+    named: set[str] = field(default_factory=set)
+    """Texts in the structured outputs of models that were called in this step."""
 
     @property
     def memory(self) -> Memory:
-        """What is remembered of the run."""
+        """The state of the run."""
         return self.graph.memory
 
     @property
     def telemetry(self) -> Telemetry:
-        """Where the spans of the run are made."""
+        """The telemetry that makes the spans of the run."""
         return self.graph.telemetry
 
 
@@ -140,7 +165,7 @@ class ToolScope:
     memory: Memory
     context: Context
     outer: Scope | None = None
-    pending: list[Said] = field(default_factory=list)
+    pending: list[PendingMessage] = field(default_factory=list)
 
 
 Scope = GraphScope | NodeScope | ToolScope
@@ -148,8 +173,9 @@ Scope = GraphScope | NodeScope | ToolScope
 
 def current_scope(context: Context | None = None) -> Scope | None:
     """Return the innermost scope of ``context`` (default: the current one)."""
-    value = otel_context.get_value(_SCOPE, context)
-    return value if isinstance(value, GraphScope | NodeScope | ToolScope) else None
+    # Asked at each step of each thread: a union for isinstance() would be made anew each time.
+    around = context if context is not None else otel_context.get_current()
+    return cast("Scope | None", around.get(_SCOPE))
 
 
 def with_scope(scope: Scope, context: Context) -> Context:
@@ -158,13 +184,13 @@ def with_scope(scope: Scope, context: Context) -> Context:
 
 
 def memory_of(context: Context | None = None) -> Memory:
-    """Return the memory of the run, a blank one outside of graphs."""
+    """Return the memory of the run; a blank one outside of graphs."""
     scope = current_scope(context)
     return scope.memory if scope is not None else Memory()
 
 
 def is_control_flow(error: BaseException | None) -> bool:
-    """Whether LangGraph raised it to steer (a hand-off, an interrupt), not because of a failure."""
+    """Return whether LangGraph raised the exception for control flow (a hand-off, an interrupt)."""
     if error is None:
         return False
     return any(base.__name__ == "GraphBubbleUp" for base in type(error).__mro__)

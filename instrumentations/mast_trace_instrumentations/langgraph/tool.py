@@ -1,4 +1,4 @@
-"""Executions of tools, and calls of tools that never get that far."""
+"""Executions of tools, and calls of tools that are never executed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mast_trace import semconv
 from mast_trace.spans import current_agent, current_run, with_agent
 from mast_trace_instrumentations.langgraph import reading
 from mast_trace_instrumentations.langgraph.message import utter
+from mast_trace_instrumentations.langgraph.routing import commanded_nodes, goals_of, is_command
 from mast_trace_instrumentations.langgraph.state import (
     NodeScope,
     ToolScope,
@@ -31,14 +32,14 @@ _DESTINATION = "__handoff_destination"
 
 @dataclass(eq=False)
 class RequestedCall:
-    """A model's call of a tool, in the hands of a `ToolNode`.
+    """A model's call of a tool, as handled by a `ToolNode`.
 
     Attributes:
         call: LangChain's `ToolCall`.
-        ran: whether it has come to an execution.
-        failed: the span of an execution that raised; open, for the text that the `ToolNode` makes
-            of the error belongs on it.
-        error: what it raised.
+        ran: whether it was executed.
+        failed: the span of an execution that raised; kept open, because the text that the
+            `ToolNode` makes of the error belongs on it.
+        error: the exception that it raised.
     """
 
     call: Any
@@ -64,12 +65,12 @@ def begin_tool(
 ) -> ToolScope | None:
     """Begin the execution of a tool; None outside of any run, and in runs of other frameworks.
 
-    They take LangChain's tools too, and record them as their own.
+    Other frameworks run LangChain's tools too, and record them as their own.
 
     Args:
         telemetry: makes the span.
         tool: LangChain's `BaseTool`.
-        given: what it is run with, injected arguments included.
+        given: its arguments, injected ones included.
         call_id: the model's id of the call.
     """
     context = otel_context.get_current()
@@ -79,7 +80,7 @@ def begin_tool(
         return None
     call = _current_call(call_id)
     if call is not None:
-        end_failed(call, None)  # an earlier attempt of a middleware that tries again
+        end_failed(call, None)  # an earlier attempt, by a middleware that retries
         call.ran = True
     memory = memory_of(context)
     asker, asked = memory.asked.get(call_id or "", ("", None))
@@ -107,10 +108,10 @@ def _is_foreign(run: Run) -> bool:
 
 
 def _arguments(tool: Any, given: Any, asked: Any) -> Any:
-    """Return the arguments without what LangGraph injects: state, store and runtime.
+    """Return the arguments without those that LangGraph injects: state, store and runtime.
 
-    What the model asked for names the arguments; a call that no model made is filtered by the
-    tool itself.
+    The model's request has the names of the arguments; the arguments of a call that no model made
+    are filtered by the tool itself.
     """
     if not isinstance(given, dict):
         return given
@@ -132,7 +133,7 @@ def _is_plain(value: Any) -> bool:
 def end_tool(
     scope: ToolScope, call_id: str | None, output: Any, error: BaseException | None
 ) -> None:
-    """End the execution with what it returned or raised."""
+    """End the execution with its result or its error."""
     utter(scope.telemetry, scope.pending, [scope.agent] if scope.agent else [])
     if error is not None and not is_control_flow(error):
         call = _current_call(call_id)
@@ -148,11 +149,11 @@ def end_tool(
 
 
 def record_result(span: ToolSpan, output: Any, call_id: str | None) -> None:
-    """Write what a tool call came to on its span."""
+    """Write the result of a tool call on its span."""
     message = _answer(output, call_id)
     if message is None:
-        if not _is_command(output):
-            span.result(reading.update_text({"result": output}))
+        if not is_command(output):
+            span.result(reading.value_text(output))
         return
     text = reading.text_of(message.content)
     span.result(text)
@@ -171,28 +172,21 @@ def _answer(output: Any, call_id: str | None) -> Any:
 
 
 def _payloads(item: Any) -> list[Any]:
-    """What a `Command` carries: its update of the state, and what it sends to single nodes."""
-    if not _is_command(item):
+    """The content of a `Command`: its update of the state, and its `Send` to single nodes."""
+    if not is_command(item):
         return [item]
-    goals = item.goto if isinstance(item.goto, list | tuple) else [item.goto]
-    return [item.update, *(goal.arg for goal in goals if hasattr(goal, "arg"))]
-
-
-def _is_command(output: Any) -> bool:
-    return type(output).__name__ == "Command"
+    return [item.update, *(goal.arg for goal in goals_of(item) if hasattr(goal, "arg"))]
 
 
 def _note_handoff(scope: ToolScope, output: Any) -> None:
-    """A tool that returns a `Command` with a destination hands over, whoever wrote it."""
+    """Write a hand-off on the tool's span: the tool may return a `Command` with a destination."""
     for item in output if isinstance(output, list) else [output]:
-        goto = item.goto if _is_command(item) else ()
-        goals = goto if isinstance(goto, list | tuple) else [goto]
-        targets = [goal if isinstance(goal, str) else getattr(goal, "node", "") for goal in goals]
-        if any(targets):
+        targets = commanded_nodes(item)
+        if targets:
             scope.span.set(
                 {
                     semconv.HANDOFF_SOURCE: scope.agent or None,
-                    semconv.HANDOFF_TARGET: ", ".join(filter(None, targets)),
+                    semconv.HANDOFF_TARGET: ", ".join(targets),
                 }
             )
             if isinstance(scope.outer, NodeScope):
@@ -200,7 +194,7 @@ def _note_handoff(scope: ToolScope, output: Any) -> None:
 
 
 def end_failed(call: RequestedCall, output: Any) -> None:
-    """End the span that a failed execution left open, with the text that the model was told."""
+    """End the span of a failed execution, with the text that the model was shown."""
     if call.failed is None:
         return
     message = _answer(output, call.call.get("id"))
@@ -213,7 +207,7 @@ def end_failed(call: RequestedCall, output: Any) -> None:
 def end_call(
     telemetry: Telemetry, call: RequestedCall, output: Any, error: BaseException | None
 ) -> None:
-    """Leave a `ToolNode`: a call that came to no execution is a tool call all the same."""
+    """Leave a `ToolNode`: record a call that was never executed as a tool call all the same."""
     end_failed(call, output)
     context = otel_context.get_current()
     if call.ran or is_control_flow(error) or current_run(context) is None:

@@ -33,7 +33,7 @@ _turn: ContextVar[_Turn | None] = ContextVar("mast_trace_metagpt_turn", default=
 
 
 class Turns:
-    """The turns of roles.
+    """Records the turns of roles.
 
     Args:
         telemetry: makes their spans.
@@ -43,7 +43,7 @@ class Turns:
         self._telemetry = telemetry
 
     def begin(self, role: Any) -> Call:
-        """Bracket a role's turn. Every role runs in every round, and most have nothing to do."""
+        """Wrap a role's turn. Every role runs in every round, and most have nothing to do."""
         turn = _Turn(role, otel_context.get_current())
         token = _turn.set(turn)
 
@@ -80,11 +80,11 @@ class Turns:
             description=str(role.goal or "") or None,
             input=seen,
         )
-        # Same task as the rest of the turn; `_end_turn` goes back.
+        # Same task as the rest of the turn; `_end_turn` restores the context.
         otel_context.attach(answering(str(role.rc.news[-1].id), turn.span.context))
 
     def _record_asked(self, role: Any, context: Context) -> None:
-        """Record what a role without an environment is asked: nobody publishes it."""
+        """Record the request to a role without an environment, which nobody publishes."""
         for source in role.rc.news:
             self._telemetry.message(
                 _asker(context, source),
@@ -109,7 +109,7 @@ class Turns:
             turn.root.finish(ended.ERROR if error else ended.COMPLETED, error=failure)
 
     def _record_reply(self, turn: _Turn, span: AgentSpan, result: Any) -> None:
-        """Record what a turn came to; a role in an environment has published it itself."""
+        """Record the result of a turn; a role in an environment has published it itself."""
         reply = reading.message(result)
         if turn.role.rc.env is None:
             asked = turn.role.rc.news[-1]
@@ -124,5 +124,5 @@ class Turns:
 
 
 def _asker(context: Context, source: Any) -> str:
-    """Return who asks a role for something: whoever is acting, else whom the message names."""
+    """Return the agent that asks a role: the acting one, else the one that the message names."""
     return current_agent(context) or reading.sender(source)

@@ -46,7 +46,7 @@ def begin_chat(telemetry: Telemetry, provider: Any, messages: Any) -> Call | Non
 
 
 def note_usage(counts: Any) -> None:
-    """Note the tokens that the framework counts; without the provider's word it estimates."""
+    """Note the framework's token counts; without the provider's usage it estimates them."""
     usage = _usage.get()
     if usage is None or counts is None:
         return
@@ -55,7 +55,7 @@ def note_usage(counts: Any) -> None:
         ("output", ("completion_tokens", "output_tokens")),
     ):
         found = (reading.field(counts, name) for name in names)
-        # Nought is what MetaGPT counts when it cannot: no request is empty.
+        # MetaGPT counts zero when it cannot count: no request is empty.
         counted = next((n for n in found if isinstance(n, int) and n), None)
         if counted is not None:
             usage[ours] = counted

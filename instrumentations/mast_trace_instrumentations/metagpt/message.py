@@ -1,4 +1,4 @@
-"""Messages: those that are published in an environment, and what people say."""
+"""Messages: published in an environment, or written by people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HUMAN = "Human"
 def record_message(
     telemetry: Telemetry, env: Any, source: Any, context: Context, moment: int | None = None
 ) -> None:
-    """Record a message with those who take it up, once."""
+    """Record a message with the roles that take it up, once."""
     run = current_run(context)
     if run is None or not run.once(("message", source.id)):
         return
@@ -36,7 +36,7 @@ def record_message(
 
 
 def begin_human(telemetry: Telemetry, prompt: Any) -> Call:
-    """Record what a person is asked in a model's place, and answers."""
+    """Record the question to a person in a model's place, and the answer."""
     agent = current_agent()
     asked: str | None = None
     if current_run() is not None and agent:
@@ -50,7 +50,7 @@ def begin_human(telemetry: Telemetry, prompt: Any) -> Call:
 
 
 def begin_review(telemetry: Telemetry) -> Call:
-    """Record what a person says to a plan or to the result of a task."""
+    """Record a person's comment on a plan or on the result of a task."""
 
     def end(result: Any, error: BaseException | None) -> None:
         if error is None:

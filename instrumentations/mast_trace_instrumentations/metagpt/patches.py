@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.spans import current_run
@@ -72,6 +76,27 @@ class MetaGPTInstrumentor(Instrumentor):
         super().__init__()
         self._runs = Runs()
 
+    @contextmanager
+    def checking(self) -> Iterator[None]:
+        """Provide the configuration without which MetaGPT cannot be imported.
+
+        The import also makes folders in the project's root, which is the current folder by default.
+        """
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            settings = Path(folder, ".metagpt", "config2.yaml")
+            settings.parent.mkdir()
+            settings.write_text("llm: {api_type: openai, model: none, api_key: none}\n")
+            names = ("HOME", "USERPROFILE", "METAGPT_PROJECT_ROOT")
+            before = {name: os.environ.get(name) for name in names}
+            os.environ.update(dict.fromkeys(names, folder))
+            try:
+                yield
+            finally:
+                for name, value in before.items():
+                    os.environ.pop(name, None)
+                    if value is not None:
+                        os.environ[name] = value
+
     def stopped(self) -> None:
         """Forget messages that wait for a run."""
         self._runs.clear()
@@ -92,11 +117,11 @@ class MetaGPTInstrumentor(Instrumentor):
         return self._runs.noting()
 
     def begin_publishing(self, env: Any, args: _Args, kwargs: _Kwargs) -> None:
-        """Record a message with those who take it up."""
+        """Record a message with the roles that take it up."""
         self._runs.publish(self.telemetry, env, args[0] if args else kwargs["message"])
 
     def begin_turn(self, role: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
-        """Bracket a role's turn."""
+        """Wrap a role's turn."""
         return Turns(self.telemetry).begin(role)
 
     def begin_observing(self, role: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
@@ -116,9 +141,9 @@ class MetaGPTInstrumentor(Instrumentor):
         note_usage(args[0] if args else kwargs.get("usage"))
 
     def begin_human(self, _provider: Any, args: _Args, kwargs: _Kwargs) -> Call:
-        """Record what a person is asked in a model's place, and answers."""
+        """Record the question to a person in a model's place, and the answer."""
         return begin_human(self.telemetry, args[0] if args else kwargs.get("msg"))
 
     def begin_review(self, _action: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
-        """Record what a person says to a plan or to the result of a task."""
+        """Record a person's comment on a plan or on the result of a task."""
         return begin_review(self.telemetry)

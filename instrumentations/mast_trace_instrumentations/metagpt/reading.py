@@ -34,13 +34,13 @@ def _role(source: Any) -> str:
 
 
 def sender(source: Any) -> str:
-    """Return who a message says it is from, for one that is published outside of a turn."""
+    """Return the author of a message, for a message that is published outside of a turn."""
     stated = str(field(source, "sent_from") or "")
     return stated.rpartition(".")[2] or str(field(source, "role") or "Human")
 
 
 def takes_up(role: Any, message: Any) -> bool:
-    """Whether a role acts on a message, as `Role._observe` decides; later versions may take all."""
+    """Return whether a role acts on a message, as `Role._observe` decides; later versions may take all."""
     return (
         message.cause_by in role.rc.watch
         or role.name in message.send_to
@@ -49,48 +49,57 @@ def takes_up(role: Any, message: Any) -> bool:
 
 
 def chat_messages(messages: Any) -> list[Message]:
-    """Read the messages of a model call."""
-    if not isinstance(messages, list):
-        return [Message(as_text(messages), role="user")]
-    return [
-        Message(as_text(shape.get("content")), role=str(shape.get("role") or "user"))
-        for shape in messages
-        if isinstance(shape, dict)
-    ]
+    """Read the messages of a model call: dictionaries, texts, or the environment's own messages."""
+    return [_shown(item) for item in (messages if isinstance(messages, list) else [messages])]
 
 
-def answer(result: Any) -> Message:
-    """Read a provider's result: text, or a completion object of OpenAI's shape."""
-    if isinstance(result, str):
-        return Message(result)
-    choices = field(result, "choices")
-    if not choices:
-        return Message(as_text(result))
-    said = field(choices[0], "message")
-    calls = tuple(
+def _shown(item: Any) -> Message:
+    if isinstance(item, str):
+        return Message(item, role="user")
+    return Message(
+        content=as_text(field(item, "content")),
+        role=str(field(item, "role") or "user"),
+        name=field(item, "name"),
+        tool_calls=_calls(item),
+        tool_call_id=field(item, "tool_call_id"),
+    )
+
+
+def _calls(message: Any) -> tuple[ToolCall, ...]:
+    return tuple(
         ToolCall(
             str(field(field(call, "function"), "name") or ""),
             field(field(call, "function"), "arguments"),
             field(call, "id"),
         )
-        for call in field(said, "tool_calls") or ()
+        for call in field(message, "tool_calls") or ()
     )
-    return Message(str(field(said, "content") or ""), tool_calls=calls)
+
+
+def answer(result: Any) -> Message:
+    """Read a provider's result: text, or a completion object in OpenAI's form."""
+    if isinstance(result, str):
+        return Message(result)
+    choices = field(result, "choices")
+    if not choices:
+        return Message(as_text(result))
+    found = field(choices[0], "message")
+    return Message(str(field(found, "content") or ""), tool_calls=_calls(found))
 
 
 def finish_reason(result: Any) -> str | None:
-    """Return why the model stopped, where the result says so."""
+    """Return the reason why the model stopped, where the result has one."""
     choices = field(result, "choices")
     return field(choices[0], "finish_reason") if choices else None
 
 
 def field(holder: Any, name: str) -> Any:
-    """Read a field of what may be a mapping or an object."""
+    """Read a field of a mapping or an object."""
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
 def cause(error: BaseException) -> BaseException:
-    """Return the error behind the plain `Exception` with a traceback as text that roles raise."""
+    """Return the original error behind the plain `Exception` with a traceback that roles raise."""
     while type(error) is Exception and error.__context__ is not None:
         error = error.__context__
     return error

@@ -20,7 +20,7 @@ _MAX_WAITING = 64
 
 
 class Runs:
-    """The runs that go on, and what was published before they began."""
+    """The runs in progress, and the messages published before they began."""
 
     def __init__(self) -> None:
         # run_project() publishes the task before run() begins: kept until the run is there.
@@ -48,7 +48,7 @@ class Runs:
         return Inside(end=lambda _, error: self._note(error))
 
     def publish(self, telemetry: Telemetry, env: Any, message: Any) -> None:
-        """Record a message, or keep it for the run that is to come."""
+        """Record a message, or keep it for the run that is about to begin."""
         if current_run() is not None:
             record_message(telemetry, env, message, otel_context.get_current())
             return

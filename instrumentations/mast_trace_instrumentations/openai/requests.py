@@ -1,20 +1,15 @@
-"""What a request shows to the model, as messages."""
+"""Requests, read into the messages that the model is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import as_text
 from mast_trace.messages import Message, ToolCall
+from mast_trace_instrumentations.model_calls import field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-def field(item: Any, name: str) -> Any:
-    """Read a field of what may be a mapping or one of the client's own objects."""
-    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+    from collections.abc import Iterable, Mapping
 
 
 def chat_messages(request: Mapping[str, Any]) -> list[Message]:
@@ -59,7 +54,7 @@ def _part_text(part: Any) -> str:
 
 
 def _items(given: Any) -> Iterable[Any]:
-    # Only what can be read twice: an iterator is the client's to consume.
+    # Only re-iterable objects: an iterator would be consumed.
     return given if isinstance(given, list | tuple) else ()
 
 

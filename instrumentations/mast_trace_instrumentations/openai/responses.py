@@ -1,32 +1,14 @@
-"""What the model answers, whole or in pieces."""
+"""Answers of the model, whole or streamed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from mast_trace.messages import Message, ToolCall
+from mast_trace_instrumentations.model_calls import Answer
 from mast_trace_instrumentations.openai.requests import text_of, tool_call
 
 _FINISHED = {"max_output_tokens": "length"}
-
-
-@dataclass
-class Answer:
-    """An answer in the words of `ChatSpan.response`."""
-
-    message: Message | None = None
-    about: dict[str, Any] = field(default_factory=dict)
-
-
-class Assembly(Protocol):
-    """Puts the events of a stream together."""
-
-    def add(self, event: Any) -> None:
-        """Take the next event."""
-
-    def answer(self) -> Answer:
-        """Return what has come so far."""
 
 
 def chat_answer(completion: Any) -> Answer:
@@ -36,9 +18,9 @@ def chat_answer(completion: Any) -> Answer:
     if choice is None:
         return Answer(None, about)
     about["finish_reason"] = choice.finish_reason
-    said = choice.message
-    calls = tuple(tool_call(call) for call in said.tool_calls or ())
-    text = text_of(said.content) or getattr(said, "refusal", None) or ""
+    choice_message = choice.message
+    calls = tuple(tool_call(call) for call in choice_message.tool_calls or ())
+    text = text_of(choice_message.content) or getattr(choice_message, "refusal", None) or ""
     return Answer(Message(text, tool_calls=calls), about)
 
 
@@ -63,7 +45,7 @@ def response_answer(response: Any) -> Answer:
 
 
 class ChatAssembly:
-    """Puts chunks of Chat Completions together."""
+    """Assembles the chunks of Chat Completions."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -71,19 +53,31 @@ class ChatAssembly:
         self._about: dict[str, Any] = {}
 
     def add(self, event: Any) -> None:
-        """Take the next chunk; of several choices, the first is told."""
-        self._about.setdefault("model", event.model)
-        self._about.setdefault("response_id", event.id)
-        self._about.update(_usage(getattr(event, "usage", None)))
+        """Take the next chunk; the first of several choices counts."""
+        self.begin(event)
         for choice in event.choices or ():
             if choice.index:
                 continue
-            if choice.finish_reason:
-                self._about["finish_reason"] = choice.finish_reason
+            self.finish(choice.finish_reason)
             delta = choice.delta
-            self._texts.append(delta.content or getattr(delta, "refusal", None) or "")
+            self.say(delta.content or getattr(delta, "refusal", None))
             for piece in delta.tool_calls or ():
                 self._add_call(piece)
+
+    def begin(self, event: Any) -> None:
+        """Take the fields that every chunk has."""
+        self._about.setdefault("model", event.model)
+        self._about.setdefault("response_id", event.id)
+        self._about.update(_usage(getattr(event, "usage", None)))
+
+    def say(self, text: str | None) -> None:
+        """Take a piece of the text."""
+        self._texts.append(text or "")
+
+    def finish(self, reason: str | None) -> None:
+        """Take the finish reason, where a chunk has it."""
+        if reason:
+            self._about["finish_reason"] = reason
 
     def _add_call(self, piece: Any) -> None:
         call = self._calls.setdefault(piece.index, ["", "", ""])
@@ -93,7 +87,7 @@ class ChatAssembly:
         call[2] += (function.arguments if function else None) or ""
 
     def answer(self) -> Answer:
-        """Return what has come so far."""
+        """Return the answer received so far."""
         calls = tuple(
             ToolCall(name, arguments, identity or None)
             for _, (identity, name, arguments) in sorted(self._calls.items())
@@ -118,7 +112,7 @@ class ResponseAssembly:
             self._whole = event.response
 
     def answer(self) -> Answer:
-        """Return what has come so far."""
+        """Return the answer received so far."""
         if self._whole is not None:
             return response_answer(self._whole)
         return Answer(Message("".join(self._texts))) if self._texts else Answer()
@@ -129,10 +123,10 @@ def _usage(usage: Any) -> dict[str, Any]:
     if usage is None:
         return {}
     shown = getattr(usage, "prompt_tokens", None)
-    said = getattr(usage, "completion_tokens", None)
+    output = getattr(usage, "completion_tokens", None)
     details = getattr(usage, "prompt_tokens_details", None)
     if shown is None:
-        shown, said = usage.input_tokens, usage.output_tokens
+        shown, output = usage.input_tokens, usage.output_tokens
         details = getattr(usage, "input_tokens_details", None)
     cached = getattr(details, "cached_tokens", None)
-    return {"input_tokens": shown, "output_tokens": said, "cached_tokens": cached}
+    return {"input_tokens": shown, "output_tokens": output, "cached_tokens": cached}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def begin_run(telemetry: Telemetry, team: Any, task: str) -> Call:
-    """Begin a run on ``task``; its end says why it stopped."""
+    """Begin a run on ``task``; its end records the reason for stopping."""
     run = telemetry.run(team.name, input=[Message(task, role="user")])
 
     def end(_result: Any, error: BaseException | None) -> None:

@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 
 def begin_tool(telemetry: Telemetry, tool: Any, arguments: Mapping[str, Any]) -> Call:
-    """Begin an execution; the agent whose turn it is asked for it."""
+    """Begin an execution; the acting agent asked for it."""
     span = telemetry.tool(tool.name, arguments=arguments)
     return in_span(span, span.result)

@@ -1,0 +1,95 @@
+"""Answers of the model, whole or streamed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mast_trace.messages import Message, ToolCall
+from mast_trace_instrumentations.anthropic.requests import text_of, tool_call
+from mast_trace_instrumentations.model_calls import Answer, field
+
+
+def message_answer(message: Any) -> Answer:
+    """Read a `Message` of the client, or the body that it is made of."""
+    blocks = field(message, "content") or ()
+    calls = tuple(tool_call(block) for block in blocks if field(block, "type") == "tool_use")
+    texts = [block for block in blocks if field(block, "type") != "tool_use"]
+    about = {
+        "model": field(message, "model"),
+        "response_id": field(message, "id"),
+        "finish_reason": field(message, "stop_reason"),
+        **tokens(field(message, "usage")),
+    }
+    return Answer(Message(text_of(texts), tool_calls=calls), about)
+
+
+def tokens(usage: Any) -> dict[str, Any]:
+    """Read token counts. The client's input tokens exclude cached ones; ours include them."""
+    if usage is None:
+        return {}
+    fresh = field(usage, "input_tokens")
+    read = field(usage, "cache_read_input_tokens")
+    written = field(usage, "cache_creation_input_tokens")
+    counts = {
+        "input_tokens": None if fresh is None else fresh + (read or 0) + (written or 0),
+        "output_tokens": field(usage, "output_tokens"),
+        "cached_tokens": read,
+        "cache_write_tokens": written,
+    }
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+class MessageAssembly:
+    """Assembles a streamed message from its events."""
+
+    def __init__(self) -> None:
+        self._about: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._texts: list[str] = []
+        self._calls: dict[int, tuple[Any, list[str]]] = {}
+
+    def add(self, event: Any) -> None:
+        """Take the next event."""
+        kind = field(event, "type")
+        if kind == "message_start":
+            started = field(event, "message")
+            self._about = {"model": field(started, "model"), "response_id": field(started, "id")}
+            self._count(field(started, "usage"))
+        elif kind == "content_block_start":
+            block = field(event, "content_block")
+            if field(block, "type") == "tool_use":
+                self._calls[field(event, "index")] = (block, [])
+            else:
+                self._texts.append(text_of([block]))
+        elif kind == "content_block_delta":
+            delta = field(event, "delta")
+            self._texts.append(field(delta, "text") or "")
+            _, pieces = self._calls.get(field(event, "index"), (None, []))
+            pieces.append(field(delta, "partial_json") or "")
+        elif kind == "message_delta":
+            self._about["finish_reason"] = field(field(event, "delta"), "stop_reason")
+            self._count(field(event, "usage"))
+
+    def answer(self) -> Answer:
+        """Return the answer received so far."""
+        if not self._about:
+            return Answer()
+        calls = tuple(
+            ToolCall(call.name, "".join(pieces) or call.arguments, call.id)
+            for _, (block, pieces) in sorted(self._calls.items())
+            for call in [tool_call(block)]
+        )
+        about = {**self._about, **tokens(self._usage)}
+        return Answer(Message("".join(self._texts), tool_calls=calls), about)
+
+    def _count(self, usage: Any) -> None:
+        """Take the newest count of each kind; later events repeat only some of them."""
+        for name in (
+            "input_tokens",
+            "output_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        ):
+            count = field(usage, name)
+            if count is not None:
+                self._usage[name] = count

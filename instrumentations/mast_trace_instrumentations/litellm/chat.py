@@ -1,0 +1,142 @@
+"""A call of LiteLLM, from the request to the last piece of the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace import semconv
+from mast_trace_instrumentations.litellm import streams
+from mast_trace_instrumentations.model_calls import Answer, ModelCall, field, is_to_be_recorded
+
+if TYPE_CHECKING:
+    from mast_trace.spans import ChatSpan, Telemetry
+    from mast_trace_instrumentations.litellm.interfaces import Interface
+
+_PROVIDERS = {
+    "azure": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
+    "xai": "x_ai",
+}
+"""LiteLLM's names for providers, where the conventions use others."""
+
+
+class LiteLLMCall(ModelCall):
+    """A call of one of LiteLLM's interfaces.
+
+    Attributes:
+        stepping: whether LiteLLM is making the next piece of a stream.
+    """
+
+    stepping = False
+
+    def __init__(self, span: ChatSpan, interface: Interface) -> None:
+        super().__init__(span, interface.assembly())
+        self._interface = interface
+        self._last: Any = None
+        self._usage: Any = None
+
+    def read(self, result: Any) -> Answer:
+        """Read an answer, with the provider and the cost that LiteLLM reports."""
+        if not hasattr(result, "choices") and not hasattr(result, "output"):
+            return Answer()
+        answer = self._interface.answer(result)
+        params = hidden(result)
+        self.provided_by(params.get("custom_llm_provider"))
+        answer.about.update(_priced(field(result, "usage"), params.get("response_cost")))
+        return answer
+
+    def follow(self, result: Any) -> bool:
+        """Observe a stream where it is read: it stays the object that LiteLLM has made."""
+        if not hasattr(result, "__next__") and not hasattr(result, "__anext__"):
+            return False
+        self.provided_by(getattr(result, "custom_llm_provider", None))
+        streams.mark(result, self)
+        return True
+
+    def add(self, piece: Any) -> None:
+        """Take the next piece."""
+        self._last = piece
+        super().add(piece)
+
+    def finish(self, chunks: Any, error: BaseException | None = None) -> None:
+        """End the call of a stream.
+
+        Args:
+            chunks: the pieces as LiteLLM keeps them; they have the provider's usage even where the
+                program has not asked for it. None where it keeps none.
+            error: the exception that ended the stream, if any.
+        """
+        for chunk in chunks or ():
+            usage = field(chunk, "usage")
+            if usage is not None:
+                # Some versions report the input tokens first, and then the output tokens with an
+                # input of zero.
+                if self._usage is None or field(usage, "prompt_tokens"):
+                    self._usage = usage
+                super().add(_UsageAlone(chunk, usage))
+        self.close(error)
+
+    def provided_by(self, provider: Any) -> None:
+        """Record the answering provider, by LiteLLM's name for it."""
+        if isinstance(provider, str) and provider:
+            self._span.set({semconv.PROVIDER_NAME: _PROVIDERS.get(provider, provider)})
+
+    def _record(self, answer: Answer) -> None:
+        if self._usage is not None:
+            # Without the provider's usage, LiteLLM guesses one from the texts, and a cost from it.
+            params = hidden(self._last)
+            cost = params.get("response_cost") or field(params.get("usage"), "cost")
+            details = field(self._usage, "prompt_tokens_details")
+            answer.about.update(
+                _priced(self._usage, cost),
+                input_tokens=field(self._usage, "prompt_tokens"),
+                cached_tokens=field(details, "cached_tokens"),
+            )
+        super()._record(answer)
+
+
+class _UsageAlone:
+    """A piece of which only the usage counts: its text has been taken already."""
+
+    choices = ()
+    type = ""
+
+    def __init__(self, chunk: Any, usage: Any) -> None:
+        self.model = field(chunk, "model")
+        self.id = field(chunk, "id")
+        self.usage = usage
+
+
+def _priced(usage: Any, cost: Any) -> dict[str, Any]:
+    """Return usage that OpenAI's fields lack: writes to a cache, and the cost of the call."""
+    about: dict[str, Any] = {"cache_write_tokens": field(usage, "cache_creation_input_tokens")}
+    if isinstance(cost, int | float) and cost:
+        about["cost_usd"] = float(cost)
+    return about
+
+
+def hidden(result: Any) -> dict[str, Any]:
+    """Return the data that LiteLLM keeps with an answer beside the provider's fields."""
+    params = getattr(result, "_hidden_params", None)
+    if params is None:
+        return {}
+    return params if isinstance(params, dict) else dict(vars(params))
+
+
+def begin(
+    telemetry: Telemetry, interface: Interface, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> LiteLLMCall | None:
+    """Begin the span of a call; None where it has one already, and outside of runs."""
+    if not is_to_be_recorded():
+        return None
+    request = {**dict(zip(interface.positional, args, strict=False)), **kwargs}
+    model = str(request.get("model") or "unknown")
+    span = telemetry.chat(model, input=interface.messages(request))
+    call = LiteLLMCall(span, interface)
+    prefix = model.partition("/")[0] if "/" in model else None
+    call.provided_by(request.get("custom_llm_provider") or prefix)
+    return call

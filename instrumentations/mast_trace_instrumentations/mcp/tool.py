@@ -1,0 +1,67 @@
+"""Calls of a server's tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+
+from mast_trace import semconv
+from mast_trace.content import as_text
+from mast_trace.spans import current_run, in_span, open_tool
+from mast_trace_instrumentations.mcp.state import server_of
+from mast_trace_instrumentations.model_calls import is_theirs, media_mark
+
+if TYPE_CHECKING:
+    from mast_trace.spans import Call, Telemetry, ToolSpan
+
+_METHOD = "tools/call"
+_FAILED = "tool_error"
+"""The convention's type for an error that the tool itself reports."""
+
+
+def begin(telemetry: Telemetry, session: Any, name: str, arguments: Any) -> Call | None:
+    """Begin a call of a tool; None where a framework records it, and outside of runs.
+
+    A tool span of ours above the call gets the attributes of the server instead, as the conventions
+    require.
+    """
+    context = otel_context.get_current()
+    run = current_run(context)
+    if run is None:
+        return None
+    about = {semconv.MCP_METHOD_NAME: _METHOD, **server_of(session)}
+    above = open_tool(context)
+    if above is not None:
+        above.set_attributes({name: value for name, value in about.items() if value is not None})
+        return None
+    if is_theirs(context, run, semconv.EXECUTE_TOOL):
+        return None
+    span = telemetry.tool(name, arguments=arguments or {}, attributes=about)
+    return in_span(span, lambda result: _end(span, result))
+
+
+def _end(span: ToolSpan, result: Any) -> None:
+    text = _text_of(result)
+    span.result(text)
+    if getattr(result, "is_error", None) or getattr(result, "isError", None):
+        span.fail(text)
+        span.set({semconv.ERROR_TYPE: _FAILED})
+
+
+def _text_of(result: Any) -> str:
+    """Return the text of a result; marks stand for pictures and sounds."""
+    blocks = getattr(result, "content", None)
+    return as_text(result) if blocks is None else "\n".join(_block_text(block) for block in blocks)
+
+
+def _block_text(block: Any) -> str:
+    text = getattr(block, "text", None)
+    if isinstance(text, str):
+        return text
+    inside = getattr(block, "resource", None)
+    if inside is not None:
+        text = getattr(inside, "text", None)
+        return text if isinstance(text, str) else media_mark("resource", str(inside.uri))
+    kind = getattr(block, "mime_type", None) or getattr(block, "mimeType", None) or block.type
+    return media_mark(str(kind), getattr(block, "data", None) or str(getattr(block, "uri", "")))

@@ -1,0 +1,59 @@
+"""The patches of a replay: HTTP clients, frameworks' tools and decorated functions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import wrapt
+
+from mast_trace_instrumentations.replay.hand_made import HandMadeTools
+from mast_trace_instrumentations.replay.http_clients import HTTPClients
+from mast_trace_instrumentations.replay.tools import ROWS, put_back
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace.replay.player import Player
+    from mast_trace_instrumentations.replay.tools import ToolRow
+
+
+class Interception:
+    """The patches of HTTP clients and tools.
+
+    Start it before the instrumentations, so that their spans enclose the answers.
+    """
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+        self._parts = (HTTPClients(player), HandMadeTools(player))
+        self._undo: list[Callable[[], None]] = []
+        self._on = False
+
+    def start(self) -> None:
+        """Patch the modules that are imported, and the others when the program imports them."""
+        self._on = True
+        for part in self._parts:
+            part.start()
+        for row in ROWS:
+            wrapt.register_post_import_hook(partial(self._patch, row), row.module)
+
+    def stop(self) -> None:
+        """Remove the patches."""
+        self._on = False
+        for part in self._parts:
+            part.stop()
+        while self._undo:
+            self._undo.pop()()
+        put_back()
+
+    def _patch(self, row: ToolRow, module: Any) -> None:
+        if not self._on:
+            return
+        try:
+            owner, attribute, original = wrapt.resolve_path(module, row.target)
+        except AttributeError:
+            return
+        answer = partial(row.answer, self._player)
+        setattr(owner, attribute, wrapt.FunctionWrapper(original, answer))
+        self._undo.append(partial(setattr, owner, attribute, original))
