@@ -1,4 +1,4 @@
-"""`Collector`: receivers, spool and pipeline as one thing that starts and stops."""
+"""The `Collector`: receivers, spool and pipelines, which start and stop together."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 # Python lets a thread compute for 5 ms before another gets its turn. A receiver needs many turns
-# for one request while a batch is being transformed, so with shorter ones it answers several
-# times sooner; the batch takes hardly longer.
+# for one request while a batch is being transformed: with a shorter interval it answers several
+# times sooner, and the batch takes hardly longer.
 _SWITCH_INTERVAL = 0.0005
 _PART_OF_FILES = 0.5
 
 
 class Collector:
-    """Receives OTLP, acknowledges what is durable, and stores it.
+    """Receives OTLP, makes it durable, acknowledges it, and stores it.
 
     Args:
         config: the settings.
-        store: the database, already migrated; it stays the caller's to close.
+        store: the database, already migrated; the caller closes it.
         app: an ASGI application that serves all HTTP paths that are not the collector's.
         writer: stores the spans; by default a `SpanWriter` on the store.
 
@@ -83,7 +83,7 @@ class Collector:
             lambda: sum(pipeline.damaged_files for pipeline in self._pipelines),
         )
         self.metrics.watch(
-            "up", "1 while spans are taken.", lambda: float(bool(self.readiness()["ready"]))
+            "up", "1 while spans are accepted.", lambda: float(bool(self.readiness()["ready"]))
         )
 
     def _http_server(self, app: ASGIApp | None) -> HTTPServer:
@@ -114,7 +114,7 @@ class Collector:
         return self._grpc.address
 
     def readiness(self) -> dict[str, Any]:
-        """Whether spans are taken now, why not, and how the database does."""
+        """Return whether spans are accepted now, the reason if not, and the state of the database."""
         reason = "" if self._running else "the collector is not running"
         try:
             self._pipelines[0].spool.check()
@@ -131,7 +131,7 @@ class Collector:
         }
 
     async def start(self) -> None:
-        """Take up the spool and begin to receive.
+        """Recover the spool and begin to receive.
 
         Raises:
             ConfigurationError: an address cannot be listened on.
@@ -161,13 +161,13 @@ class Collector:
                 raise
 
     async def stop(self, *, drain: bool = True) -> None:
-        """Take no more, answer what is in flight, and store what waits.
+        """Stop receiving, answer requests in flight, and store what waits in the spool.
 
         Safe to call before `start` and more than once.
 
         Args:
-            drain: store what waits, for at most the configured time; what is left, or all of it
-                without draining, is stored after the next start.
+            drain: store waiting requests, for at most the configured time; the rest, or all of them
+                without draining, are stored after the next start.
         """
         if not self._running:
             return

@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
+DEFAULT_RUN_IDLE: Final = 600.0
 RUN_IDLE_SECONDS: Final[float] = Field(
-    600.0, description="A run without a root is finished after this long without a span."
+    DEFAULT_RUN_IDLE, description="A run without a root is finished after this long without a span."
 )
 """The setting that the collector's metrics and the judge's worker share."""
 
 
 def default_data_dir() -> Path:
-    """Where a user's programs keep their data, after the XDG base directory specification."""
+    """The folder for the user's data, by the XDG base directory specification."""
     base = os.environ.get("XDG_DATA_HOME", "")
     return (Path(base) if base else Path.home() / ".local" / "share") / "mast-trace"
 
 
 class CollectorConfig(ProcessSettings):
-    """What the collector may be told; `[collector]` in the configuration file."""
+    """The collector's settings: `[collector]` in the configuration file."""
 
     table: ClassVar[str] = "collector"
     fallback_table: ClassVar[str] = "worker"
@@ -41,7 +42,7 @@ class CollectorConfig(ProcessSettings):
     )
     database_url: str = Field(
         "",
-        description="Where spans are stored: chdb:///folder (embedded), http(s)://user:password@"
+        description="Store of the spans: chdb:///folder (embedded), http(s)://user:password@"
         "host:8123/database or clickhouse://...; empty means embedded, under data_dir.",
     )
 
@@ -75,7 +76,7 @@ class CollectorConfig(ProcessSettings):
     )
     max_inflight_bytes: PositiveInt = Field(
         256 * MIB,
-        description="Bytes of requests held in memory before senders are told to wait. While another "
+        description="Bytes of requests held in memory before senders are asked to wait. While another "
         "waits, no key (without keys: no address) has more than half of them.",
     )
     max_decompression_seconds: PositiveFloat = Field(
@@ -167,8 +168,8 @@ class CollectorConfig(ProcessSettings):
     )
     shutdown_timeout_seconds: PositiveFloat = Field(
         40.0,
-        description="Time after which a process that is told to stop ends, whatever it still waits "
-        "for. What was acknowledged is on disk, and is stored after the next start.",
+        description="Time after which a process that is asked to stop ends, whatever it still waits "
+        "for. Acknowledged requests are on disk, and are stored after the next start.",
     )
 
     run_idle_seconds: PositiveFloat = RUN_IDLE_SECONDS

@@ -1,9 +1,9 @@
-"""Requests that cannot be stored, set aside with the reason.
+"""Dead letters: requests that cannot be stored, set aside with the reason.
 
-One file each: a line of JSON that says what happened, then the request's own bytes, then their
-digest, as a Protobuf field that OTLP does not have: so an earlier version, which takes all after the
-line for the request, stores the same. Renaming the file asks the running collector (or the next one)
-to store it again, so that commands need neither the spool nor a connection.
+Each is a file: a line of JSON with the reason, then the request's own bytes, then their digest, as
+a Protobuf field that OTLP does not have: so an earlier version, which takes everything after the
+line for the request, stores the same. Renaming the file asks the running collector (or the next
+one) to store it again, so that commands need neither the spool nor a connection.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class DeadLetter:
     """A request that was set aside.
 
     Attributes:
-        id: names it in commands.
-        reason: why it cannot be stored.
-        items: spans in it; 0 when it could not even be read.
+        id: its name in commands.
+        reason: the cause for which it cannot be stored.
+        items: spans in it; 0 when it could not be decoded.
         size: bytes of the request.
-        set_aside: when, in seconds since the epoch.
-        attempts: how often storing it was tried.
-        retrying: somebody asked to store it again, and that has not been tried yet.
+        set_aside: time, in seconds since the epoch.
+        attempts: number of attempts to store it.
+        retrying: a retry was requested and has not been tried yet.
     """
 
     id: str
@@ -67,7 +67,7 @@ class DeadLetters:
 
     Args:
         directory: the folder.
-        items: noun for what requests hold.
+        items: noun for the items of requests.
     """
 
     def __init__(self, directory: Path, items: str = "spans") -> None:
@@ -75,19 +75,19 @@ class DeadLetters:
         self._damaged = DamagedFiles(directory, items)
 
     def add(self, identity: str, payload: bytes, items: int, reason: str) -> None:
-        """Set a request aside; the same one a second time replaces the first.
+        """Set a request aside; the same request a second time replaces the first.
 
         Raises:
-            OSError: it could not be made durable.
+            OSError: the file could not be made durable.
         """
         letter = DeadLetter(identity, reason[:_MAX_REASON], items, len(payload), time.time())
         self._write(letter, payload)
 
     def letters(self) -> list[DeadLetter]:
-        """All that is set aside or waits to be retried, oldest first."""
+        """All letters, set aside or waiting to be retried, oldest first."""
         letters = {}
         for path in self._files():
-            # A collector may settle a letter meanwhile, or give its file the other name.
+            # A collector may store a letter meanwhile, or rename its file.
             for suffix in (path.suffix, *_SUFFIXES - {path.suffix}):
                 with contextlib.suppress(FileNotFoundError):
                     letters[path.stem] = _read_head(path.with_suffix(suffix))
@@ -99,7 +99,7 @@ class DeadLetters:
 
     @property
     def damaged_files(self) -> int:
-        """Damaged letters that are set aside now."""
+        """Number of damaged letters that are set aside now."""
         return len(self._damaged)
 
     def payload(self, identity: str) -> bytes:
@@ -132,18 +132,18 @@ class DeadLetters:
             self._on_file(identity, Path.unlink)
 
     def settle(self, letter: DeadLetter) -> None:
-        """Delete a letter that is stored now; one that somebody has dropped meanwhile is gone already."""
+        """Delete a letter that has been stored; it may have been dropped meanwhile."""
         for suffix in _SUFFIXES:
             self._path(letter.id, suffix).unlink(missing_ok=True)
 
     def due(self) -> Iterator[tuple[DeadLetter, bytes]]:
-        """The letters that somebody asked to retry; a damaged one is moved out of the way."""
+        """The letters whose retry was requested; a damaged one is moved out of the way."""
         for path in self._files():
             if path.suffix == _TO_RETRY:
                 try:
                     letter, payload = _read(path)
                 except FileNotFoundError:
-                    continue  # somebody has dropped it meanwhile
+                    continue  # it was dropped meanwhile
                 except OSError as error:
                     if not beyond_reading(error):
                         raise
@@ -186,14 +186,14 @@ class DeadLetters:
         return self._directory / f"{identity}{suffix}"
 
     def _known(self, identities: Iterable[str]) -> list[str]:
-        """Return the names of letters, all of which exist: a command does all that it is asked, or nothing."""
+        """Return the names of letters, all of which exist: a command handles all its letters, or none."""
         identities = list(identities)
         for identity in identities:
             self._find(identity)
         return identities
 
     def _on_file(self, identity: str, act: Callable[[Path], T]) -> T:
-        """Do something to a letter's file, also where a collector gives it the other name meanwhile."""
+        """Apply a function to a letter's file, even if a collector renames the file meanwhile."""
         try:
             return act(self._find(identity))
         except FileNotFoundError:
@@ -231,14 +231,14 @@ def _parse(path: Path, head: bytes) -> DeadLetter:
     try:
         return DeadLetter(**orjson.loads(head) | {"retrying": retrying})
     except (ValueError, TypeError):
-        # Somebody has had the file in an editor; the others must stay usable.
+        # An edited file may be unreadable; the others must stay usable.
         status = path.stat()
         size, moment = status.st_size, status.st_mtime
         return DeadLetter(path.stem, _UNDESCRIBED, 0, size, moment, retrying=retrying)
 
 
 def _read(path: Path) -> tuple[DeadLetter, bytes | None]:
-    """Return a letter and its request; None where that is not what was set aside."""
+    """Return a letter and its request; None where the file is not the one that was written."""
     head, _, rest = path.read_bytes().partition(b"\n")
     letter = _parse(path, head)
     payload, seal = rest[:-_SEAL_BYTES], rest[-_SEAL_BYTES:]

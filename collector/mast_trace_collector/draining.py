@@ -1,4 +1,4 @@
-"""Stores what a spool holds without receiving anything."""
+"""Stores the content of a spool without receiving anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def drain(store: Store, config: CollectorConfig) -> int:
-    """Store what waits; return how many spans and log records could not be.
+    """Store what waits; return the number of spans and log records that could not be stored.
 
     Raises:
         CollectorError: another process uses the spool.

@@ -1,4 +1,4 @@
-"""From the spool to the database: a few threads, segment by segment, each until it is stored."""
+"""The exporter: threads that move segments from the spool to the database, retrying each until stored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PATIENCE = 5
 
 
 class Writer(Protocol):
-    """What stores requests; `SpanWriter` is the real one."""
+    """The interface that stores requests; `SpanWriter` implements it."""
 
     def write(
         self,
@@ -48,19 +48,21 @@ class Writer(Protocol):
 
         Args:
             requests: as they were received.
-            token: names them.
-            spans: how many they hold, where they are known to be well formed; None to find out.
+            token: the deduplication token.
+            spans: their number of spans, where the requests are known to be well formed; None to
+                count them.
             refused: `write_file` has returned False for them, or one of them was poison.
-            size: bytes of the whole segment, also where some of its requests are left out now.
-            offsets: where each stands in it.
+            size: bytes of the whole segment, including requests that are left out now.
+            offsets: position of each request in it.
 
         Raises:
-            PoisonError: one of them can never be stored; what others have been, the token tells.
-            StorageError: the database does not take them now.
+            PoisonError: one request can never be stored; retrying with the same token does not
+                duplicate the others.
+            StorageError: the database does not accept them now.
         """
 
     def write_file(self, path: Path, *, size: int, token: str) -> bool | None:
-        """Store the requests of a file without reading them here.
+        """Store the requests of a file without parsing them here.
 
         Args:
             path: a segment, whose requests are known to be well formed.
@@ -68,21 +70,21 @@ class Writer(Protocol):
             token: as for `write`.
 
         Returns:
-            Whether they are stored. If not, nothing is; None says that it was not tried.
+            Whether they are stored. If not, none of them is; None if it was not tried.
 
         Raises:
-            StorageError: the database does not take them now.
+            StorageError: the database does not accept them now.
         """
 
 
 @dataclass
 class _Lane:
-    """What one thread is about.
+    """The state of one thread.
 
     Attributes:
-        number: the first lane looks after the dead letters, too.
-        segment: that it has taken and not stored yet.
-        failures: of its tries, one after the other.
+        number: of the lane; the first one also retries dead letters.
+        segment: the one that it has taken and not stored yet.
+        failures: number of failed attempts in a row.
     """
 
     number: int
@@ -91,20 +93,21 @@ class _Lane:
 
 
 class Exporter:
-    """Stores segments, the oldest are taken first.
+    """Stores segments, the oldest first.
 
-    The token of what is written is the segment's name, so storing it again after a crash adds
+    The deduplication token is the segment's name, so storing it again after a crash adds
     nothing. While the database is away a segment is tried again with growing pauses; one
     that keeps failing lets the others pass.
 
     Args:
-        spool: where segments come from.
-        writer: where they go.
+        spool: provides the segments.
+        writer: stores them.
         dead_letters: takes the requests that can never be stored.
         config: pauses.
         metrics: counters.
-        lanes: segments that are stored at a time; while one waits for the disk, another computes.
-        hold: nothing is stored while somebody holds; None if nobody can.
+        lanes: number of segments stored concurrently; while one waits for the disk, another
+            computes.
+        hold: nothing is stored while it is held; None if no backup can hold it.
     """
 
     def __init__(
@@ -135,22 +138,22 @@ class Exporter:
             for number in range(lanes)
         ]
         self.trouble = ""
-        """What the database said when it last did not take a segment; empty once it does."""
+        """The database's last error; empty once it accepts a segment."""
 
     def start(self) -> None:
-        """Begin to store."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, timeout: float, *, drain: bool = True) -> None:
-        """End, within a time; what is not stored stays in the spool.
+        """Stop within a time; segments that are not stored stay in the spool.
 
-        An insert that has begun is waited for as long again, since the database must not be
-        closed under it.
+        An insert that has begun gets as much time again, because the database must not be closed
+        during it.
 
         Args:
             timeout: seconds to store what waits.
-            drain: store what waits before, unless the database is away.
+            drain: first store what waits, unless the database is down.
         """
         self._draining = drain
         self._stopping.set()
@@ -163,7 +166,7 @@ class Exporter:
             self._abandoned = True
 
     def _join(self, timeout: float) -> None:
-        """Wait for all threads, at most so long for all of them together."""
+        """Wait for all threads, with one timeout for all of them together."""
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             if thread.is_alive():
@@ -174,7 +177,7 @@ class Exporter:
             try:
                 finished = self._step(lane)
             except Exception as error:
-                # Nothing may end this thread: what is acknowledged must still be stored.
+                # Nothing may end this thread: acknowledged requests must still be stored.
                 logger.exception("storing is interrupted")
                 self.trouble = repr(error)
                 finished = self._stopping.wait(self._config.retry_max_seconds)
@@ -182,7 +185,7 @@ class Exporter:
                 return
 
     def _step(self, lane: _Lane) -> bool:
-        """Try to store one segment; says whether there is nothing more to do."""
+        """Try to store one segment; return whether nothing more is left to do."""
         with self._hold.share() if self._hold else contextlib.nullcontext(True) as may_store:
             if may_store:
                 return self._step_on(lane)
@@ -190,7 +193,7 @@ class Exporter:
         return False
 
     def _step_on(self, lane: _Lane) -> bool:
-        # Asked before the spool is: a segment may be closed, and the end announced, in between.
+        # Checked before the spool: a segment may be closed, and the end announced, in between.
         stopping = self._stopping.is_set()
         segment = lane.segment = lane.segment or self._next()
         if segment is None:
@@ -215,11 +218,11 @@ class Exporter:
     def _pause(self, failures: int) -> float:
         longest = self._config.retry_max_seconds
         pause = min(longest, self._config.retry_initial_seconds * 2.0 ** min(failures - 1, 30))
-        # Several collectors must not come back to a recovering database at the same moment.
+        # Jitter: several collectors must not return to a recovering database at the same moment.
         return pause * random.uniform(0.5, 1.0)  # noqa: S311
 
     def _store(self, segment: Segment, attempt: int) -> bool:
-        """Store a segment and forget it; says whether that worked."""
+        """Store a segment and remove it; return whether that worked."""
         try:
             written = self._write_file(segment)
             stored = segment.items if written else self._write(segment, refused=written is False)
@@ -242,7 +245,7 @@ class Exporter:
         return True
 
     def _write_file(self, segment: Segment) -> bool | None:
-        """Write a segment as it lies on the disk, if it can be; see `Writer.write_file`."""
+        """Write a segment's file unparsed, if possible; see `Writer.write_file`."""
         if not segment.intact():
             return None
         began = time.perf_counter()
@@ -258,7 +261,7 @@ class Exporter:
         return written
 
     def _write(self, segment: Segment, *, refused: bool = False) -> int:
-        """Write all records but those that cannot be stored; the number of spans written."""
+        """Write all records except those that cannot be stored; return the number of spans written."""
         reading = self._spool.read(segment)
         self._metrics.damaged_spans.inc(reading.lost)
         records = list(reading.records)
@@ -279,7 +282,7 @@ class Exporter:
             except StorageError:
                 raise
             except Exception:
-                # A defect of ours, set off by something in the segment: find it, keep the rest.
+                # A defect of ours, triggered by a request in the segment: find it, keep the rest.
                 logger.exception("segment %s cannot be written as a whole", segment.name)
                 return self._write_one_by_one(segment, records)
             else:
@@ -323,7 +326,7 @@ class Exporter:
             for letter, payload in self._dead_letters.due():
                 try:
                     token = f"dead-letter.{letter.id}"
-                    # A letter may hold anything: what it says of itself is not taken for granted.
+                    # A letter may hold anything: its own counts are not trusted.
                     stored = self._writer.write([payload], token=token, spans=None)
                 except PoisonError as error:
                     self._dead_letters.failed_again(letter, payload, error.reason)
@@ -341,5 +344,5 @@ class Exporter:
 
 
 def _name(segment: Segment, record: Record) -> str:
-    """A request's name, by its place: a number would be another once one before it is damaged."""
+    """A request's name, by its offset: a number would change once a record before it is damaged."""
     return f"{segment.name}.{record.offset}"

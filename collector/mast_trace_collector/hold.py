@@ -1,7 +1,7 @@
-"""Keeps what is stored still for a moment, across processes: for backups.
+"""A lock across processes that pauses storing for a moment: for backups.
 
-While somebody holds, collectors go on to acknowledge and leave what they have acknowledged in their
-spools. Both sides lock files of the data folder; the lock of a process that is killed ends with it.
+While it is held, collectors go on acknowledging requests and leave them in their spools. Both sides
+lock files of the data folder; the lock of a process that is killed ends with it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _POLL_SECONDS = 0.05
 class Hold:
     """The locks of one data folder.
 
-    A holder takes the second lock first, at which all who store queue up: otherwise those who share
-    the first might never leave it.
+    A holder takes the second lock first, at which all storing threads queue: otherwise those that
+    share the first might never release it.
 
     Args:
         data_dir: of the collector.
@@ -37,7 +37,7 @@ class Hold:
 
     @contextlib.contextmanager
     def share(self) -> Iterator[bool]:
-        """Say whether one may store now; while one does, nobody holds."""
+        """Yield whether storing is permitted now; nobody can hold during the block."""
         with contextlib.ExitStack() as queue, contextlib.ExitStack() as sharing:
             may = queue.enter_context(_locked(self._next, fcntl.LOCK_SH))
             may = may and sharing.enter_context(_locked(self._held, fcntl.LOCK_SH))
@@ -46,10 +46,10 @@ class Hold:
 
     @contextlib.contextmanager
     def take(self, wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Hold, once all who store have finished with what they are at.
+        """Hold, once all storing threads have finished their segment.
 
         Args:
-            wait: called now and then meanwhile; what it raises ends the waiting.
+            wait: called repeatedly while waiting; an exception of it ends the waiting.
         """
         with contextlib.ExitStack() as locks:
             for path in (self._next, self._held):
@@ -61,7 +61,7 @@ class Hold:
 
 @contextlib.contextmanager
 def _locked(path: Path, how: int) -> Iterator[bool]:
-    """Lock a file, or say that somebody else has it."""
+    """Lock a file; return None if another process has it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

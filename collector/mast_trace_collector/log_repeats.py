@@ -1,4 +1,4 @@
-"""Counts log entries that come again and again, instead of writing each."""
+"""A log filter that counts repeated entries instead of writing each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SECONDS = 10.0
 
 @dataclass
 class _Kind:
-    """The entries of one line of code.
+    """The counts of the entries of one line of code.
 
     Attributes:
-        allowed: of them, in the present period.
-        passed: of these, written.
-        counted: beyond these, and not told yet.
-        last: of those that were counted.
+        allowed: number of entries that may be written in the present period.
+        passed: number of entries that were written.
+        counted: number of further entries, not reported yet.
+        last: the last one that was counted.
     """
 
     allowed: int = _MOST
@@ -30,12 +30,12 @@ class _Kind:
 
 
 class Repeats(logging.Filter):
-    """A handler's filter that lets some entries of a kind pass in a period, and then tells how many came.
+    """A handler's filter that passes some entries of a kind in a period, and then reports their number.
 
-    Entries are of a kind if the same line of code makes them, whatever a peer has put into them.
+    Entries are of one kind if the same line of code makes them, whatever their arguments.
 
     Args:
-        handler: writes what is told of those that were counted.
+        handler: writes the reports about counted entries.
         most: entries of a kind in the first period.
         seconds: length of a period.
     """
@@ -54,7 +54,7 @@ class Repeats(logging.Filter):
         atexit.register(self.tell)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether an entry is written; otherwise it is counted."""
+        """Return whether an entry is written; otherwise it is counted."""
         if record.levelno < logging.INFO or hasattr(record, "repeated"):
             return True
         with self._lock:
@@ -79,14 +79,14 @@ class Repeats(logging.Filter):
         with self._lock:
             seconds = time.monotonic() - self._began
             counted = [kind for kind in self._kinds.values() if kind.counted]
-            # Of what does not stop, one entry a period is enough.
+            # One entry a period is enough for entries that never stop.
             self._kinds = {
                 key: _Kind(allowed=1) for key, kind in self._kinds.items() if kind.counted
             }
             self._began = time.monotonic()
             self._timer = None
         if getattr(getattr(self._handler, "stream", None), "closed", False):
-            # The timer outlived what it writes to.
+            # The timer outlived the stream that it writes to.
             return
         for kind in counted:
             if kind.last is not None:

@@ -19,29 +19,29 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 _QUIETER = {
-    # Its news (server process started) say nothing that the ready line does not.
+    # Its entries (server process started) add nothing to the ready line.
     "uvicorn": logging.WARNING,
-    # Each attempt at a database that is away would be told three times; the pipeline tells it once.
-    # (The client sets its own level for "urllib3" when it is imported.)
+    # Each attempt at a database that is down would be logged three times; the pipeline logs it
+    # once. (The client sets its own level for "urllib3" when it is imported.)
     "urllib3.connectionpool": logging.ERROR,
     "clickhouse_connect": logging.ERROR,
-    # An entry for each request to a judge's model.
+    # It logs an entry for each request to a judge's model.
     "httpx": logging.WARNING,
 }
 
 
-# What ends a line, moves or hides the text around it, or cannot be written: control characters,
-# separators of lines, marks of direction, halves of surrogate pairs.
+# Characters that end a line, move or hide the text around them, or cannot be written: control
+# characters, separators of lines, marks of direction, halves of surrogate pairs.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    """Return a text in which nothing hides, but that may have lines and tabs."""
+    """Return a text without hidden or moving characters; lines and tabs are kept."""
     return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class TextFormatter(logging.Formatter):
-    """One line per entry, whatever peers have put into it; lines of an error below it are indented."""
+    """One line per entry, whatever peers have put into it; lines of an error are indented below it."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
@@ -56,7 +56,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JSONFormatter(logging.Formatter):
-    """One JSON object per entry: time, level, logger, message, what `extra` says, and the error."""
+    """One JSON object per entry: time, level, logger, message, the fields of `extra`, and the error."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Render an entry."""
@@ -78,7 +78,7 @@ class JSONFormatter(logging.Formatter):
 
 
 def configure_logging(config: CollectorConfig) -> None:
-    """Send the entries of mast-trace and its servers to standard error."""
+    """Write the entries of mast-trace and its servers to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JSONFormatter() if config.log_format == "json" else TextFormatter())
     handler.addFilter(Repeats(handler))

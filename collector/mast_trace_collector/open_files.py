@@ -1,4 +1,4 @@
-"""How many files this process may have open, and how many of them connections may take."""
+"""The limit of open files of this process, and the share of it for connections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mast_trace.exceptions import ConfigurationError
 # of the engine's threads.
 _OTHERS = 224
 _LEAST = 256
-# Beyond it, programs that walk through all possible numbers of files get slow.
+# Above it, programs that iterate over all possible file numbers get slow.
 _ENOUGH = 65_536
 
 
@@ -19,12 +19,12 @@ def raise_limit() -> int:
     """Raise the soft limit to the hard one, and return it.
 
     Raises:
-        ConfigurationError: the hard limit is too low to serve anybody.
+        ConfigurationError: the hard limit is too low for any connection.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        # Some systems have a lower limit for each process that they do not tell.
+        # Some systems have a lower limit for each process that they do not report.
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     limit = _limit()
@@ -38,14 +38,14 @@ def raise_limit() -> int:
 
 
 def connections_that_fit(most: int, part: float) -> int:
-    """Return how many connections a server may have open.
+    """Return the number of connections that a server may have open.
 
     Args:
-        most: if there are files enough.
-        part: of the files that are left for connections, this server's.
+        most: the number if there are enough files.
+        part: this server's share of the files that are left for connections.
 
     Raises:
-        ConfigurationError: the limit of open files is too low to serve anybody.
+        ConfigurationError: the limit of open files is too low for any connection.
     """
     return max(1, min(most, int((raise_limit() - _OTHERS) * part)))
 

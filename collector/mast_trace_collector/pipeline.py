@@ -59,7 +59,7 @@ class Pipeline:
     ) -> Pipeline:
         """Return the pipeline of log records, counted beside the spans of ``metrics``."""
         most = max(config.spool_max_bytes // _SHARE_OF_LOGS, 1)
-        # A segment of them is laid out in Python as a whole.
+        # The writer lays a segment of log records out in Python as a whole.
         limits = _limits(config, most, min(config.batch_max_bytes, COLUMNS_BYTES))
         spool = Spool(config.log_spool_dir, limits, "log records")
         counted = CollectorMetrics(logs_of=metrics)
@@ -88,11 +88,11 @@ class Pipeline:
 
     @property
     def damaged_files(self) -> int:
-        """Damaged files that are set aside now."""
+        """Number of damaged files that are set aside now."""
         return self.spool.damaged_files + self.dead_letters.damaged_files
 
     def open(self) -> None:
-        """Take up the spool.
+        """Recover the spool.
 
         Raises:
             CollectorError: its folder is in use or unusable.
@@ -102,7 +102,7 @@ class Pipeline:
         self.metrics.recovered_spans.inc(self.spool.waiting_items + lost)
 
     def close(self, timeout: float, *, drain: bool) -> None:
-        """Take no more; store what waits, within a time, or leave it for the next start."""
+        """Accept no more; store what waits, within a time, or leave it for the next start."""
         if not drain:
             self.exporter.stop(timeout, drain=False)
         self.spool.close()

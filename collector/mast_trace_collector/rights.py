@@ -18,9 +18,9 @@ _LINE = re.compile(
 
 
 class Right(str, Enum):
-    """Something that a key allows its holder, always within the key's project.
+    """A right that a key gives its holder, always within the key's project.
 
-    `METRICS` alone is about more than the project: a collector's numbers are of all that it takes.
+    `METRICS` alone exceeds the project: a collector's numbers are of all projects.
     """
 
     WRITE = "write"
@@ -31,22 +31,22 @@ class Right(str, Enum):
 
 _NAMES = ", ".join(right.value for right in Right)
 FORMER_RIGHTS = frozenset({Right.WRITE, Right.READ, Right.METRICS})
-"""What a line without rights grants until `FORMER_UNTIL`, and has always granted."""
+"""The rights of a line that names none, until `FORMER_UNTIL`."""
 FORMER_UNTIL = "0.2"
-"""Version from which on a line without rights grants `WRITE` alone."""
+"""Version from which on a line that names no rights grants `WRITE` alone."""
 
 
 class MissingRight(CollectorError):
-    """The key is known, and does not allow this."""
+    """The key is known, but lacks the right."""
 
 
 @dataclass(frozen=True)
 class Grant:
-    """What the keys file says of a key.
+    """The grant of a key: a line of the keys file.
 
     Attributes:
-        project: that it belongs to.
-        rights: that it has.
+        project: the one that the key belongs to.
+        rights: those that the key has.
         hash: of the key, in hexadecimal digits.
         explicit: whether the line names the rights.
     """
@@ -60,7 +60,8 @@ class Grant:
         """Return if the key has the right.
 
         Raises:
-            MissingRight: it has not; the text says which is missing and how one is made that has it.
+            MissingRight: it lacks the right; the text names it, and the command that makes a key
+                with it.
         """
         if right not in self.rights:
             raise MissingRight(
@@ -74,7 +75,7 @@ def read_line(text: str) -> Grant | None:
     """Read ``project sha256:<hex> [rights]``; None if it is no such line.
 
     Raises:
-        ConfigurationError: a right that does not exist.
+        ConfigurationError: it names an unknown right.
     """
     match = _LINE.fullmatch(text)
     if match is None:
@@ -85,7 +86,7 @@ def read_line(text: str) -> Grant | None:
 
 
 def line_of(grant: Grant) -> str:
-    """Return the line that grants it.
+    """Return the line of the keys file for a grant.
 
     Raises:
         ConfigurationError: the project's name has characters that cannot stand in the file.
@@ -102,7 +103,7 @@ def read_rights(texts: Iterable[str]) -> frozenset[Right]:
     """Read names of rights, with commas or spaces between.
 
     Raises:
-        ConfigurationError: a name that is none, or no name at all.
+        ConfigurationError: an unknown name, or none at all.
     """
     names = [name for text in texts for name in re.split(r"[,\s]+", text.strip()) if name]
     if unknown := [name for name in names if name not in {right.value for right in Right}]:
@@ -113,5 +114,5 @@ def read_rights(texts: Iterable[str]) -> frozenset[Right]:
 
 
 def spelled(rights: frozenset[Right]) -> str:
-    """Return rights as they stand in the keys file."""
+    """Return rights as they are written in the keys file."""
     return ",".join(right.value for right in Right if right in rights)

@@ -1,7 +1,7 @@
-"""What the database says of runs, as Prometheus metrics of the collector.
+"""Metrics of runs for Prometheus, computed by the database.
 
-The database is asked in the background: a scrape never waits for it, since a collector's own numbers
-are needed most while the database hangs. A scrape shows what was known at the one before.
+The database is queried in the background: a scrape never waits for it, because a collector's own
+numbers are needed most while the database hangs. A scrape shows the numbers of the previous query.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _WITHOUT_ROOT = """
 
 
 class RunMetrics(Collector):
-    """Register it with the registry whose metrics a process serves.
+    """A Prometheus collector of run metrics; register it with the registry of the process.
 
     Args:
         store: the database.
         idle: seconds after which a run without a root is finished.
-        fresh: seconds for which an answer stands.
+        fresh: seconds for which an answer is used.
     """
 
     def __init__(self, store: Store, *, idle: float, fresh: float = _FRESH_SECONDS) -> None:
@@ -57,7 +57,7 @@ class RunMetrics(Collector):
         self._without_root: float | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what is known, and see to it that the next time more is."""
+        """Yield the latest numbers, and query newer ones for the next scrape."""
         with self._lock:
             known = self._without_root
             stale = time.monotonic() - self._asked >= self._fresh
@@ -67,12 +67,12 @@ class RunMetrics(Collector):
         if known is not None:
             yield GaugeMetricFamily(
                 "mast_trace_collector_runs_without_root",
-                "Runs of the last day to which nothing comes any more and whose root never came.",
+                "Runs of the last day without new spans whose root never arrived.",
                 value=known,
             )
 
     def describe(self) -> list[Metric]:
-        """Say nothing at registration: the database need not be there yet."""
+        """Return nothing at registration: the database may not be there yet."""
         return []
 
     def _read(self) -> None:
@@ -81,6 +81,6 @@ class RunMetrics(Collector):
             (row,) = self._store.query(_WITHOUT_ROOT, {"idle_ms": round(self._idle * 1000)})
             found = float(row["Runs"])
         except StorageError as error:
-            logger.debug("the database does not tell of runs: %s", error)
+            logger.debug("run metrics are unavailable: %s", error)
         with self._lock:
             self._without_root, self._reading, self._asked = found, False, time.monotonic()

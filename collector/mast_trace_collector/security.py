@@ -1,4 +1,4 @@
-"""Bearer keys with the projects they belong to, and where servers may listen.
+"""Bearer keys with their projects, and the addresses that servers may listen on.
 
 The keys file has one line per key, ``project sha256:<hex> rights``; ``#`` begins a comment. Keys
 are random and long, so a plain hash of one reveals nothing.
@@ -39,8 +39,9 @@ _MAX_KEY_LENGTH = 512
 _NAMED_LINES = 8
 
 _told: dict[Path, _State | None] = {}
-"""Files whose lines without rights were told of, as they were then: several parts of a process read
-the same file."""
+"""Files, with their content, whose lines without rights were reported: several parts of a process
+read the same file.
+"""
 
 
 class ProjectKeys:
@@ -60,19 +61,19 @@ class ProjectKeys:
             raise ConfigurationError(f"{path} holds no keys")
 
     def grant_of(self, authorization: str) -> Grant | None:
-        """Return what a request's ``Authorization`` header allows; None if its key is not known."""
+        """Return the grant of a request's ``Authorization`` header; None if its key is unknown."""
         scheme, _, key = authorization.partition(" ")
         return self.grant_of_key(key.strip()) if scheme.lower() == "bearer" else None
 
     def grant_of_key(self, key: str) -> Grant | None:
-        """Return what a key allows; None if it is not known."""
+        """Return the grant of a key; None if it is unknown."""
         return None if len(key) > _MAX_KEY_LENGTH else self.grant_of_hash(hash_of(key))
 
     def grant_of_hash(self, presented: str) -> Grant | None:
-        """Return what the key of this hash allows; None if it is not, or no longer, known."""
+        """Return the grant of the key with this hash; None if it is not, or no longer, known."""
         self._refresh()
         found = None
-        # Every hash is compared, so that the time taken says nothing about which one matched.
+        # Every hash is compared, so that the time taken does not reveal which one matched.
         for grant in self._grants:
             if hmac.compare_digest(grant.hash, presented):
                 found = grant
@@ -81,8 +82,8 @@ class ProjectKeys:
     def _refresh(self) -> None:
         """Read the file again if it has changed.
 
-        A slip while it is edited must not lock every sender out: what was read before stays in
-        force, which is told once.
+        A mistake while it is edited must not lock every sender out: the keys read before stay in
+        force, which is logged once.
         """
         now = time.monotonic()
         if now - self._checked < _RELOAD_SECONDS:
@@ -110,9 +111,9 @@ class ProjectKeys:
             self._emptied = now
 
     def _revoke_all_if_empty(self, now: float) -> None:
-        """Know no key any more once a file without keys has stayed so.
+        """Forget all keys once a file without keys has stayed so.
 
-        A program that writes it anew leaves it empty for a moment.
+        A program that rewrites the file leaves it empty for a moment.
         """
         if self._emptied is not None and now - self._emptied >= _RELOAD_SECONDS:
             logger.warning("%s holds no keys any more: nobody has access", self._path)
@@ -167,7 +168,7 @@ class ProjectKeys:
 
 
 def hash_of(key: str) -> str:
-    """What the keys file keeps of a key."""
+    """The hash of a key, as the keys file keeps it."""
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -185,7 +186,7 @@ def new_key(project: str, rights: frozenset[Right] = frozenset({Right.WRITE})) -
 
 
 def add_line(path: Path, line: str) -> None:
-    """Add a key's line to a keys file, which is made for this user alone if it is missing.
+    """Add a key's line to a keys file, which is created for this user alone if it is missing.
 
     Raises:
         ConfigurationError: the file cannot be written.
@@ -201,11 +202,11 @@ def add_line(path: Path, line: str) -> None:
 
 
 def check_bind(config: CollectorConfig) -> None:
-    """Refuse to listen where strangers could write.
+    """Refuse to listen on an address where strangers could write.
 
     Raises:
-        ConfigurationError: the host is not loopback, there are no keys, and nobody said that
-            this is wanted.
+        ConfigurationError: the host is not loopback, there are no keys, and the setting that
+            permits this is off.
     """
     if config.keys_file or config.allow_insecure_bind or is_loopback(config.host):
         return
@@ -216,7 +217,7 @@ def check_bind(config: CollectorConfig) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the host."""
+    """Return whether the host is reachable from this machine only."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Settings that say where each of their values came from."""
+"""Settings that record the origin of each of their values."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _PREFIX = "MAST_TRACE_"
 
 @dataclass(frozen=True)
 class DocumentedSetting(EffectiveSetting):
-    """A setting as it is in force, and how to change it.
+    """The effective value of a setting, and the variable that changes it.
 
     Attributes:
         variable: the environment variable that would set it.
-        meaning: what it does.
+        meaning: its description.
     """
 
     variable: str
@@ -51,12 +51,13 @@ class ProcessSettings(BaseSettings):
 
     table: ClassVar[str]
     fallback_table: ClassVar[str] = ""
-    """Table whose settings of these names count where this one has none: they stood there before, or
-    both tables have them."""
+    """Table whose settings of these names apply where this one has none: they were in that table
+    before, or both tables have them.
+    """
     moved: ClassVar[frozenset[str]] = frozenset()
-    """Settings that stood in this table before and belong to another now."""
+    """Settings that were in this table before and belong to another now."""
 
-    # Annotations of private attributes are read by pydantic when the class is made.
+    # pydantic evaluates annotations of private attributes when the class is made.
     _file: Path | None = PrivateAttr(default=None)
     _from_file: frozenset[str] = PrivateAttr(default=frozenset())
     _arguments: frozenset[str] = PrivateAttr(default=frozenset())
@@ -67,7 +68,7 @@ class ProcessSettings(BaseSettings):
 
         Args:
             file: a TOML file whose table of this name holds settings; other tables are left alone.
-            **arguments: settings given on the command line; None means not given.
+            **arguments: settings of the command line; None means not given.
 
         Raises:
             ConfigurationError: the file cannot be read, or a setting is unknown or unusable.
@@ -144,7 +145,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _explain(error: ValidationError, file: Path | None, filed: frozenset[str]) -> str:
-    """Say which setting is wrong and where it was set, without repeating its value."""
+    """Name the invalid setting and its origin, without repeating its value."""
     lines = []
     for problem in error.errors(include_input=False, include_url=False):
         name = str(problem["loc"][0]) if problem["loc"] else ""

@@ -1,4 +1,4 @@
-"""The deadline of a process that was told to stop."""
+"""The deadline of a process that was asked to stop."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import threading
 logger = logging.getLogger(__name__)
 
 _STATUS = 1
-# Should no thread of Python's get its turn any more.
+# For the case that no Python thread gets its turn any more.
 _BACKSTOP_SECONDS = 5.0
 
 
 def end_within(seconds: float) -> None:
-    """End this process when so many seconds have passed, whatever it waits for; the status is 1.
+    """End this process after a number of seconds, whatever it waits for; the status is 1.
 
-    What was acknowledged is on disk long before, as it is when the process is killed.
+    Acknowledged requests are on disk long before, as they are when the process is killed.
     """
 
     def end() -> None:

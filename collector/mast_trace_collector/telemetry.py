@@ -1,13 +1,13 @@
 """The collector's own metrics, in Prometheus' text form.
 
 Requests add up as received = refused + duplicate + accepted, and spans as accepted + recovered +
-retried = stored + dead-lettered + damaged + waiting, where recovered is what an earlier process left
-in the spool, damaged is what was acknowledged and a file of the spool no longer holds, and retried
-are dead letters that could be stored after all. Log records have counters of their own, which add up
-in the same way.
+retried = stored + dead-lettered + damaged + waiting, where recovered are those that an earlier
+process left in the spool, damaged are those that were acknowledged and are missing from a damaged
+file of the spool, and retried are dead letters that could be stored after all. Log records have
+counters of their own, which add up in the same way.
 
-What is turned away before it is known for an export request is counted by server ("receiver", "web",
-"clickhouse") and reason:
+Connections and requests that are refused before they are known as export requests are counted by
+server ("receiver", "web", "clickhouse") and reason:
 
 ========================  ==========================================================================
 header_too_large          more bytes or headers beside the body than allowed (431)
@@ -40,11 +40,11 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class CollectorMetrics:
-    """Counters of one collector's way for one signal; two collectors in one process share none.
+    """Counters of one collector's pipeline of one signal; two collectors in one process share none.
 
     Args:
-        logs_of: the collector's counters of spans, beside which these count log records; by
-            default these are the counters of spans.
+        logs_of: the collector's counters of spans, if these count log records; by default these are
+            the counters of spans.
     """
 
     def __init__(self, *, logs_of: CollectorMetrics | None = None) -> None:
@@ -104,7 +104,7 @@ class CollectorMetrics:
         self.insert = self._histogram("insert_seconds", "Duration of one successful insert.")
 
     def refusals(self, server: str) -> Callable[[str], None]:
-        """Return what counts the connections that a server turns away, by reason."""
+        """Return a function that counts the connections refused by a server, by reason."""
         return lambda reason: self._turned_away.labels(server, reason).inc()
 
     def watch(self, name: str, meaning: str, read: Callable[[], float]) -> None:

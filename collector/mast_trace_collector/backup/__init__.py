@@ -1,1 +1,1 @@
-"""Back-ups of a store: a folder's, a database's, and their restoring."""
+"""Backups of a data folder and its database, and their restoration."""

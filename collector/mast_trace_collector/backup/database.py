@@ -1,6 +1,6 @@
 """The database's part of a backup: the embedded engine's own BACKUP and RESTORE.
 
-The engine writes to one folder only, beside its own; a link there leads to where the backup is.
+The engine writes to one folder only, beside its own; a link in that folder leads to the backup.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 _POLL_SECONDS: Final = 0.1
-_TOLD_EVERY: Final = 5.0
+_REPORT_EVERY: Final = 5.0
 _DONE: Final = frozenset({"BACKUP_CREATED", "RESTORED"})
 _MIB: Final = 2**20
 
@@ -31,10 +31,10 @@ def backup_database(store: Store, engine: Path, target: Path, say: Callable[[str
     """Back the database up into a new folder.
 
     Args:
-        store: through which may be written.
+        store: one with the right to write.
         engine: folder of the engine.
-        target: is made.
-        say: told how far it is.
+        target: the folder to create.
+        say: receives progress messages.
 
     Raises:
         StorageError: the engine refused, or failed.
@@ -52,10 +52,10 @@ def restore_database(
 
     Args:
         store: opened on the engine.
-        engine: its folder.
-        source: what `backup_database` has written.
-        database: its name there.
-        say: told how far it is.
+        engine: folder of the engine.
+        source: the folder that `backup_database` has written.
+        database: name of the database in the backup.
+        say: receives progress messages.
 
     Raises:
         StorageError: the engine refused, or the files are damaged.
@@ -67,7 +67,7 @@ def restore_database(
 
 
 def stored_bytes(store: Store) -> int:
-    """Return what the database takes on disk."""
+    """Return the bytes of the database on disk."""
     (row,) = store.query(
         "SELECT sum(bytes_on_disk) AS bytes FROM system.parts "
         "WHERE database = currentDatabase() AND active"
@@ -77,7 +77,7 @@ def stored_bytes(store: Store) -> int:
 
 @contextlib.contextmanager
 def _reachable(engine: Path, folder: Path) -> Iterator[Path]:
-    """Link a folder to where the engine may write; the link's name."""
+    """Link a folder into the one to which the engine may write; return the link's name."""
     allowed = backups_folder(engine)
     allowed.mkdir(parents=True, exist_ok=True, mode=0o700)
     link = allowed / f"link-{uuid.uuid4().hex}"
@@ -91,17 +91,17 @@ def _reachable(engine: Path, folder: Path) -> Iterator[Path]:
 
 
 def _run(store: Store, statement: str, doing: str, say: Callable[[str], None]) -> None:
-    """Start a statement and wait for it; an answer to the statement itself could take too long."""
+    """Start a statement and poll for its end: waiting for its own answer could exceed the timeout."""
     answer = _value(store, f"{statement} ASYNC")
     identity = answer[0] if isinstance(answer, list | tuple) else str(answer).split("\t")[0]
     asked = f"FROM system.backups WHERE id = {literal(identity)}"
-    told = time.monotonic()
+    reported = time.monotonic()
     while (status := str(_value(store, f"SELECT toString(status) {asked}"))) not in _DONE:
         if not status.endswith("ING_BACKUP") and status != "RESTORING":
             error = str(_value(store, f"SELECT error {asked}")).partition(", Stack trace")[0]
             raise StorageError(f"{doing} the database failed ({status}): {error}")
-        if time.monotonic() - told > _TOLD_EVERY:
-            told = time.monotonic()
+        if time.monotonic() - reported > _REPORT_EVERY:
+            reported = time.monotonic()
             size = int(_value(store, f"SELECT total_size {asked}") or 0)
             say(f"{doing}: {size / _MIB:,.0f} MiB in all")
         time.sleep(_POLL_SECONDS)

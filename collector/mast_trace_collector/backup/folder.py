@@ -1,7 +1,7 @@
-"""Backups of a data folder: the database and all that was acknowledged, as of one moment.
+"""Backups of a data folder: the database and all acknowledged requests, as of one moment.
 
-While a backup is made nothing is moved from the spool to the database, so that each span is in one
-of them. The database's part is its own BACKUP, with checksums of every file.
+While a backup is made nothing moves from the spool to the database, so that each span is in exactly
+one of them. The database's part is its own BACKUP, with checksums of every file.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _PATIENCE: Final = 600.0
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a backup holds.
+    """The description of a backup.
 
     Attributes:
         format: of the backup.
-        made: when, in seconds since the epoch.
+        made: time of the backup, in seconds since the epoch.
         schema: version of the tables.
         database: its name.
-        spans: in the database; what waits in the spool comes on top.
+        spans: number of spans in the database; those in the spool are not counted.
         bytes: of the database, on disk.
     """
 
@@ -89,16 +89,16 @@ def back_up(
     """Write a backup into a new folder; nothing there is complete until it has that name.
 
     Args:
-        store: the folder's database, through which may be written.
+        store: the folder's database, with the right to write.
         config: of the folder.
-        target: is made.
-        started: when the process began that serves the folder, in seconds since the epoch; None if
-            none does.
-        say: told how far it is.
+        target: the folder to create.
+        started: start time of the process that serves the folder, in seconds since the epoch; None
+            if none does.
+        say: receives progress messages.
 
     Raises:
         ConfigurationError: the target cannot be used.
-        CollectorError: what an earlier process had acknowledged is not stored yet.
+        CollectorError: requests that an earlier process acknowledged are not stored yet.
         StorageError: the database cannot be backed up.
     """
     data_dir, target = config.data_dir.absolute(), target.absolute()
@@ -132,7 +132,7 @@ def back_up(
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return what a backup holds.
+    """Return the description of a backup.
 
     Raises:
         ConfigurationError: the folder is no backup, or one of a newer mast-trace.
@@ -156,8 +156,8 @@ def read_manifest(folder: Path) -> Manifest:
 def copy_files(source: Path, target: Path) -> None:
     """Copy the files of a data folder beside the database while they may be written to.
 
-    A file that goes meanwhile is left out. What says how much of another one is valid is copied
-    first, so that it never says more than the copy has.
+    A file that is removed meanwhile is left out. A receipt, which records how much of its segment
+    is valid, is copied before the segment, so that it never covers more than the copy has.
     """
     target.mkdir(mode=0o700)
     for entry in sorted(source.iterdir(), key=lambda path: path.suffix != _RECEIPT):
@@ -192,22 +192,23 @@ def _check_target(target: Path, data_dir: Path, engine: Path, needed: int) -> No
 
 
 def _wait_for_what_was_left(config: CollectorConfig, started: float, say: Say) -> None:
-    """Wait until what the last process left is stored.
+    """Wait until the segments that the last process left are stored.
 
-    It may be stored already, with a killed process having had no time to say so. The database knows
-    that by the segment's name; a restored one does not any more, and would store it twice.
+    A segment may be stored already, if the process was killed before it could record that. The
+    database knows it by the segment's name; a restored database would not, and would store it
+    twice.
     """
     began = time.monotonic()
-    told = False
+    logged = False
     while left := [path for path in _segments(config) if _modified(path) < started]:
         if time.monotonic() - began > _PATIENCE:
             raise CollectorError(
                 f"{len(left)} segments from before the start still wait for the database: look at "
                 "/readyz, and make the backup when it stores again"
             )
-        if not told:
+        if not logged:
             say(f"waiting until {len(left)} segments of an earlier process are stored")
-        told = True
+        logged = True
         time.sleep(0.2)
 
 
@@ -232,10 +233,10 @@ def _size(folder: Path) -> int:
 
 
 def check_spans(store: Store, manifest: Manifest) -> None:
-    """Check that a restored database has what its backup had.
+    """Check that a restored database has as many spans as its backup.
 
     Raises:
-        StorageError: it has not.
+        StorageError: the numbers differ.
     """
     (counted,) = store.query("SELECT count() AS spans FROM otel_traces")
     if int(counted["spans"]) != manifest.spans:

@@ -1,4 +1,4 @@
-"""Brings a backup back into an empty data folder."""
+"""Restores a backup into an empty data folder."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def restore(
     """Restore a backup; the database appears in the folder last, and whole.
 
     Args:
-        source: what `back_up` has made; it is not changed.
-        config: of the folder, which is made if it is not there.
-        say: told how far it is.
+        source: a backup made by `back_up`; it is not changed.
+        config: of the folder, which is created if it is missing.
+        say: receives progress messages.
 
     Raises:
         ConfigurationError: the source is no backup of this version or an older one, or the folder
-            holds something of what would be written.
+            already holds some of the files.
         StorageError: the backup is damaged.
     """
     source = source.absolute()

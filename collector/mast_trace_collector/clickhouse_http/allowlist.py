@@ -1,4 +1,4 @@
-"""What a reader may name: the lists of ``allowed.toml``, bound to what the engine knows."""
+"""The allowlist of names in readers' statements: ``allowed.toml``, resolved for the engine."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Lists:
     """The reviewed names, as they are written.
 
     Attributes:
-        functions: that are not aggregates.
+        functions: those that are not aggregates.
         aggregates: without combinators.
         combinators: endings of aggregates.
         table_functions: in FROM.
         formats: of output.
-        settings: that a reader may set.
+        settings: those that a reader may set.
         syntax: kinds of nodes in a parsed tree.
-        catalogue: database -> system table -> what of it is shown.
+        catalogue: database -> system table -> columns that are shown.
     """
 
     functions: frozenset[str]
@@ -68,7 +68,7 @@ def lists() -> Lists:
 
 
 class Functions:
-    """Looks up functions as an engine would: without regard to case, by alias, with combinators.
+    """Looks up functions as an engine does: without regard to case, by alias, with combinators.
 
     Args:
         handle: a connection to the engine.
@@ -77,7 +77,7 @@ class Functions:
     def __init__(self, handle: Handle) -> None:
         known = lists()
         listed = known.functions | known.aggregates
-        # Listed ones that are no functions to the engine are what its parser makes of keywords.
+        # Listed names that are no functions of the engine are keywords to its parser.
         allowed, aggregates, refused = {name.lower() for name in listed}, set(), set()
         rows = handle.text(_FUNCTIONS).splitlines()
         for name, alias_to, is_aggregate in (row.split("\t") for row in rows):
@@ -93,18 +93,18 @@ class Functions:
         self._refused = frozenset(refused | (set(tables) - known.table_functions - self._allowed))
 
     def may_call(self, name: str) -> bool:
-        """Whether a reader may call the function of this name."""
+        """Return whether a reader may call the function of this name."""
         return name.lower() in self._allowed or _combined(name, self._aggregates)
 
     def may_name(self, name: str) -> bool:
-        """Whether a reader may call a column so: no function that is refused has the name."""
+        """Return whether a reader may name a column so: no refused function may have the name."""
         return name.lower() in self._allowed or not (
             name.lower() in self._refused or _combined(name, self._refused)
         )
 
 
 def _combined(name: str, aggregates: frozenset[str]) -> bool:
-    """Whether the name is that of one of these with one or more combinators."""
+    """Return whether the name consists of one of these and one or more combinators."""
     waiting = [name]
     while waiting:
         text = waiting.pop()

@@ -46,14 +46,14 @@ class ClickHouseHTTP:
 
     Args:
         store: opened on ``chdb://``.
-        password: what readers of everything show; any user name will do. None lets everybody on
+        password: the password for reading everything, with any user name. None lets everybody on
             this machine read, and nobody else, unless there is a hash.
         password_hash: its hash (`security.hash_of`), where the password itself is not kept.
-        of_owner: all who connect may run any statement: for a socket of the owner's processes.
-        keys: bearer keys of projects; shown as the password, one lets its owner read the rows of
+        of_owner: every client may run any statement: for a socket of the owner's processes.
+        keys: bearer keys of projects; given as the password, a key lets its owner read the rows of
             that project and no others.
-        write_token: shown as the password by a client on this machine, it lets any statement
-            pass; None, the default, lets none. It is meant for tests and for tools of one's own.
+        write_token: given as the password by a client on this machine, it permits any statement;
+            None, the default, permits none. It is meant for tests and for the operator's own tools.
         max_queries: statements that run at once; others wait.
         max_body: bytes of a request, before and after decompression, that may write.
         max_reader_body: bytes of a reader's: a statement and the values of its parameters.
@@ -110,7 +110,7 @@ class ClickHouseHTTP:
         await response(scope, receive, send)
 
     def close(self) -> None:
-        """Wait for the statements that run and let go of the engine."""
+        """Wait for running statements and close the engine's connections."""
         self._threads.shutdown()
         self._runner.close()
 
@@ -118,7 +118,7 @@ class ClickHouseHTTP:
         fields = dict(request.query_params)
         if request.url.path == "/ping" or (request.method == "GET" and "query" not in fields):
             return PlainTextResponse("Ok.\n")
-        # Before any of the body is read: who may not ask sends nothing into memory.
+        # Checked before the body is read: unauthorized clients cannot fill the memory.
         rights = self._authenticate(request, fields)
         limit = self._max_body if rights.writes else self._max_reader_body
         body = await _body(request, limit)
@@ -130,7 +130,7 @@ class ClickHouseHTTP:
     def _run(
         self, request: Request, fields: dict[str, str], rights: Rights, body: bytes, limit: int
     ) -> Response:
-        """Read the statement out of a body and run it, in a thread: either may take a while."""
+        """Read the statement from a body and run it, in a thread: either may take a while."""
         body = decompress(body, request.headers.get("content-encoding", ""), limit)
         if asks_for(fields, "decompress"):
             body = blocks.unpack(body, limit)
@@ -138,7 +138,7 @@ class ClickHouseHTTP:
         return _response(request, fields, statement, self._runner.run(statement, rights))
 
     def _authenticate(self, request: Request, fields: MutableMapping[str, str]) -> Rights:
-        """Say what the client may do; raise if it may not even read."""
+        """Return the client's rights; raise if it may not even read."""
         if self._of_owner:
             return Rights(writes=True)
         shown = _password(request, fields)

@@ -34,7 +34,7 @@ def pack(data: bytes) -> bytes:
 
 
 def unpack(body: bytes, limit: int) -> bytes:
-    """Return what stands in a body of blocks.
+    """Return the content of a body of blocks.
 
     Each byte is looked at once, and nothing is decompressed beyond the limit.
 
@@ -102,7 +102,7 @@ def _decompressed(method: int, packed: bytes, size: int) -> bytes | None:
         if method == _LZ4:
             plain: bytes = lz4.block.decompress(packed, uncompressed_size=size)
             return plain
-        # A frame that says another size would have as many bytes set aside.
+        # A frame with a false size would have as many bytes allocated.
         if zstandard.frame_content_size(packed) not in {-1, size}:
             return None
         return zstandard.ZstdDecompressor().decompress(packed, max_output_size=size or 1)

@@ -1,8 +1,8 @@
-"""What stands for the system tables: the columns and rows of them that tell nothing of anybody.
+"""The catalogue: views that replace the system tables and reveal nothing about others' data.
 
-Clients ask system.tables, system.columns and a few more before they begin. Those also hold sizes, paths
-and other databases. So a reader gets views of them, in a database of their own, with the same columns;
-what is not on the list has its type's default value.
+Clients ask system.tables, system.columns and a few more before they begin. Those also hold sizes,
+paths and other databases. So a reader gets views of them, in a database of their own, with the same
+columns; columns that are not on the list have their type's default value.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _COLUMNS = (
 
 
 def make_catalogue(handle: Handle, database: str) -> None:
-    """Make the views anew.
+    """Create the views anew.
 
     Args:
         handle: a connection that may do anything.
-        database: where our tables are.
+        database: the one with our tables.
     """
     handle.do(f"DROP DATABASE IF EXISTS {CATALOGUE} SYNC")
     handle.do(f"CREATE DATABASE {CATALOGUE} ENGINE = Memory")
     known = _columns(handle)
     for schema, tables in lists().catalogue.items():
         for table, shown in tables.items():
-            # None in an engine that has no such table.
+            # None in an engine without such a table.
             if columns := known.get((schema, table)):
                 select = _select(f"{schema}.{table}", columns, shown, database)
                 handle.do(
@@ -66,7 +66,7 @@ def _select(table: str, columns: dict[str, str], shown: dict[str, str], database
     condition = shown.get("rows", "1").format(
         database=literal(database), tables=_tuple(READABLE), settings=_tuple(lists().settings)
     )
-    # In a sub-query, so that a condition means the column and not what hides it.
+    # In a sub-query, so that a condition means the original column and not the masked one.
     return f"SELECT {', '.join(outputs)} FROM (SELECT * FROM {table} WHERE {condition})"
 
 

@@ -31,7 +31,7 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def compress(body: bytes, accepted: str) -> tuple[bytes, str]:
-    """Encode a result in the first of our encodings that the client accepts; small ones in none."""
+    """Encode a result in the first supported encoding that the client accepts; small ones in none."""
     names = {part.partition(";")[0].strip().lower() for part in accepted.split(",")}
     if len(body) < _SMALL:
         return body, ""
@@ -44,7 +44,7 @@ def compress(body: bytes, accepted: str) -> tuple[bytes, str]:
 
 
 def _unlz4(body: bytes, limit: int) -> bytes:
-    # What clickhouse-connect prefers; it brings the library.
+    # The preference of clickhouse-connect, which installs the library.
     import lz4.frame  # type: ignore[import-untyped]
 
     try:

@@ -1,10 +1,10 @@
 """Confines readers by the engine's own users, grants and row filters.
 
-A reader's SELECT becomes a view whose definer is the user of that reader's project, and the view is what
-is read: whatever the SELECT names, and in whatever way, the engine asks what that user may see, and adds
-the user's row filters to each table. The view has a parameter of its own, because the engine then leaves
-the text alone until it is read, as the definer: without one it would look into the SELECT as the user who
-makes the view, who may do anything.
+A reader's SELECT becomes a view whose definer is the user of that reader's project, and the
+statement reads that view: whatever tables the SELECT names, the engine checks that user's grants,
+and adds the user's row filters to each table. The view has a parameter of its own, because then the
+engine does not analyse its text until it is read, as the definer: without one it would analyse the
+SELECT as the user who creates the view, who may do anything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.tree import Node
 
 MAX_STATEMENT: Final = 64 * 1024 * 1024
-"""Characters of a statement with the values of its parameters in it."""
+"""Most characters of a statement, with the values of its parameters filled in."""
 _VIEW = (
     "CREATE VIEW {database}.{name} DEFINER = {user} SQL SECURITY DEFINER AS "
     "SELECT * FROM ({select}) WHERE {{on:UInt8}}"
@@ -69,7 +69,7 @@ class Confinement:
 
     Args:
         path: the engine's folder.
-        database: where our tables are.
+        database: the one with our tables.
         settings: of connections.
 
     Raises:
@@ -100,7 +100,7 @@ class Confinement:
     @classmethod
     @contextlib.contextmanager
     def of(cls, path: str, database: str, settings: dict[str, str]) -> Iterator[Confinement]:
-        """Lend the engine's; the last to give it back removes what was made for it."""
+        """Lend the engine's confinement; the last user to return it removes its views."""
         with cls._lock:
             found, users = cls._open.get(path) or (cls(path, database, settings), 0)
             cls._open[path] = (found, users + 1)
@@ -118,7 +118,7 @@ class Confinement:
         """Return the tree of a SELECT within the view that would run it.
 
         Raises:
-            QueryError: it does not parse, or is more than a SELECT.
+            QueryError: it cannot be parsed, or is more than a SELECT.
         """
         root = read_tree(handle.text(_PARSED.format(select=select)))
         inner = root.first(
@@ -136,12 +136,12 @@ class Confinement:
         """Make a view for one statement.
 
         Args:
-            select: what was checked.
-            project: whose rows it sees; None for all.
+            select: the checked SELECT.
+            project: the project whose rows it sees; None for all.
             current: the database of tables that are named without one; empty for ours.
 
         Yields:
-            What to select from.
+            The view to select from.
         """
         with contextlib.ExitStack() as stack:
             user = reader() if project is None else stack.enter_context(self._seats.take(project))
@@ -160,18 +160,19 @@ class Confinement:
                 try:
                     yield f"{name}(on = 1)"
                 finally:
-                    # While the connection is ours: given back, it may be another thread's.
+                    # Removed while the connection is ours: once returned, another thread may use
+                    # it.
                     handle.do(f"DROP VIEW {name}")
 
     def close(self) -> None:
-        """Remove what was made."""
+        """Remove the users' views and the catalogue."""
         with contextlib.suppress(QueryError), self._handles.borrow() as handle:
             for database in (DATABASE, CATALOGUE, PLAIN):
                 handle.do(f"DROP DATABASE IF EXISTS {database} SYNC")
         self._handles.close()
 
     def _prove(self) -> None:
-        """Try whether the engine keeps two projects apart and readers from what is not theirs."""
+        """Test whether the engine keeps two projects apart, and readers from other tables."""
         select = f"SELECT arraySort(groupArray(Project)) FROM {DATABASE}.{PROOF}"
         seen = {
             project: self._try(select, project) for project in ("one", "other", "neither", None)
@@ -191,7 +192,7 @@ class Confinement:
             )
 
     def _try(self, select: str, project: str | None) -> str:
-        """Return what a reader gets: a value, or the number of an error."""
+        """Return a reader's result: a value, or the number of an error."""
         try:
             with (
                 self.view(select, project, DATABASE) as view,

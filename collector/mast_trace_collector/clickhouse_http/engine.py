@@ -27,7 +27,7 @@ _SEVERAL = "Multi-statements are not allowed"
 
 @dataclass(frozen=True)
 class Result:
-    """What a statement gave, and what it cost."""
+    """The result of a statement, with its cost."""
 
     body: bytes
     rows: int = 0
@@ -38,15 +38,15 @@ class Result:
 class Handle:
     """One connection; used by one thread at a time.
 
-    The engine keeps what a statement wrote before it failed, and begins the connection's next answer
-    with it. So that is fetched and dropped at once, and the connection is nobody else's from then on.
+    The engine keeps the output of a statement that failed, and begins the connection's next answer
+    with it. So that output is fetched and dropped at once, and the connection is not used again.
 
     Args:
         path: the engine's folder.
         settings: of this connection; those of a request come on top.
 
     Attributes:
-        has_failed: whether a statement did.
+        has_failed: whether a statement has failed.
     """
 
     def __init__(self, path: str, settings: Mapping[str, str]) -> None:
@@ -60,7 +60,7 @@ class Handle:
             self._set(name, value)
 
     def use(self, database: str) -> None:
-        """Make ``database`` the one that unqualified names mean."""
+        """Make ``database`` the current one."""
         if database != self._database:
             self.do(f"USE {quoted(database)}")
             self._database = database
@@ -74,11 +74,11 @@ class Handle:
             )
 
     def text(self, sql: str, params: Mapping[str, str] | None = None) -> str:
-        """Return the rows of a SELECT as lines of values between tabs, as they are."""
+        """Return the rows of a SELECT as lines of values between tabs, unparsed."""
         return _decoded(self.run(sql, "TabSeparatedRaw", params).body)
 
     def do(self, sql: str) -> None:
-        """Run a statement that answers with no rows."""
+        """Run a statement without result rows."""
         self.run(sql, "Null")
 
     def blocks(self, sql: str, fmt: str, params: Mapping[str, str] | None = None) -> list[bytes]:
@@ -102,7 +102,7 @@ class Handle:
         """Return a statement as the engine renders it after parsing, on one line.
 
         Raises:
-            QueryError: it does not parse, or is more than one statement.
+            QueryError: it cannot be parsed, or is more than one statement.
         """
         try:
             result = self.run(f"SELECT formatQuerySingleLine({literal(sql)})", "RawBLOB")
@@ -114,7 +114,7 @@ class Handle:
 
     @contextlib.contextmanager
     def settings(self, values: Mapping[str, str]) -> Iterator[None]:
-        """Apply settings to the statements inside only."""
+        """Apply settings to the statements inside the block only."""
         applied = []
         try:
             for name, value in values.items():
@@ -132,19 +132,19 @@ class Handle:
         self._set(name, value)
 
     def close(self) -> None:
-        """Let go of the engine."""
+        """Close the connection."""
         self._connection.close()
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn what the engine raises (plain RuntimeErrors among them) into `EngineError`."""
+        """Convert the engine's exceptions (plain RuntimeErrors among them) to `EngineError`."""
         try:
             yield
         except Exception as error:
             self.has_failed = True
             with contextlib.suppress(Exception):
                 self._connection.query("SELECT 1", "Null")
-            # What it complains of may be a name that is no text.
+            # The text may quote a name that is not valid UTF-8.
             named = _decoded(error.object) if isinstance(error, UnicodeDecodeError) else ""
             raise EngineError(named or str(error)) from error
 
@@ -169,7 +169,7 @@ class Handles:
 
     @contextlib.contextmanager
     def borrow(self) -> Iterator[Handle]:
-        """Lend a handle; one whose statement failed is thrown away."""
+        """Lend a handle; discard it if its statement failed."""
         handle = self._take()
         try:
             yield handle
@@ -204,5 +204,5 @@ class Handles:
 
 
 def _decoded(data: bytes) -> str:
-    """Return text that the engine wrote, with SQL's own escapes for bytes that are no text."""
+    """Return text that the engine wrote, with SQL's escapes for bytes that are not valid UTF-8."""
     return data.decode("utf-8", "backslashreplace")

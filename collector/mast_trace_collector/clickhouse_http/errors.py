@@ -12,7 +12,7 @@ _AROUND = re.compile(
     r"\(?(?:: )?[Ww]hile (?:executing|reading|processing|pushing)|\(in (?:file|part|query)"
     r"|Maybe you meant|Stack trace|There is no supported"
 )
-"""Where the engine goes on to say what it was at: parts, marks, the make-up of columns."""
+"""The beginning of context that reveals internals: parts, marks, the structure of columns."""
 _VIEW = re.compile(r"mast_readers\.q_[0-9a-f]{32}(?:\(on = 1\))?")
 _PATH = re.compile(r"(?<![\w/.])/[\w.-]+/")
 _SAME_NAME = 44
@@ -57,7 +57,7 @@ class QueryError(Exception):
 
     Attributes:
         code: ClickHouse's number of the error.
-        text: as a server words it.
+        text: the server's message.
     """
 
     def __init__(self, code: int, message: str, name: str) -> None:
@@ -67,12 +67,12 @@ class QueryError(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP status that a server gives it."""
+        """The HTTP status of a server for it."""
         return _STATUSES.get(self.code, 500)
 
 
 class EngineError(QueryError):
-    """What the engine said, word for word."""
+    """The engine's own message."""
 
     def __init__(self, text: str) -> None:
         found = _CODE.search(text)
@@ -80,8 +80,8 @@ class EngineError(QueryError):
         self.text = text[found.start() :] if found else text
         self.args = (self.text,)
 
-    def told(self) -> EngineError:
-        """Return the error as a reader is told it: nothing of parts, sizes, paths and other names."""
+    def for_reader(self) -> EngineError:
+        """Return the error as shown to a reader: without parts, sizes, paths and others' names."""
         name = _NAME.search(self.text)
         text = _NAME.sub("", _AROUND.split(self.text)[0]).rstrip(" .:")
         text = _VIEW.sub("the statement", text).replace(f"{PLAIN}.", "")

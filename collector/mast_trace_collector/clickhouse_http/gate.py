@@ -1,9 +1,9 @@
-"""The names that a reader's statement may hold.
+"""The gate: checks the names in a reader's statement.
 
-The engine's own users decide which rows a reader gets (`confinement`). They do not decide which functions
-are called, and some of those open files, look into the process or at what lies beside a reader's rows.
-So every name in the parsed tree is looked up, whether it is called, handed over as an argument, or only
-stands for a column, and what is not on a list is refused.
+The engine's own users decide which rows a reader gets (`confinement`). They do not decide which
+functions may be called, and some functions open files, inspect the process or read beyond a
+reader's rows. So every name in the parsed tree is looked up, whether it is called, passed as an
+argument, or used as a column, and a name that is not on a list is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.clickhouse_http.tree import Node
 
 _KNOWN_FOR: Final = 5.0
-"""Seconds that the names of databases and tables are remembered."""
+"""Seconds for which the names of databases and tables are cached."""
 _TABLES = "SELECT name FROM system.tables WHERE database = {}"
 _DATABASES = "SELECT name FROM system.databases"
 
@@ -30,8 +30,8 @@ class Gate:
     """Checks the names in statements of readers.
 
     Args:
-        handle: a connection to ask the engine for the names that it knows.
-        database: where our tables are.
+        handle: a connection, which lists the engine's names.
+        database: the one with our tables.
     """
 
     def __init__(self, handle: Handle, database: str) -> None:
@@ -46,7 +46,7 @@ class Gate:
         """Check all names of a SELECT.
 
         Args:
-            handle: a connection whose current database is where names without one are looked up.
+            handle: a connection whose current database resolves unqualified names.
             tree: the parsed statement.
 
         Raises:
@@ -68,7 +68,7 @@ class Gate:
         """Refuse a setting that is not on the list.
 
         Raises:
-            QueryError: it is not.
+            QueryError: the setting is not allowed.
         """
         if name not in lists().settings:
             raise denied(
@@ -80,7 +80,7 @@ class Gate:
         """Refuse an output format that is not on the list.
 
         Raises:
-            QueryError: it is not.
+            QueryError: the format is not allowed.
         """
         if name not in lists().formats:
             raise denied(
@@ -92,7 +92,7 @@ class Gate:
         """Return database and name of a table that a reader may read.
 
         Raises:
-            QueryError: it may not, or there is no such table.
+            QueryError: the table is not allowed, or does not exist.
         """
         database, _, table = name.rpartition(".")
         allowed = self._catalogue if database == CATALOGUE else READABLE
@@ -112,13 +112,14 @@ class Gate:
             raise denied(f"{node.kind} is not allowed in a SELECT")
 
     def _check_source(self, node: Node) -> None:
-        """Check what stands in FROM or JOIN."""
+        """Check an item of FROM or JOIN."""
         if node.kind == "Function" and node.name.lower() not in lists().table_functions:
             raise denied(
                 f"the table function {node.name} is not allowed; "
                 f"{', '.join(sorted(lists().table_functions))} are"
             )
-        # A name without a database may be that of a CTE. If it is no table, the engine says so.
+        # A name without a database may be a CTE's. If there is no such table, the engine reports
+        # it.
         if node.kind == "TableIdentifier" and ("." in node.name or node.name in self._existing):
             self.check_table(node.name)
 
@@ -135,13 +136,13 @@ class Gate:
         for part in (first, *rest):
             if not self._functions.may_name(part):
                 raise denied(
-                    f"the name {part} is not allowed: a function is called so that readers may not "
-                    "use; give the column another name"
+                    f"the name {part} is not allowed: a function that readers may not use has it; "
+                    "give the column another name"
                 )
             if part.startswith("_"):
                 raise denied(
-                    f"the name {part} is not allowed: what begins with an underscore tells how rows "
-                    "are stored"
+                    f"the name {part} is not allowed: a leading underscore marks the names "
+                    "that show how rows are stored"
                 )
         if rest and first in self._databases:
             self.check_table(".".join((first, rest[0])))
@@ -152,7 +153,7 @@ class Gate:
         now = time.monotonic()
         if now - self._asked < _KNOWN_FOR:
             return
-        # Names may hold what Python takes for the end of a line besides "\n".
+        # Names may hold other line separators of Python's than "\n".
         tables = handle.text(_TABLES.format(literal(self._database)))
         self._existing = frozenset(tables.split("\n")) - {""}
         self._databases = frozenset(handle.text(_DATABASES).split("\n")) - {""}
@@ -160,7 +161,7 @@ class Gate:
 
 
 def catalogue_tables() -> list[str]:
-    """Return the names of all that stands in the catalogue."""
+    """Return the names in the catalogue."""
     return [
         catalogue_name(database, table)
         for database, tables in lists().catalogue.items()
@@ -169,5 +170,5 @@ def catalogue_tables() -> list[str]:
 
 
 def catalogue_name(database: str, table: str) -> str:
-    """Return the name in the catalogue of what stands for a table of ``system``, say."""
+    """Return the catalogue's name for a table of ``system``."""
     return table if database == "system" else f"{database}_{table}"

@@ -1,4 +1,4 @@
-"""What clickhouse-go wants of the Native format beyond what the engine writes."""
+"""The parts of the Native format that clickhouse-go expects and the engine does not write."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PROTOCOL_WITH_BLOCK_INFO = 54454
 OUR_REVISION = 54453
 """The last revision whose blocks differ from the engine's only by `BLOCK_INFO`."""
 HELLO = "SELECT displayName(), version(), revision(), timezone()"
-"""What clickhouse-go asks first, and reads by the revision of its own."""
+"""The first query of clickhouse-go, whose answer it parses by its own revision."""
 
 
 def header(columns: Sequence[tuple[str, str]]) -> bytes:
-    """Return the block without rows that tells names and types of columns."""
+    """Return the block without rows that has the names and types of columns."""
     return _varint(len(columns)) + _varint(0) + b"".join(_text(n) + _text(t) for n, t in columns)
 
 

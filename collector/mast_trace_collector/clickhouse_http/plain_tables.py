@@ -1,9 +1,10 @@
-"""Our tables for who reads one project: with plain types in the place of dictionaries.
+"""Views of our tables for readers of one project, with plain types instead of dictionaries.
 
-A column of type LowCardinality has one dictionary for a whole part, others' values included, and the engine
-runs functions on all of it, whatever row filter holds. A function that fails for one of those values, or
-takes long, tells of it. So a project reads views of the tables whose columns were cast to plain types
-before anything else is done with them; the views belong to whoever asks, and so do the row filters.
+A column of type LowCardinality has one dictionary for a whole part, other projects' values
+included, and the engine runs functions on all of it, regardless of the row filter. A function that
+fails, or takes long, for one of those values reveals it. So a project reads views of the tables
+whose columns are cast to plain types before any other use; the views run as the reader, and apply
+the reader's row filters.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MERGED = (
     "WHERE database = {} AND name IN ({}) AND match(engine, '(Replacing|Aggregating)MergeTree$')"
 )
 _FINAL: Final = "_final"
-"""Ending of the view that merges rows as FINAL does, which a view does not take."""
+"""Ending of the view that merges rows as FINAL does, because FINAL cannot be applied to a view."""
 _OWN: Final = {
     "otel_traces_trace_id_ts": "SELECT TraceId, toDateTime(min(Timestamp)) AS Start, "
     "toDateTime(max(Timestamp)) AS End FROM {}.otel_traces WHERE TraceId != '' GROUP BY TraceId",
@@ -46,10 +47,10 @@ _AFTER_CONDITION = frozenset(
 
 
 class PlainTables:
-    """The views, made when they are first needed and anew when a table has changed.
+    """The views, created at first use and again when a table has changed.
 
     Args:
-        database: where our tables are.
+        database: the one with our tables.
     """
 
     def __init__(self, database: str) -> None:
@@ -59,7 +60,7 @@ class PlainTables:
         self._lock = threading.Lock()
 
     def renew(self, handle: Handle) -> None:
-        """Make what is missing or has other columns than its table."""
+        """Create the views that are missing or have other columns than their table."""
         with self._lock:
             names = literal(self._database), ", ".join(map(literal, READABLE))
             found = self._columns(handle.text(_COLUMNS.format(*names)))
@@ -78,7 +79,7 @@ class PlainTables:
             self._made = found
 
     def renamed(self, select: str) -> str:
-        """Return a rendered SELECT with the views in the place of the tables."""
+        """Return a rendered SELECT with the views in place of the tables."""
         found = tokens(select)
         changes = self._names(found)
         _join_conditions(found, changes)
@@ -114,7 +115,7 @@ class PlainTables:
 
 
 def plain(kind: str) -> str:
-    """Return a type without the dictionaries in it."""
+    """Return a type without its dictionaries."""
     while (at := kind.find(_DICTIONARY)) >= 0:
         depth, end = 1, at + len(_DICTIONARY)
         while depth:
@@ -135,7 +136,7 @@ def _select(table: str, columns: Sequence[tuple[str, str]]) -> str:
 
 
 def _join_conditions(found: Sequence[Token], changes: dict[int, str]) -> None:
-    """Make one WHERE of each PREWHERE, which a view does not take."""
+    """Turn each PREWHERE into WHERE, because a view does not support it."""
     for index, token in enumerate(found):
         if token.word != "PREWHERE":
             continue

@@ -1,4 +1,4 @@
-"""Decides what is run for a reader's statement, after it was checked."""
+"""Plans the execution of a reader's statement, after it was checked."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _KINDS = "SELECT, SHOW TABLES, DESCRIBE TABLE, EXISTS TABLE and EXPLAIN AST are"
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run.
+    """The plan of a statement.
 
     Attributes:
-        select: the SELECT, or what else follows ``before``.
+        select: the SELECT, or the other statement that follows ``before``.
         format: of the rows.
         settings: for this statement.
         database: of tables that are named without one.
         confined: whether the SELECT is read through a view, as the reader's own user.
-        before: what stands before it.
-        after: what stands behind it.
-        is_hello: whether clickhouse-go asks its first question.
+        before: the text before it.
+        after: the text after it.
+        is_hello: whether it is the first query of clickhouse-go.
     """
 
     select: str
@@ -55,11 +55,11 @@ class Planner:
 
     Args:
         handle: a connection to the engine.
-        confinement: what will run them.
-        database: where our tables are.
+        confinement: runs them.
+        database: the one with our tables.
 
     Raises:
-        ConfigurationError: the engine does not show all that a statement holds.
+        ConfigurationError: the engine's trees do not show every name of a statement.
     """
 
     def __init__(self, handle: Handle, confinement: Confinement, database: str) -> None:
@@ -69,7 +69,7 @@ class Planner:
         self._database = database
 
     def plan(self, handle: Handle, statement: Statement) -> Plan:
-        """Return what is run for a statement.
+        """Return the plan of a statement.
 
         Raises:
             QueryError: it cannot be parsed, or a reader must not run it.
@@ -107,7 +107,7 @@ class Planner:
         return reading.filled(handle, tokens(text), text, statement.params)
 
     def _select(self, handle: Handle, plan: Plan, text: str) -> Plan:
-        """Check a SELECT in the very form in which it will be run."""
+        """Check a SELECT in exactly the form in which it will be run."""
         tree = self._confinement.tree(handle, text)
         named = reading.with_names(text, tree)
         if named != text:

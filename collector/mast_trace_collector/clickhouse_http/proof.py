@@ -1,8 +1,8 @@
 """Proof that the tree of a statement shows every name in it, which the gate relies on.
 
-Engines before 26.7 leave out what a window is ordered and partitioned by. Another one may leave out
-something else. So at the start one statement is parsed that calls a function, and hands it over
-by name, in each place where a SELECT may hold one; all of them have to be there.
+Engines before 26.7 leave out the ORDER BY and PARTITION BY of a window. Others may leave out
+something else. So at the start one statement is parsed that calls a function, and passes it by
+name, in each place where a SELECT may have one; the tree has to show all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNION ALL SELECT DISTINCT ON (?) ? FROM numbers(1)
 UNION ALL SELECT 1 GROUP BY GROUPING SETS ((?), (?))
 EXCEPT SELECT ? ORDER BY ?
 """
-"""Where a question mark stands a call may stand."""
+"""A question mark marks a place where a call may stand."""
 _BEFORE, *_AFTER = _PLACES.split("?")
 EVERYWHERE: Final = _BEFORE + "".join(
     f"hostName({number}){text}" for number, text in enumerate(_AFTER)
@@ -40,10 +40,10 @@ EVERYWHERE: Final = _BEFORE + "".join(
 
 
 def prove(tree: Node) -> None:
-    """Check that the tree of `EVERYWHERE` shows all that stands in it.
+    """Check that the tree of `EVERYWHERE` shows every call in it.
 
     Raises:
-        ConfigurationError: something is missing, so that names could pass unseen.
+        ConfigurationError: a call is missing, so that names could pass unseen.
     """
     found = [node for node in tree.walk() if node.name == "hostName"]
     called = {node.children[0].children[0].label for node in found if node.kind == "Function"}

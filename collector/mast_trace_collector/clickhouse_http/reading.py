@@ -1,7 +1,7 @@
-"""Brings what a reader asks into the one form that is run: a SELECT, a format, settings.
+"""Rewrites a reader's statement into the one form that is run: a SELECT, a format, settings.
 
-Works on the statement as the engine renders it after parsing. Whatever comes out is parsed and checked
-again, so a slip here refuses a statement that could have been run, and lets none pass.
+The input is the statement as the engine renders it after parsing. The output is parsed and checked
+again, so a defect here refuses a statement that could have been run, and lets none pass.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ _CONSTANTS = {
     "revision": f"toUInt32({OUR_REVISION})",
     "user": "'default'",
 }
-"""What clients ask about themselves when they begin, and is not told: function -> answer."""
+"""Fixed answers to functions that clients call when they connect: function -> answer."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read.
+    """The parts of a statement.
 
     Attributes:
         text: the whole statement.
         found: its tokens, without FORMAT and SETTINGS.
-        format: that it names; empty for the default.
-        settings: that stand at its end.
+        format: the output format that it names; empty for the default.
+        settings: those at its end.
     """
 
     text: str
@@ -76,7 +76,7 @@ class Reading:
 
 
 def take_apart(text: str) -> Reading:
-    """Take FORMAT and SETTINGS off the end of a rendered statement.
+    """Split FORMAT and SETTINGS off the end of a rendered statement.
 
     Raises:
         QueryError: it writes its rows to a file, or a setting is no plain value.
@@ -88,7 +88,7 @@ def take_apart(text: str) -> Reading:
 
 
 def filled(handle: Handle, found: Sequence[Token], select: str, params: Mapping[str, str]) -> str:
-    """Put into a SELECT the values of its parameters and what stands for system tables.
+    """Fill the values of parameters, and the names that replace system tables, into a SELECT.
 
     Args:
         handle: a connection that reads values.
@@ -105,7 +105,7 @@ def filled(handle: Handle, found: Sequence[Token], select: str, params: Mapping[
 
 
 def _catalogue(found: Sequence[Token]) -> list[tuple[Token, str]]:
-    """What stands for system tables, and for a client's questions about itself."""
+    """Replacements for system tables and for a client's functions about itself."""
     changes: list[tuple[Token, str]] = []
     for index, token in enumerate(found):
         if token.kind not in {"word", "name"}:
@@ -125,7 +125,7 @@ def _catalogue(found: Sequence[Token]) -> list[tuple[Token, str]]:
 
 
 def with_names(select: str, tree: Node) -> str:
-    """Name the columns that a sub-query gives: the engine numbers them anew within a view."""
+    """Name the columns of a sub-query: the engine would number them anew within a view."""
     query = tree
     while query.kind != "SelectQuery":
         query = query.children[0]
@@ -179,7 +179,7 @@ def _without_format(reading: Reading) -> Reading:
     for index in range(len(found) - 1, 1, -1):
         before, name = found[index - 1], found[index]
         ends = index + 1 == len(found) or found[index + 1].word == "SETTINGS"
-        # The engine writes FORMAT `Null`: in quotes, what is a keyword, too.
+        # The engine renders FORMAT `Null` in quotes, even where the name is a keyword.
         if before.word == "FORMAT" and name.name and before.depth == 0 and ends:
             return replace(
                 reading, found=[*found[: index - 1], *found[index + 1 :]], format=name.name

@@ -1,7 +1,7 @@
 """Tokens of a statement as the engine renders it after parsing.
 
-No comment, escape or odd spacing is left in such a text. It is taken apart here to move clauses and to
-put values in; what comes of that is parsed by the engine once more, and checked.
+No comment, escape or odd spacing is left in such a text. It is split here to move clauses and to
+insert values; the engine parses the result once more, and it is checked again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Token(NamedTuple):
 
     Attributes:
         kind: word, name (in quotes), string, parameter, number, open, close or sign.
-        text: as it stands there.
+        text: of the token, unchanged.
         start: offset of its first character.
         depth: brackets that are open around it.
     """
@@ -43,7 +43,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Offset behind its last character."""
+        """Offset after its last character."""
         return self.start + len(self.text)
 
     @property
@@ -53,7 +53,7 @@ class Token(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it names, quoted or not; empty if it is no name."""
+        """The name that it spells, quoted or not; empty if it is no name."""
         if self.kind == "name":
             return re.sub(r"\\(.)|``", lambda match: match[1] or "`", self.text[1:-1])
         return self.word
@@ -71,7 +71,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def replaced(text: str, changes: Iterable[tuple[Token, str]]) -> str:
-    """Return the text with other words in the place of some tokens, which come in their order."""
+    """Return the text with some tokens replaced; the replacements are in the order of the text."""
     parts, at = [], 0
     for token, new in changes:
         parts += [text[at : token.start], new]
@@ -86,7 +86,7 @@ def quoted(name: str) -> str:
 
 
 def literal_of_bytes(data: bytes) -> str:
-    """Quote bytes, which may be no UTF-8, for SQL."""
+    """Quote bytes, which may be invalid UTF-8, for SQL."""
     plain = "".join(
         chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02X}" for byte in data
     )

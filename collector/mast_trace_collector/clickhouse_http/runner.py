@@ -1,4 +1,4 @@
-"""Runs statements for the endpoint: who may do what, and in which form the rows go back."""
+"""Runs statements for the endpoint: applies rights, and formats the rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VERSION = "SELECT version()"
 
 @dataclass(frozen=True)
 class Rights:
-    """What a client may do.
+    """The rights of a client.
 
     Attributes:
         writes: run any statement.
@@ -40,7 +40,7 @@ class Runner:
     """Runs statements on the embedded engine.
 
     Args:
-        store: whose engine it is.
+        store: the store that owns the engine.
         timeout: seconds that a reader's statement may run.
         max_result: bytes that a reader's result may have.
         readers: whether there are any; without, only clients with all rights are served.
@@ -72,7 +72,7 @@ class Runner:
             **settings,
             "max_execution_time": str(timeout),
             "max_query_size": str(MAX_STATEMENT),
-            # How many rows were read tells how many others have.
+            # The number of read rows would reveal how many others have.
             "output_format_write_statistics": "0",
             "readonly": "2",
         }
@@ -100,7 +100,7 @@ class Runner:
         try:
             result = self._read(self._planner, statement, rights.project)
         except EngineError as error:
-            raise error.told() from error
+            raise error.for_reader() from error
         return Result(result.body)
 
     def _read(self, planner: Planner, statement: Statement, project: str | None) -> Result:
@@ -110,7 +110,7 @@ class Runner:
             return Result(native.hello(self._version))
         with self._readers.borrow() as handle, ExitStack() as stack:
             stack.enter_context(handle.settings(plan.settings))
-            # For currentDatabase(); what names mean was settled before.
+            # Needed for currentDatabase() alone; names were resolved before.
             handle.use("system" if plan.database == CATALOGUE else plan.database)
             sql = plan.before + plan.select
             if plan.confined:
@@ -120,13 +120,13 @@ class Runner:
             return self._rows(handle, asked)
 
     def close(self) -> None:
-        """Let go of the engine."""
+        """Close the engine's connections."""
         self._open.close()
 
     def _write(self, statement: Statement) -> Result:
         with self._writers.borrow() as handle:
-            # Whatever an earlier statement on this connection has used. The one that makes the store's
-            # database must not need it.
+            # Reset settings of earlier statements on this connection. The statement that creates
+            # the store's database must not need them.
             handle.use(statement.database or "default")
             with handle.settings(statement.settings):
                 if statement.data is not None:
@@ -145,7 +145,7 @@ class Runner:
         return replace(result, body=self._header(handle, statement))
 
     def _blocks(self, handle: Handle, statement: Statement) -> Result:
-        """Answer a client that reads each block with what precedes it (clickhouse-go)."""
+        """Answer a client that expects a header before each block (clickhouse-go)."""
         if statement.sql == native.HELLO:
             return Result(native.hello(self._version))
         if statement.is_select:
@@ -156,19 +156,19 @@ class Runner:
         return Result(b"".join(native.BLOCK_INFO + block for block in blocks if block))
 
     def _header(self, handle: Handle, statement: Statement) -> bytes:
-        """The block that tells an empty result's columns, which the engine leaves out."""
+        """The block with an empty result's columns, which the engine leaves out."""
         if not statement.is_select:
             return b""
         sql = f"DESCRIBE TABLE ({statement.without_format}\n)"
-        # As JSON: the names are the client's own, with whatever ends a line or a field.
+        # As JSON: the client chooses the names, which may hold separators of lines and fields.
         rows = handle.run(sql, "JSONCompactEachRow", statement.params).body
-        # They need not be text either.
+        # Names may also be invalid UTF-8.
         columns = [json.loads(row.decode("utf-8", "surrogateescape")) for row in rows.splitlines()]
         return native.header([(name, kind) for name, kind, *_ in columns])
 
 
 def _known_settings(store: Store) -> dict[str, str]:
-    """Return those of `EMBEDDED` that the store's engine knows: earlier versions lack some."""
+    """Return the settings of `EMBEDDED` that the store's engine knows: earlier versions lack some."""
     rows = store.query(
         "SELECT name FROM system.settings WHERE name IN {names:Array(String)}",
         {"names": list(EMBEDDED)},

@@ -1,4 +1,4 @@
-"""Which project has which of the engine's users for the time being."""
+"""Seats: the engine's users, assigned to projects for a time."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 class Seats:
-    """Lends users to projects; a project keeps its user until another one needs a place.
+    """Lends users to projects; a project keeps its user until another project needs a seat.
 
     Args:
         handles: connections that may do anything.
-        number: of places.
+        number: of seats.
     """
 
     def __init__(self, handles: Handles, number: int = SEATS) -> None:
         self._handles = handles
-        # From the one that was used longest ago to the latest.
+        # Ordered from the least to the most recently used.
         self._places: dict[str, str | None] = {seat(each): None for each in range(number)}
         self._busy: dict[str, int] = dict.fromkeys(self._places, 0)
         self._changed = threading.Condition()
 
     @contextlib.contextmanager
     def take(self, project: str) -> Iterator[str]:
-        """Lend the user who sees this project's rows; waits while all places are taken by others."""
+        """Lend the user that sees this project's rows; wait while others use all seats."""
         with self._changed:
             name = self._changed.wait_for(lambda: self._find(project))
             if self._places[name] != project:
@@ -47,12 +47,13 @@ class Seats:
                 self._changed.notify_all()
 
     def _find(self, project: str) -> str:
-        """Return the project's place, else one that is free; empty if there is none."""
+        """Return the project's seat, else a free one; empty if there is none."""
         own = next((name for name, owner in self._places.items() if owner == project), "")
         return own or next((name for name in self._places if not self._busy[name]), "")
 
     def _seat(self, name: str, project: str) -> None:
-        # Nobody's until it is the project's: with no row, or two, the engine gives no rows at all.
+        # The seat belongs to no project while it is reassigned: with no row, or two, the engine
+        # shows no rows at all.
         self._places[name] = None
         with self._handles.borrow() as handle:
             table = f"{DATABASE}.{name}"

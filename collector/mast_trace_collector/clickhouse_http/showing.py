@@ -1,4 +1,4 @@
-"""Statements that show what there is, as the SELECT that answers them."""
+"""SHOW and EXISTS statements, rewritten as the SELECT that answers them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = "SHOW TABLES, SHOW DATABASES, SHOW CREATE TABLE, DESCRIBE TABLE, EXISTS
 
 
 def shows(text: str) -> bool:
-    """Whether a rendered statement shows what there is."""
+    """Return whether a rendered statement lists objects of the database."""
     return text.split(None, 1)[0] in _KINDS
 
 
@@ -32,10 +32,10 @@ def as_select(text: str, database: str) -> str:
 
     Args:
         text: the statement as the engine renders it.
-        database: the one that is meant where none is named.
+        database: used where none is named.
 
     Raises:
-        QueryError: readers may not be shown that.
+        QueryError: readers may not see it.
     """
     found = tokens(text)
     words = [token.word for token in found]

@@ -1,4 +1,4 @@
-"""Reads a statement out of an HTTP request, as a ClickHouse server does."""
+"""Reads a statement from an HTTP request, as a ClickHouse server does."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Statement:
 
     Attributes:
         sql: the text.
-        data: rows of an INSERT; None where the text is all.
+        data: rows of an INSERT; None where there are none.
         params: values of ``{name:Type}`` in the text, escaped as ClickHouse reads them.
         settings: ClickHouse settings for this statement only.
-        database: what unqualified names mean; empty for the store's.
+        database: resolves unqualified names; empty for the store's.
         default_format: of the result, where the text names none.
-        protocol: what the client says of the Native format that it reads; 0 if nothing.
+        protocol: revision of the Native format that the client reads; 0 if it gives none.
         query_id: the client's name for the request.
     """
 
@@ -91,7 +91,7 @@ class Statement:
 
     @property
     def has_result(self) -> bool:
-        """Whether the statement answers with rows."""
+        """Whether the statement returns rows."""
         return not _RESULTLESS.match(self.sql)
 
     @property
@@ -101,10 +101,10 @@ class Statement:
 
 
 def read_statement(fields: dict[str, str], content_type: str, body: bytes) -> Statement:
-    """Put together what the URL's ``fields`` and the body say.
+    """Build the statement from the URL's ``fields`` and the body.
 
     Raises:
-        QueryError: it makes no statement.
+        QueryError: they are no statement.
     """
     if content_type.startswith("multipart/form-data"):
         fields, body = {**fields, **_form(content_type, body)}, b""
@@ -144,7 +144,7 @@ def asks_for(fields: Mapping[str, str], what: str) -> bool:
 
 
 def _sql_and_data(query: str, body: bytes) -> tuple[str, bytes | None]:
-    """Split text from an INSERT's rows, which are bytes and are taken as they are."""
+    """Split text from an INSERT's rows, which are bytes and are left unchanged."""
     if query and re.match(r"\s*INSERT\b", query, re.IGNORECASE):
         return query, body or None
     if not query and (found := _INSERT.match(body)):

@@ -1,7 +1,7 @@
 """The tree that the engine parses a statement into, as ``EXPLAIN AST`` writes it.
 
-Nothing is executed for it, and no constant is folded. Each line is a node, indented below its parent;
-one that does not read exactly as expected makes the whole tree unreadable, and the statement refused.
+Nothing is executed for it, and no constant is folded. Each line is a node, indented below its
+parent; an unexpected line makes the whole tree unreadable, and the statement is refused.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Node:
             waiting.extend(reversed(node.children))
 
     def first(self, *kinds: str) -> Node:
-        """Return the node that is reached by going to the first child of each kind in turn.
+        """Return the node reached by the first child of each kind in turn.
 
         Raises:
             QueryError: there is none.
@@ -66,10 +66,10 @@ class Node:
 
 
 def read_tree(text: str) -> Node:
-    """Read what ``EXPLAIN AST`` wrote.
+    """Parse the output of ``EXPLAIN AST``.
 
     Raises:
-        QueryError: it does not read as a tree.
+        QueryError: it is no tree.
     """
     stack: list[tuple[Node, int]] = []
     root: Node | None = None

@@ -1,7 +1,7 @@
-"""Values in the place of a statement's parameters.
+"""Substitution of values for a statement's parameters.
 
-A view takes parameters of its own in other forms than a statement does, so values become literals before
-it is made.
+A view and a statement take parameters in different forms, so values become literals before the view
+is created.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ESCAPED = frozenset("\\\t\n\r\0'")
 def literals(
     handle: Handle, places: Sequence[Token], params: Mapping[str, str]
 ) -> list[tuple[Token, str]]:
-    """Return what stands in the place of each ``{name:Type}``.
+    """Return the literal for each ``{name:Type}``.
 
     Args:
         handle: a connection, which reads values with escapes in them.
@@ -57,7 +57,7 @@ def _read(
     handle: Handle, places: Sequence[tuple[Token, str]], params: Mapping[str, str]
 ) -> list[tuple[Token, str]]:
     """Let the engine read values with escapes in them."""
-    # In hexadecimal, for they may hold any bytes.
+    # In hexadecimal, because they may hold any bytes.
     values = ", ".join(f"ifNull(hex(toString({place.text})), 'NULL')" for place, _ in places)
     read = handle.text(f"SELECT {values}", params).rstrip("\n").split("\t")
     return [

@@ -1,4 +1,4 @@
-"""Accepts the connections of an HTTP server, never more than it may have open."""
+"""Accepts the connections of an HTTP server, up to a limit."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ logger = logging.getLogger(__name__)
 
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _PAUSE_SECONDS = 0.1
-# So long a connection may take to send its request before it counts as idle.
+# Seconds that a connection may take to send its request before it counts as idle.
 _YOUNG_SECONDS = 0.2
-# Those beyond the limit that can be answered with 503 at a time; others are hung up on.
+# Number of connections beyond the limit that are answered with 503 at a time; others are closed.
 _STANDING = 16
 
 
 class Acceptor:
     """Accepts connections until it is closed.
 
-    When all places are taken, the connections that have been idle for longest make room. If none is
-    idle, a few more are accepted, whose requests the server answers with 503.
+    At the limit, the connections that have been idle for longest are closed. If none is idle, a few
+    more are accepted, whose requests the server answers with 503.
 
     Args:
-        listener: listens.
+        listener: the listening socket.
         make: makes the protocol of a connection.
         connections: those of the server.
-        idle: of these, the ones without a request, since when, the longest idle first.
-        most: open at a time.
+        idle: those without a request, with the time since when, the longest idle first.
+        most: number of connections at a time.
         handshake: seconds that a TLS handshake may take.
-        tls: if the connections are encrypted.
-        refused: is told why a connection was turned away.
-        admits: whether the other side may be connected at all.
+        tls: context, if the connections are encrypted.
+        refused: called with the reason for which a connection was refused.
+        admits: returns whether the peer may connect at all.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Acceptor:
         self._accepting.cancel()
 
     async def wait_closed(self) -> None:
-        """Return when nothing is being accepted any more."""
+        """Return once nothing is being accepted any more."""
         await asyncio.gather(self._accepting, *self._entering, return_exceptions=True)
 
     async def _accept(self) -> None:
@@ -92,7 +92,7 @@ class Acceptor:
             else:
                 self._refused("stranger")
                 connection.close()
-            # While more of them wait, accepting never does; others must have their turn.
+            # While more connections wait, accepting never yields; other tasks must have their turn.
             await asyncio.sleep(0)
 
     def _admit(self, connection: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Mistakes of a peer that end its connection before, or beside, a request."""
+"""Faults of a peer that end its connection before, or beside, a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_PIPELINED = 16
 
 @dataclass(frozen=True)
 class Fault:
-    """A peer's mistake.
+    """A fault of a peer.
 
     Attributes:
         status: of the answer.
@@ -41,7 +41,7 @@ PIPELINED = Fault(400, "pipelined", f"more than {MAX_PIPELINED} requests wait fo
 
 
 def too_large(limits: HTTPLimits) -> Fault:
-    """Return the fault of a request with too much beside its body."""
+    """Return the fault of a request with too many bytes beside its body."""
     text = (
         f"the request has more than {limits.header_bytes} bytes beside its body, "
         f"or more than {limits.headers} headers"

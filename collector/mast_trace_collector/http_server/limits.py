@@ -1,4 +1,4 @@
-"""Bounds of an HTTP server's connections, the same for receivers, web view and ClickHouse endpoint."""
+"""Limits of an HTTP server's connections, shared by receivers, web view and ClickHouse endpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HTTPLimits:
-    """What a connection may do.
+    """The limits of a connection.
 
     Attributes:
         header_bytes: bytes of a request that are not its body: request line, headers, sizes and
@@ -36,7 +36,7 @@ class HTTPLimits:
 
     @classmethod
     def of(cls, config: CollectorConfig) -> HTTPLimits:
-        """Return the limits that the settings ask for."""
+        """Return the limits from the settings."""
         return cls(
             header_bytes=config.max_header_bytes,
             headers=config.max_headers,

@@ -1,4 +1,4 @@
-"""Counts what of an HTTP request is not its body."""
+"""Counts the bytes of an HTTP request beside its body."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mast_trace_collector.http_server.limits import HTTPLimits
 
-# A chunk of 48 bytes, or larger, pays for its own size line.
+# A chunk of 48 bytes or more pays for its own size line.
 _BODY_PER_OVERHEAD = 8
 
 
 class Overhead:
     """Bytes and headers of one request after the other, beside their bodies.
 
-    The parser keeps a header until it is whole and says nothing of the extensions of chunks, so bytes
-    are counted where they arrive, in small pieces: those of a piece less what the parser has handed on
-    as a body. What it names is counted as well, for several requests may be in one piece.
+    The parser keeps a header until it is whole and does not report the extensions of chunks, so
+    bytes are counted where they arrive, in small pieces: those of a piece less those that the
+    parser has reported as a body. Reported headers are counted as well, because several requests
+    may be in one piece.
 
     Args:
         limits: bounds.
@@ -54,7 +55,7 @@ class Overhead:
         self._named += len(name) + len(value) + 4
 
     def headers_end(self) -> None:
-        """Keep the headers' part, which the body does not pay for."""
+        """Keep the headers' count, which the body does not reduce."""
         self._head = self._named
 
     def body(self, size: int) -> None:
@@ -62,10 +63,10 @@ class Overhead:
         self._body += size
 
     def piece(self, size: int) -> None:
-        """Count all bytes of a piece, once the parser has handed on what is in it."""
+        """Count all bytes of a piece, once the parser has processed it."""
         body, self._body = self._body, 0
         if size == body:
             return
-        # Of a piece in which a request begins, what precedes it is counted for it, too.
+        # In a piece in which a request begins, the bytes before it count for it, too.
         total = self._total + size - body
         self._total = max(min(self._head, total), total - body // _BODY_PER_OVERHEAD)

@@ -1,7 +1,7 @@
 """A Unix socket that only its owner's processes, and root's, can use.
 
-The kernel says who is on the other side. So there is no secret that could be read from a disk, and
-no database engine, template or page can be made to open it by a URL.
+The kernel identifies the peer. So there is no secret that could be read from a disk, and no
+database engine, template or page can be made to open the socket by a URL.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _DARWIN_PEER = (
 
 
 def socket_path(data_dir: Path) -> Path:
-    """Return where a folder's socket is: in it, or elsewhere if its path is too long.
+    """Return the path of a folder's socket: in it, or elsewhere if its path is too long.
 
     Raises:
-        ConfigurationError: the other place belongs to somebody else.
+        ConfigurationError: the other folder belongs to another user.
     """
     path = data_dir / NAME
     if len(os.fsencode(path)) <= _LONGEST:
@@ -52,7 +52,7 @@ def socket_path(data_dir: Path) -> Path:
 
 
 def listen_on(path: Path) -> socket.socket:
-    """Return a socket that listens there; what a killed process left is replaced.
+    """Return a socket that listens there; the socket of a killed process is replaced.
 
     Raises:
         ConfigurationError: it cannot be made.
@@ -72,12 +72,12 @@ def listen_on(path: Path) -> socket.socket:
 
 
 def is_owner(connection: socket.socket) -> bool:
-    """Whether a process of this user, or root's, is on the other side."""
+    """Return whether the peer is a process of this user, or root's."""
     return _user(connection) in {0, os.geteuid()}
 
 
 def _user(connection: socket.socket) -> int:
-    """Return the user on the other side; -1 where the system does not say."""
+    """Return the user id of the peer; -1 where the system does not provide it."""
     if hasattr(socket, "SO_PEERCRED"):
         data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", data)[1])

@@ -1,4 +1,4 @@
-"""The least speed of a request's body: one that comes too slowly is refused."""
+"""The minimum rate of a request's body: a slower one is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Pace:
-    """Periods of a body, in each of which so many bytes must come.
+    """Periods of a body, in each of which a number of bytes must arrive.
 
     Args:
         period: seconds.
@@ -29,7 +29,7 @@ class Pace:
         self._came = 0
 
     def count(self, size: int) -> None:
-        """Count bytes that have come."""
+        """Count bytes that have arrived."""
         self._came += size
 
     @property
@@ -38,7 +38,7 @@ class Pace:
         return max(0.0, self._ends - time.monotonic())
 
     def next_period(self) -> bool:
-        """Begin another period if this one is over; say whether enough came in it."""
+        """Begin another period if this one is over; return whether enough bytes arrived in it."""
         now = time.monotonic()
         if now < self._ends:
             return True
@@ -48,17 +48,17 @@ class Pace:
 
     @property
     def text(self) -> str:
-        """What is asked for, in words."""
+        """The required rate, in words."""
         return f"the body comes with less than {self._least:g} bytes in {self._period:g} s"
 
 
 class PacedBodies:
-    """ASGI middleware that answers 408 when a body comes too slowly.
+    """ASGI middleware that answers 408 when a body arrives too slowly.
 
     Args:
-        app: sees such a sender as one that has hung up.
+        app: the application; to it such a sender has disconnected.
         limits: the least speed.
-        refused: is told about each.
+        refused: called for each.
     """
 
     def __init__(self, app: Any, limits: HTTPLimits, refused: Callable[[str], None]) -> None:
@@ -72,7 +72,7 @@ class PacedBodies:
         try:
             await self._app(scope, body.receive, body.send)
         except Exception:
-            # An application may take a sender that is gone for an error of its own.
+            # An application may report a disconnected sender as an error of its own.
             if not body.too_slow:
                 raise
         finally:

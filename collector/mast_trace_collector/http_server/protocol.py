@@ -1,4 +1,4 @@
-"""One HTTP connection: uvicorn's, with bounds on everything that is not a body."""
+"""One HTTP connection: uvicorn's, with limits on everything beside the body."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _OF_UPGRADE = {b"connection", b"upgrade", b"http2-settings"}
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Ends connections whose headers come too slowly or are too many, with an answer in words.
+    """Ends connections whose headers arrive too slowly or are too large, with an answer in words.
 
     Attributes:
         limits: the bounds.
-        idle: connections without a request, and since when.
-        refused: is told, in one word, why a connection or what it sent was turned away.
+        idle: connections without a request, with the time since when.
+        refused: called with the reason, one word, for which a connection or a request was refused.
     """
 
     limits = HTTPLimits()
@@ -55,7 +55,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _owed: Fault | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Give the connection its time for the headers of a first request."""
+        """Start the timer for the headers of a first request."""
         super().connection_made(transport)
         self._overhead = Overhead(self.limits)
         self.idle[self] = self.loop.time()
@@ -70,7 +70,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has arrived, in pieces small enough to count what is not body."""
+        """Take arrived bytes, in pieces small enough to count those beside the body."""
         if self._ended:
             return
         self._unset_keepalive_if_required()
@@ -78,7 +78,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_headers()
         rest = memoryview(data)
         while rest and not self._ended:
-            # A body of known length is handed over as it came.
+            # A body of known length is passed on as it came.
             size = max(self._body_left, _PIECE)
             piece, rest = rest[:size], rest[size:]
             self._feed(piece)
@@ -105,8 +105,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _go_on_without_upgrade(self) -> None:
         """Serve a request as if it did not offer another protocol, which HTTP allows.
 
-        The parser takes the rest of the connection for that protocol's, and so the body. Another one
-        reads the same headers without the offer.
+        The parser would treat the rest of the connection, the body included, as that protocol's. A
+        second parser reads the same headers without the offer.
         """
         self.parser = httptools.HttpRequestParser(self)
         kept = b"close" if any(map(_closes, self.headers)) else b"keep-alive"
@@ -117,7 +117,7 @@ class BoundedProtocol(HttpToolsProtocol):
         except httptools.HttpParserError:
             self._end(self._fault or MALFORMED)
 
-    # What the parser calls. Whatever is raised there ends its work.
+    # Callbacks of the parser. An exception in them ends its work.
 
     def on_message_begin(self) -> None:
         """Begin to count a request."""
@@ -137,7 +137,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._overhead.header(name, value)
         if self._overhead.exceeded:
             raise self._failed(too_large(self.limits))
-        if self._in_head:  # what comes after the body is no header
+        if self._in_head:  # the field follows the body: it is no header
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -160,14 +160,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_left = int(headers.get(b"content-length", 0))
 
     def on_body(self, body: bytes) -> None:
-        """Count a part of the body as such."""
+        """Count a part of the body."""
         self._overhead.body(len(body))
         self._body_left = max(0, self._body_left - len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """End a request."""
-        if self._in_head:  # the request is read once more, without its offer to upgrade
+        if self._in_head:  # the request is parsed once more, without its offer to upgrade
             return
         self._in_body = False
         self._body_left = 0
@@ -182,7 +182,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._fault = fault
         return ValueError(fault.text)
 
-    # The end of a request, and of the connection.
+    # Called at the end of a request, and of the connection.
 
     def on_response_complete(self) -> None:
         """Wait for the next request, unless the connection is to be closed."""
@@ -192,7 +192,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if not self._ended:
             self.idle[self] = self.loop.time()
-            if self._in_body:  # the rest of it is read and dropped, but not for ever
+            if self._in_body:  # the rest of the body is read and dropped, for a limited time
                 self._await_headers()
         elif self._owed is not None:
             self._answer(self._owed)
@@ -200,14 +200,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def give_way(self) -> None:
-        """Close the connection, which has nothing under way, for the sake of a new one."""
+        """Close the connection, which has no request, to admit a new one."""
         if not self._ended:
             self._ended = True
             self.refused("evicted")
         self.transport.close()
 
     def _end(self, fault: Fault) -> None:
-        """Take nothing more; answer in the order of the requests, and close."""
+        """Read no more; answer the requests in their order, and close."""
         self._ended = True
         self._headers_are_in()
         self.refused(fault.reason)
@@ -230,7 +230,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _answer(self, fault: Fault) -> None:
         self.transport.write(fault.answer())
         if self.transport.can_write_eof():
-            # What the peer still sends is read and dropped for a moment: if bytes were left unread,
+            # Further bytes of the peer are read and dropped for a moment: if they were left unread,
             # the kernel would reset the connection, and with it the answer.
             self.transport.write_eof()
             self.idle[self] = self.loop.time()
@@ -240,7 +240,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _await_headers(self) -> None:
         self._due = self.loop.time() + self.limits.header_timeout
-        # One timer for all requests of a connection: it finds out by itself what it is about.
+        # One timer for all requests of a connection: it determines itself which limit applies.
         if self._timer is None:
             self._timer = self.loop.call_at(self._due, self._look_for_headers)
 
@@ -258,16 +258,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self.refused("header_timeout")
         self.transport.close()
 
-    # A peer that does not read its answer.
+    # Called for a peer that does not read its answer.
 
     def pause_writing(self) -> None:
-        """Give the peer a time in which it has to take something."""
+        """Limit the time in which the peer has to read some of its answer."""
         super().pause_writing()
         self._unwritten = self.transport.get_write_buffer_size()
         self._writing = self.loop.call_later(self.limits.write_timeout, self._is_written)
 
     def resume_writing(self) -> None:
-        """Go on; the peer has taken enough."""
+        """Go on; the peer has read enough."""
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None

@@ -1,4 +1,4 @@
-"""An HTTP server inside an event loop that belongs to somebody else."""
+"""An HTTP server inside the event loop of another owner."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _BACKLOG = 512
 
 
 class HTTPServer:
-    """uvicorn, without its signal handlers and with bounds on what connections may do.
+    """The uvicorn server, without its signal handlers and with limits on connections.
 
     Args:
         app: the ASGI application.
         host: address to listen on.
         port: 0 takes a free one.
         limits: of each connection, and of their number.
-        paced: end bodies that come too slowly; False for an application that does so itself.
-        part: of the files that this process may open, the part that connections may take.
+        paced: end bodies that arrive too slowly; False for an application that does so itself.
+        part: the share of this process's open files that connections may take.
         tls: certificate chain and private key, in PEM files.
-        refused: is told, in one word, why a connection or what it sent was turned away.
+        refused: called with the reason, one word, for which a connection or a request was refused.
         socket_path: of a Unix socket, for this user's processes alone, in place of host and port.
     """
 
@@ -71,7 +71,7 @@ class HTTPServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            # It answers 503 from the next one on.
+            # uvicorn answers 503 from the next connection on.
             limit_concurrency=limits.connections + 1,
             timeout_keep_alive=limits.keep_alive,
             timeout_graceful_shutdown=_STOP_SECONDS,
@@ -104,7 +104,7 @@ class HTTPServer:
         self.address = f"{scheme}://{host}:{port}"
 
     async def stop(self) -> None:
-        """Take no more connections, answer what is in flight, and end; safe to call twice."""
+        """Accept no more connections, answer requests in flight, and end; safe to call twice."""
         task, self._task = self._task, None
         if task is not None:
             self._server.should_exit = True
@@ -117,11 +117,13 @@ class HTTPServer:
         await self._server.listening.wait()
 
 
-def _protocol(limits_of_all: HTTPLimits, told: Callable[[str], None]) -> type[BoundedProtocol]:
+def _protocol(
+    limits_of_all: HTTPLimits, on_refused: Callable[[str], None]
+) -> type[BoundedProtocol]:
     class Protocol(BoundedProtocol):
         limits = limits_of_all
         idle: ClassVar[dict[BoundedProtocol, float]] = {}
-        refused = staticmethod(told)
+        refused = staticmethod(on_refused)
 
     return Protocol
 
@@ -158,10 +160,10 @@ class _Server(uvicorn.Server):
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept connections with an acceptor of ours in place of the event loop's."""
+        """Accept connections with our own acceptor instead of the event loop's."""
         await self.lifespan.startup()
         limits = self._protocol.limits
-        acceptors: list[Any] = [  # closed and waited for like the event loop's
+        acceptors: list[Any] = [  # closed and awaited like the event loop's
             Acceptor(
                 listener,
                 self._connection,

@@ -1,4 +1,4 @@
-"""Turns a request body into what the spool keeps: checked, counted, of one project."""
+"""Decodes a request body into the form that the spool keeps: checked, counted, of one project."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AT_A_TIME = 4096
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Bounds of what a request may hold.
+    """Limits of a request's content.
 
     Attributes:
         max_nesting: depth of attribute values in JSON.
@@ -49,7 +49,7 @@ class Decoded:
     Attributes:
         payload: the request in protobuf; the sender's own bytes wherever nothing had to change.
         items: spans (or log records) in it.
-        rejected: how many were left out, and why in `message`.
+        rejected: number of items left out; `message` has the reason.
         late: spans that ended more than a minute before they arrived.
     """
 
@@ -72,13 +72,13 @@ def decode(
 
     Args:
         body: the decompressed body.
-        signal: what it is a request of.
-        limits: bounds of its content.
+        signal: of the request.
+        limits: of its content.
         json: the body is OTLP/JSON, not protobuf.
-        project: written over whatever project the sender names; None leaves that alone.
+        project: replaces the project that the sender names; None keeps that.
 
     Raises:
-        RequestError: it is no such request, or nothing in it is within the limits.
+        RequestError: it is no such request, or none of its items is within the limits.
         TooLarge: it holds too many values.
     """
     check_values(body, signal, limits.max_values, json=json)
@@ -92,8 +92,8 @@ def decode(
             raise RequestError(f"everything in the request has {message}")
     if project is not None:
         _set_project(request, signal, project)
-    # An unchanged request keeps its bytes: that costs nothing, and one that is sent again has
-    # the same identity.
+    # An unchanged request keeps its bytes: that costs nothing, and a request sent again has the
+    # same digest.
     changed = json or excessive or project is not None
     payload: bytes = request.SerializeToString() if changed else body
     return Decoded(payload, items, excessive, message, _late(request) if signal is TRACES else 0)
@@ -107,7 +107,7 @@ def _parse(body: bytes, signal: Signal) -> Any:
 
 
 def _count(request: Any, signal: Signal, most: int) -> tuple[int, int]:
-    """How many items there are, and how many of them have too many attributes."""
+    """Return the number of items, and the number of those with too many attributes."""
     items = excessive = 0
     for resource in getattr(request, signal.resources):
         resource_excessive = len(resource.resource.attributes) > most
@@ -118,8 +118,8 @@ def _count(request: Any, signal: Signal, most: int) -> tuple[int, int]:
                 excessive += len(all_items)
                 continue
             for start in range(0, len(all_items), _AT_A_TIME):
-                # Held, because each pass would make Python's view of every item anew; but not all
-                # of a million, for a view takes more than an empty span.
+                # Kept in a list, because each pass would make Python's view of every item anew; not
+                # for a million items, because a view takes more memory than an empty span.
                 found = all_items[start : start + _AT_A_TIME]
                 if _any_excessive(found, most):
                     excessive += sum(_excessive(item, most) for item in found)
@@ -127,7 +127,7 @@ def _count(request: Any, signal: Signal, most: int) -> tuple[int, int]:
 
 
 def _any_excessive(found: Any, most: int) -> bool:
-    """Whether an item is `_excessive`. Hardly any is, and this asks with few steps of Python each."""
+    """Return whether an item is `_excessive`. Hardly any is, and this test takes few steps of Python."""
     if max(map(len, map(_ATTRIBUTES, found)), default=0) > most:
         return True
     fields = found[0].DESCRIPTOR.fields_by_name if found else ()
@@ -140,7 +140,7 @@ def _any_excessive(found: Any, most: int) -> bool:
 
 
 def _excessive(item: Any, most: int) -> bool:
-    """Whether a span or a log record holds more than anybody means to send."""
+    """Return whether a span or a log record exceeds the limits of attributes, events or links."""
     if len(item.attributes) > most:
         return True
     parts = [part for name in _PARTS for part in getattr(item, name, ())]
@@ -148,7 +148,7 @@ def _excessive(item: Any, most: int) -> bool:
 
 
 def _late(request: Any) -> int:
-    """Count the spans that were long over; a run's verdict may have been given without them."""
+    """Count the spans that ended long ago; a run's verdict may have been given without them."""
     then = time.time_ns() - _LATE_NANOSECONDS
     return sum(
         sum(map(then.__gt__, map(_END, scope.spans)))

@@ -1,4 +1,4 @@
-"""Decompresses request bodies, never beyond a size and a time: a few kilobytes can hold gigabytes."""
+"""Decompresses request bodies within limits of size and time: a few kilobytes can hold gigabytes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ DEFAULT_SECONDS = 10.0
 _GZIP = 16 + zlib.MAX_WBITS
 _ZLIB = zlib.MAX_WBITS
 _RAW = -zlib.MAX_WBITS
-_ZSTD_WINDOW = 8 << 20  # what RFC 8878 asks of every decoder
+_ZSTD_WINDOW = 8 << 20  # the minimum that RFC 8878 requires of every decoder
 # One zstd block of 4 bytes can hold 128 KiB, so a slice this small holds at most 32 MiB.
 _ZSTD_SLICE = 1024
-_ZSTD_WHOLE = 1 << 20  # below it a body is decompressed by one call, which nothing interrupts
+_ZSTD_WHOLE = 1 << 20  # below it a body is decompressed by one call, which cannot be interrupted
 _ZLIB_SLICE = 16 * 1024
 # Block-wise writers of gzip (bgzip) end a member after 64 KiB.
 _MEMBERS = 10_000
@@ -35,10 +35,10 @@ def decompress(body: bytes, encoding: str, limit: int, seconds: float = DEFAULT_
     """Undo a content encoding.
 
     Args:
-        body: as it was sent.
+        body: the compressed body.
         encoding: the name of the content encoding; empty for none.
-        limit: bytes of the content.
-        seconds: of CPU that it may take.
+        limit: bytes of the decompressed content.
+        seconds: limit of CPU time.
 
     Raises:
         TooLarge: the content is larger than the limit, or takes too long.
@@ -114,8 +114,8 @@ def _joined(
 ) -> bytes:
     """Decompress one member after the other.
 
-    The body is fed in slices: a decompressor copies all that follows the end of its member, so that
-    with the whole of it the time would grow with the square of their number.
+    The body is fed in slices: a decompressor copies everything after the end of its member, so that
+    for a whole body the time would grow with the square of the number of members.
     """
     until = time.thread_time() + bounds.seconds
     rest = memoryview(body)

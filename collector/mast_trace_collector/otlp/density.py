@@ -22,9 +22,9 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _QUICK_JSON = 32 * 1024
 _QUICK_SAMPLE = 128
-_STRIDE = 61  # no length of a value that comes again and again
+_STRIDE = 61  # no length of a value that occurs often
 _LOOKED_AT = 32 * 1024
-_DEEPEST = 101  # where the parser gives up
+_DEEPEST = 101  # depth at which the parser gives up
 
 _UNKNOWN: Any = object()
 
@@ -32,7 +32,7 @@ _Fields = dict[int, "Descriptor | None"]
 
 
 def check_values(body: bytes, signal: Signal, most: int, *, json: bool) -> None:
-    """Refuse a request with too many values; these are all that is not a single number or text.
+    """Refuse a request with too many values: everything that is not a single number or text.
 
     Raises:
         TooLarge: it has more than ``most``.
@@ -45,9 +45,10 @@ def check_values(body: bytes, signal: Signal, most: int, *, json: bool) -> None:
 
 
 def takes_long(body: bytes, signal: Signal, *, json: bool) -> bool:
-    """Say whether decoding may take more than some milliseconds, as JSON and empty values do.
+    """Return whether decoding may take more than some milliseconds, as JSON and empty values do.
 
-    It looks at some bytes only: fewer than a third of those of a usual request could be tags.
+    Only a sample of bytes is examined: fewer than a third of those of a usual request could be
+    tags.
     """
     if json:
         return len(body) > _QUICK_JSON
@@ -58,7 +59,7 @@ def takes_long(body: bytes, signal: Signal, *, json: bool) -> bool:
 
 
 def _in_json(body: bytes, most: int) -> int:
-    # An upper bound, found quickly: texts hold these characters, too.
+    # An upper bound, found quickly: texts contain these characters, too.
     if sum(map(body.count, _STRUCTURE)) <= most:
         return 0
     count = end = 0
@@ -103,9 +104,9 @@ def _walk(body: bytes, request: Descriptor, most: int) -> int:
 
 
 def _may_hold_more(body: bytes, tags: bytes, most: int) -> bool:
-    """Say whether a body has enough tags for more values; quickly, so that few bodies are walked.
+    """Return whether a body has enough tags for more values; quickly, so that few bodies are parsed.
 
-    A value takes two bytes at least, so usually a part of the body suffices to tell.
+    A value takes two bytes at least, so usually a part of the body is enough.
     """
     count = 0
     for position in range(0, len(body), _LOOKED_AT):
@@ -117,14 +118,14 @@ def _may_hold_more(body: bytes, tags: bytes, most: int) -> bool:
 
 
 def _after(body: bytes, position: int, kind: int) -> int:
-    """Return where a number ends; the marks of a group are nothing but tags."""
+    """Return the offset after a number; the marks of a group consist of tags alone."""
     if kind == _VARINT:
         return _varint(body, position)[1]
     return position + {_FIXED64: 8, _FIXED32: 4}.get(kind, 0)
 
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:
-    """Read a number, and where it ends; one that the body cuts off ends with it."""
+    """Read a number and the offset after it; a number cut off by the body's end ends there."""
     if position < len(body) and body[position] < 0x80:
         return body[position], position + 1
     value = shift = 0
@@ -139,7 +140,7 @@ def _varint(body: bytes, position: int) -> tuple[int, int]:
 
 @cache  # one entry for each message type of OTLP
 def _fields(descriptor: Descriptor) -> _Fields:
-    """Numbers of the fields that are counted, with what each of them is made of."""
+    """Numbers of the fields that are counted, with the message type of each."""
     return {
         field.number: field.message_type
         for field in descriptor.fields
@@ -150,6 +151,8 @@ def _fields(descriptor: Descriptor) -> _Fields:
 @cache  # one entry for each signal
 def _tags(request: Descriptor) -> bytes:
     """Bytes with one of which the tag of every counted field ends.
+
+    A tag that is longer than necessary ends with a zero.
 
     A tag that is longer than it must be ends with a zero.
     """

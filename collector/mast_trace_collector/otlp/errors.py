@@ -1,4 +1,4 @@
-"""What is wrong with a request, for its sender and for the counters."""
+"""Errors of a request, for its sender and for the counters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mast_trace.exceptions import CollectorError
 
 
 class RequestError(CollectorError):
-    """The request cannot be taken, now or later; the sender should not send it again.
+    """The request cannot be accepted, now or later; the sender should not send it again.
 
     Attributes:
         status: the HTTP status of the answer.
@@ -25,21 +25,21 @@ class TooLarge(RequestError):
 
 
 class UnsupportedMediaType(RequestError):
-    """The content type or encoding is none that OTLP knows."""
+    """The content type or encoding is unknown to OTLP."""
 
     status = 415
     reason = "unsupported_media_type"
 
 
 class Unauthenticated(RequestError):
-    """The request carries no key, or one that is not known."""
+    """The request carries no key, or an unknown one."""
 
     status = 401
     reason = "unauthenticated"
 
 
 class Forbidden(RequestError):
-    """The request's key is known, and lacks the right to this."""
+    """The request's key is known, but lacks the right."""
 
     status = 403
     reason = "forbidden"

@@ -1,9 +1,9 @@
 """OTLP/JSON -> protobuf messages.
 
-OTLP's JSON is that of protobuf with exceptions (ids in hexadecimal), and senders take liberties
-with it (ids in base64, enums by name, snake_case names), all of which are understood here. The
-conversion is driven by the message descriptors and hands whole dictionaries to the protobuf
-library, which is several times faster than `google.protobuf.json_format`.
+OTLP's JSON is protobuf's with exceptions (ids in hexadecimal), and senders deviate from it (ids in
+base64, enums by name, snake_case names); all of these forms are accepted. The conversion is driven
+by the message descriptors and hands whole dictionaries to the protobuf library, which is several
+times faster than `google.protobuf.json_format`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _INTEGERS = {
 def parse_json(body: bytes, signal: Signal, max_nesting: int) -> Any:
     """Read an export request.
 
-    Unknown fields are ignored, as OTLP asks; unknown attributes are attributes and are kept.
+    Unknown fields are ignored, as OTLP requires; unknown attributes are kept.
 
     Raises:
         RequestError: the body is no JSON, or not of the request's shape.
@@ -60,7 +60,7 @@ def _descriptor(signal: Signal) -> Descriptor:
 
 
 class _Reader:
-    """Converts one document; carries the bound of its depth."""
+    """Converts one document within the limit of its depth."""
 
     def __init__(self, max_nesting: int) -> None:
         self._max_nesting = max_nesting
@@ -128,7 +128,7 @@ class _Reader:
         return data
 
 
-# Name of the field, how to convert its value, what the conversion needs to know, repeated.
+# Name of the field, converter of its value, the converter's argument, whether it is repeated.
 _Field = tuple[str, "Callable[[_Reader, Any, Any, int], Any]", Any, bool]
 
 

@@ -1,4 +1,4 @@
-"""The OTLP signals that are received: their messages and the names inside them."""
+"""The OTLP signals that are received: their messages and the names of their fields."""
 
 from __future__ import annotations
 

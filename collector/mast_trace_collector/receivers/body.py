@@ -1,4 +1,4 @@
-"""The body of a request over HTTP: read within a size, a time, a speed and the memory there is."""
+"""The body of a request over HTTP: read within limits of size, time, rate and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Disconnected(Exception):
-    """The sender is gone."""
+    """The sender has disconnected."""
 
 
 class Body:
@@ -42,12 +42,12 @@ class Body:
         self._complete = False
 
     async def read(self, declared: int | None, memory: MemoryReservation) -> bytes:
-        """Read it to its end; memory is held as it arrives.
+        """Read it to its end; memory is reserved as it arrives.
 
         Raises:
-            RequestError: it is too large, or comes too slowly.
-            Refused: there is no room for it.
-            Disconnected: the sender is gone.
+            RequestError: it is too large, or arrives too slowly.
+            Refused: there is no memory for it.
+            Disconnected: the sender has disconnected.
         """
         if declared is not None and declared > self._limit:
             raise self._too_large()
@@ -66,7 +66,7 @@ class Body:
             reason = memory.broken_off or self._slow
             if reason is None:
                 raise
-            # It was this request's own doing, not that of whoever runs the task.
+            # This request itself caused the cancellation, not the owner of the task.
             if self._task is not None and hasattr(self._task, "uncancel"):
                 self._task.uncancel()
             raise reason from None
@@ -76,7 +76,7 @@ class Body:
             self._chunks = []
 
     def _watch(self) -> None:
-        """Look at the speed when the period ends, or the time has run out."""
+        """Check the rate when the period ends, or when the time has run out."""
         left = min(self._until - time.monotonic(), self._pace.left)
         self._watching = self._loop.call_later(left, self._look)
 

@@ -1,7 +1,7 @@
 """The messages of gRPC calls: read a few at a time, since only the library sees them arrive.
 
-It makes room for a message while a handler asks for it, and keeps back what comes before: some
-kilobytes of each call, some megabytes of each connection. So what is bounded is the number of calls
+The library allocates a message while a handler asks for it, and buffers earlier bytes: some
+kilobytes of each call, some megabytes of each connection. So the limit is on the number of calls
 that ask, in all and of one sender.
 """
 
@@ -28,10 +28,10 @@ _PART_OF_FILES = 0.25
 _STREAMS = 100
 _METADATA_BYTES = 16 * 1024
 _READ_CHUNK = 64 * 1024
-# Of each call arrive so many bytes before its message is asked for, and most messages as a whole.
+# Bytes of each call that arrive before its message is asked for; most messages arrive as a whole.
 _AHEAD = 256 * 1024
 MAX_CALLS = 128
-# Clients that keep a connection alive ping every ten seconds at most often, unless told otherwise.
+# Clients that keep a connection alive ping at most every ten seconds by default.
 _PING_MS = 1000
 _PING_STRIKES = 2
 
@@ -50,10 +50,10 @@ def grpc_options(config: CollectorConfig) -> list[tuple[str, int]]:
         ("grpc.server_handshake_timeout_ms", grace),
         ("grpc.max_connection_idle_ms", config.keep_alive_seconds * 1000),
         ("grpc.experimental.tcp_max_read_chunk_size", _READ_CHUNK),
-        # Otherwise a connection is given megabytes in advance when its sender is fast.
+        # Otherwise a connection gets megabytes of buffer in advance when its sender is fast.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _AHEAD),
-        # A connection that only pings would keep the library busy with answers and their memory.
+        # A connection that only pings would cost the library's time for answers and their memory.
         ("grpc.http2.max_ping_strikes", _PING_STRIKES),
         ("grpc.http2.min_ping_interval_without_data_ms", _PING_MS),
         ("grpc.keepalive_permit_without_calls", 1),
@@ -73,17 +73,17 @@ class Messages:
 
     def __init__(self, config: CollectorConfig) -> None:
         self._seconds = config.request_timeout_seconds
-        # A sender's half of them is what all HTTP requests together may hold.
+        # A sender's half of these is the memory of all HTTP requests together.
         self._slots = Slots(2 * max(1, config.max_inflight_bytes // config.max_body_bytes))
 
         self._calls: Counter[str] = Counter()
 
     async def read(self, context: grpc.aio.ServicerContext[Any, Any], sender: str) -> bytes:
-        """Wait for a place, and then for the message.
+        """Wait for a slot, and then for the message.
 
         Raises:
             TooSlow: it does not arrive in time.
-            Refused: there is no place in time, or the sender's calls take up half of all.
+            Refused: no slot is free in time, or the sender's calls take up half of all.
             RequestError: the call ended without one.
         """
         with self._counted(sender):
@@ -99,14 +99,16 @@ class Messages:
                 raise TooSlow(f"the message did not arrive within {self._seconds:g} s") from None
             finally:
                 self._slots.give_back(sender)
-        if not isinstance(message, bytes):  # but the mark of a stream's end
+        if not isinstance(message, bytes):  # the end of the stream
             raise RequestError("the call has no message")
         return message
 
     @contextlib.contextmanager
     def _counted(self, sender: str) -> Iterator[None]:
         if self._calls[sender] >= MAX_CALLS // 2:
-            raise Refused("share_full", "your calls take up half of all", retry_after=1.0)
+            raise Refused(
+                "share_full", "the calls of this sender take up half of all slots", retry_after=1.0
+            )
         self._calls[sender] += 1
         try:
             yield

@@ -1,4 +1,4 @@
-"""The way of a request from a receiver to the disk, the same for HTTP and gRPC."""
+"""The path of a request from a receiver to the disk, the same for HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from mast_trace_collector.spool import Spool
     from mast_trace_collector.telemetry import CollectorMetrics
 
-# Larger bodies are decoded beside the event loop, so that small ones need not wait for them; and
-# so are small ones that hold larger ones.
+# Larger bodies are decoded beside the event loop, so that small ones need not wait for them; so are
+# small ones with large content.
 _INLINE_BYTES = 256 * 1024
 _INLINE_SECONDS = 0.01
-# Of which a sender has half: two of them decode no faster, so that another waits for nobody.
+# A sender has half of them: two decode no faster than one, and another sender never waits.
 _DECODERS = 4
 
 
@@ -40,9 +40,9 @@ class Ingest:
     """Checks requests, makes them durable and counts them.
 
     Args:
-        spools: where the requests of each accepted signal go.
+        spools: the spool of each accepted signal.
         config: limits.
-        keys: who may write; None lets everybody.
+        keys: those that may write; None permits everybody.
         metrics: counters of each signal.
     """
 
@@ -65,7 +65,7 @@ class Ingest:
 
     @property
     def signals(self) -> list[Signal]:
-        """What is accepted."""
+        """The accepted signals."""
         return list(self._spools)
 
     def authenticate(self, authorization: str, right: Right = Right.WRITE) -> str | None:
@@ -87,10 +87,10 @@ class Ingest:
         return grant.project
 
     def check_room(self, signal: Signal) -> None:
-        """Refuse early, before a body is read, what could not be kept anyway.
+        """Refuse a request early, before its body is read, if it could not be kept.
 
         Raises:
-            Refused: the spool takes nothing now.
+            Refused: the spool accepts nothing now.
         """
         self._spools[signal].check()
 
@@ -130,8 +130,8 @@ class Ingest:
             The protocol's answer.
 
         Raises:
-            RequestError: the request cannot be taken.
-            Refused: it cannot be taken now.
+            RequestError: the request cannot be accepted.
+            Refused: it cannot be accepted now.
         """
         began = time.perf_counter()
 
@@ -157,7 +157,7 @@ class Ingest:
         return decode(data, signal, self._limits, json=json, project=project)
 
     def _quickly_decompressed(self, body: bytes, encoding: str) -> bytes | None:
-        """Return what a body holds if that is little; None if only a decoder can tell."""
+        """Return the content of a small body; None if only a decoder can measure it."""
         if len(body) > _INLINE_BYTES:
             return None
         try:
@@ -166,7 +166,7 @@ class Ingest:
             return None
 
     async def _beside(self, work: Callable[[], Decoded], sender: str) -> Decoded:
-        """Decode in a thread; a sender has half of them at most."""
+        """Decode in a thread; a sender has half of the threads at most."""
         await self._decoding.take(sender)
         loop = asyncio.get_running_loop()
         leave = functools.partial(self._decoding.give_back, sender)
@@ -177,10 +177,11 @@ class Ingest:
             raise Refused("shutting_down", "the collector is stopping", retry_after=1.0) from None
 
         def left(_: Future[Decoded]) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for a place
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for a slot
                 loop.call_soon_threadsafe(leave)
 
-        # Not when this request is over: the thread goes on after its sender has hung up.
+        # Not released when this request is over: the thread goes on after its sender has
+        # disconnected.
         future.add_done_callback(left)
         return await asyncio.wrap_future(future)
 
@@ -199,7 +200,7 @@ class Ingest:
         try:
             await asyncio.wrap_future(kept.durable)
         except asyncio.CancelledError:
-            # The sender has hung up, but the request is being kept all the same.
+            # The sender has disconnected, but the request is being kept all the same.
             kept.durable.add_done_callback(count)
             raise
         count(kept.durable)
@@ -209,7 +210,7 @@ class Ingest:
         self._memory.close(Refused("shutting_down", "the collector is stopping", retry_after=1.0))
 
     def close(self) -> None:
-        """Let the decoders go; what they are at is not waited for, for nobody has its answer."""
+        """Stop the decoders without waiting for their work, whose answers nobody awaits."""
         self._decoders.shutdown(wait=False, cancel_futures=True)
 
 

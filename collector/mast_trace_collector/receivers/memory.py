@@ -18,11 +18,11 @@ _MOST_REMEMBERED = 1000
 
 
 class MemoryShares:
-    """Counts the bytes of all requests, against a bound.
+    """Counts the bytes of all requests, up to a limit.
 
-    While another sender waits, none has more than its share: one that has more takes no more, and
-    those of its requests whose bodies are still arriving make room. A sender waits for ten seconds
-    after it was refused.
+    While another sender waits, no sender may have more than its share: a sender above it gets no
+    more, and its requests whose bodies are still arriving are broken off. A sender counts as
+    waiting for ten seconds after it was refused.
 
     Args:
         most: bytes of all requests together.
@@ -39,10 +39,10 @@ class MemoryShares:
         self.held = 0
 
     def hold(self, sender: str, size: int) -> None:
-        """Count bytes as held; use `MemoryReservation`.
+        """Count bytes as reserved; use `MemoryReservation`.
 
         Raises:
-            Refused: there is no room, or the sender has its share.
+            Refused: the limit is reached, or the sender has its share.
         """
         if self._closed is not None:
             raise self._closed
@@ -56,13 +56,15 @@ class MemoryShares:
             )
         if self._by_sender[sender] + size > self._share and self._others_wait(sender, now):
             raise Refused(
-                "share_full", "others wait, and you have your share", retry_after=_RETRY_SECONDS
+                "share_full",
+                "other senders wait, and this one has its share",
+                retry_after=_RETRY_SECONDS,
             )
         self.held += size
         self._by_sender[sender] += size
 
     def let_go(self, sender: str, size: int) -> None:
-        """Count bytes as no longer held; use `MemoryReservation`."""
+        """Count bytes as released; use `MemoryReservation`."""
         self.held -= size
         self._by_sender[sender] -= size
         if not self._by_sender[sender]:
@@ -73,7 +75,7 @@ class MemoryShares:
         self._arriving.setdefault(memory.sender, {})[memory] = None
 
     def arrived(self, memory: MemoryReservation) -> None:
-        """Count it no longer among them."""
+        """Remove a request from those whose bodies are arriving."""
         requests = self._arriving.get(memory.sender, {})
         requests.pop(memory, None)
         if not requests:
@@ -87,7 +89,7 @@ class MemoryShares:
                 memory.break_off(error)
 
     def _make_room(self, sender: str, size: int) -> None:
-        """Break off requests of the sender that holds most, if that is more than its share."""
+        """Break off requests of the sender with the most memory, if that exceeds its share."""
         if not self._by_sender:
             return
         greedy, held = self._by_sender.most_common(1)[0]
@@ -96,7 +98,7 @@ class MemoryShares:
         self._remember(sender, time.monotonic())
         error = Refused(
             "share_full",
-            "others wait, and you have more than your share",
+            "other senders wait, and this one has more than its share",
             retry_after=_RETRY_SECONDS,
         )
         largest_first = sorted(self._arriving.get(greedy, ()), key=lambda m: m.size, reverse=True)
@@ -123,7 +125,7 @@ class MemoryReservation:
     Attributes:
         sender: its project, or without keys the address that it comes from.
         size: bytes that it holds.
-        broken_off: why its body is not read to the end; None if it is.
+        broken_off: the reason why its body is not read to the end; None if it is.
     """
 
     def __init__(self, shares: MemoryShares, sender: str) -> None:
@@ -134,31 +136,31 @@ class MemoryReservation:
         self.broken_off: Refused | None = None
 
     def belongs_to(self, project: str | None) -> None:
-        """Count for a project, whatever the address; to be called before anything is held."""
+        """Count for a project, whatever the address; call it before any memory is reserved."""
         if project is not None:
             self.sender = f"project {project}"
 
     def arriving(self, stop: Callable[[], object]) -> None:
-        """Say that the body arrives from now on, and how that can be stopped."""
+        """Note that the body begins to arrive, and how to stop it."""
         self._stop = stop
         self._shares.arrives(self)
 
     def arrived(self) -> None:
-        """Say that the body does not arrive any more."""
+        """Note that the body no longer arrives."""
         self._stop = None
         self._shares.arrived(self)
 
     def grow(self, size: int) -> None:
-        """Hold more.
+        """Reserve more.
 
         Raises:
-            Refused: all requests together, or the sender's, would hold too much.
+            Refused: all requests together, or the sender's, would exceed their limit.
         """
         self._shares.hold(self.sender, size)
         self.size += size
 
     def break_off(self, error: Refused) -> None:
-        """Stop the body, which is being read, and hold nothing any more."""
+        """Stop the body, which is being read, and release everything."""
         self.broken_off = error
         stop = self._stop
         self.arrived()
@@ -167,13 +169,13 @@ class MemoryReservation:
             stop()
 
     def release(self) -> None:
-        """Hold nothing any more."""
+        """Release everything."""
         self._shares.let_go(self.sender, self.size)
         self.size = 0
 
 
 def sender_of(host: str) -> str:
-    """Return what stands for a sender without a key: its address, of IPv6 the network."""
+    """Return the key of a sender without a bearer key: its address, for IPv6 its network."""
     if ":" not in host:
         return host
     try:
@@ -182,5 +184,5 @@ def sender_of(host: str) -> str:
         return host
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
-    # Whoever has an IPv6 address usually has a network of 64 bits.
+    # The holder of an IPv6 address usually has a network of 64 bits.
     return str(ipaddress.IPv6Network((address, 64), strict=False))

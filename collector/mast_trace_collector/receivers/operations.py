@@ -1,4 +1,4 @@
-"""What operators ask of a collector over HTTP: is it alive, does it take spans, its metrics."""
+"""Operational HTTP endpoints of a collector: liveness, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NOT_RECEIVED = {
 
 
 class Operations:
-    """``/healthz``, ``/readyz`` and ``/metrics``; hands every other path on.
+    """Serves ``/healthz``, ``/readyz`` and ``/metrics``; passes every other path on.
 
     Args:
-        metrics: what ``/metrics`` shows.
-        ingest: where keys are checked; with keys, ``/metrics`` needs one with the right to
-            it: it tells of all projects.
+        metrics: the content of ``/metrics``.
+        ingest: checks keys; with keys, ``/metrics`` needs one with the right to it, because its
+            numbers are of all projects.
         readiness: the answer of ``/readyz``; its "ready" decides the status.
         other: the application for all other paths, if there is one.
     """
@@ -78,7 +78,7 @@ class Operations:
             asked = [(b"www-authenticate", b"Bearer")] if error.status == 401 else []
             await respond(send, error.status, JSON, content, *asked)
             return
-        # In a thread: what others have registered there may ask the database.
+        # In a thread: metrics registered by others may query the database.
         text = await asyncio.to_thread(self._metrics.exposition)
         await respond(send, 200, telemetry.CONTENT_TYPE, text)
 

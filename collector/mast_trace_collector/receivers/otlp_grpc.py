@@ -44,7 +44,7 @@ class OTLPGRPCReceiver:
     """Serves the export services of the accepted signals; the others are unimplemented.
 
     Args:
-        ingest: takes the requests.
+        ingest: accepts the requests.
         config: address and limits.
     """
 
@@ -134,7 +134,7 @@ class OTLPGRPCReceiver:
         self._ingest.metrics[signal].refused.labels(_TRANSPORT, reason).inc()
 
     async def stop(self) -> None:
-        """Take no more calls, finish those in flight; safe to call twice."""
+        """Accept no more calls and finish those in flight; safe to call twice."""
         server, self._server = self._server, None
         if server is not None:
             await server.stop(_STOP_SECONDS)
@@ -149,7 +149,8 @@ def _credentials(cert: Path, key: Path) -> grpc.ServerCredentials:
 
 def _service(name: str, export: _Handler) -> grpc.GenericRpcHandler[Any, Any]:
     # No serializers: the sender's own bytes go to the spool. A stream of one message is the same on
-    # the wire, but read when the handler says so: after the key was checked, and when there is room.
+    # the wire, but is read when the handler asks for it: after the key was checked, and when there
+    # is a free slot.
     handler = grpc.stream_unary_rpc_method_handler(export)
     return grpc.method_handlers_generic_handler(name, {"Export": handler})
 
@@ -165,7 +166,7 @@ def _unimplemented(signal: str) -> _Handler:
 
 
 def _peer(peer: str) -> str:
-    """Return what stands for the sender at an address such as ``ipv4:127.0.0.1:40000``."""
+    """Return the key of the sender at an address such as ``ipv4:127.0.0.1:40000``."""
     host = unquote(peer.partition(":")[2]).rpartition(":")[0]
     return sender_of(host.strip("[]"))
 
@@ -183,7 +184,7 @@ def _code(error: RequestError) -> grpc.StatusCode:
 
 
 async def _refuse(context: _Context, error: Refused) -> None:
-    """Tell the sender to come again, and when."""
+    """Tell the sender to retry, and when."""
     when = RetryInfo()
     when.retry_delay.FromMilliseconds(int(error.retry_after * 1000))
     detail = AnyMessage()

@@ -33,7 +33,7 @@ class OTLPHTTPReceiver:
     """Answers ``POST /v1/traces`` and its like; hands every other path on.
 
     Args:
-        ingest: takes the requests.
+        ingest: accepts the requests.
         config: limits.
         other: the application for all other paths.
     """
@@ -63,7 +63,7 @@ class OTLPHTTPReceiver:
             with self._ingest.holding(sender_of(client[0]) if client else "") as memory:
                 answer = await self._answer(headers, body, signal, memory)
         except asyncio.CancelledError:
-            # The server stops, and waits no longer. What is not acknowledged is sent again.
+            # The server stops, and waits no longer. Unacknowledged requests are sent again.
             error = Refused("shutting_down", "the collector is stopping", retry_after=1.0)
             self._refused(signal, error.reason)
             await self._refuse(send, headers, 503, error)
@@ -117,7 +117,7 @@ class OTLPHTTPReceiver:
         elif status == 401:
             extra.append((b"www-authenticate", b"Bearer"))
         # The server reads on, so that a sender that is still sending sees the answer; but not if
-        # nothing comes, or not what the headers have announced.
+        # nothing arrives, or more than the headers have announced.
         if headers.expects_continue or isinstance(error, TooSlow):
             extra.append((b"connection", b"close"))
         code = _UNAVAILABLE if isinstance(error, Refused) else _INVALID
@@ -140,7 +140,7 @@ class _Headers:
 
     @property
     def expects_continue(self) -> bool:
-        """Whether the sender waits for a word before it sends the body."""
+        """Whether the sender waits for a 100 Continue before it sends the body."""
         return self.get(b"expect").lower() == "100-continue"
 
     @property

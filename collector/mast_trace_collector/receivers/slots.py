@@ -1,4 +1,4 @@
-"""Places for work that only few requests may do at a time, shared among senders."""
+"""Slots for work that only few requests may do at a time, shared among senders."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections import Counter, deque
 
 
 class Slots:
-    """So many places, of which no sender has more than half, so that another finds one.
+    """A number of slots, of which no sender has more than half, so that another finds one.
 
     Args:
-        count: places.
+        count: number of slots.
     """
 
     def __init__(self, count: int) -> None:
@@ -20,7 +20,7 @@ class Slots:
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 
     async def take(self, sender: str) -> None:
-        """Wait for a place; those of a sender come in order."""
+        """Wait for a slot; those of a sender come in order."""
         if self._has_one_for(sender):
             self._give(sender)
             return
@@ -34,7 +34,7 @@ class Slots:
             raise
 
     def give_back(self, sender: str) -> None:
-        """Leave a place."""
+        """Release a slot."""
         self._free += 1
         self._taken[sender] -= 1
         if not self._taken[sender]:

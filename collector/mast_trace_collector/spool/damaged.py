@@ -1,4 +1,4 @@
-"""Damaged files of a spool, set aside with a note that says what is missing."""
+"""Damaged files of a spool, set aside with a note about the loss."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _MAX_AREAS = 100
 
 @dataclass(frozen=True)
 class Loss:
-    """What is wrong with a file.
+    """The damage of a file.
 
     Attributes:
         name: of the segment or dead letter.
-        reason: one clause that says it.
-        lost: acknowledged spans that can no longer be read, as far as that is known.
-        kept: spans that can be, and are stored.
-        areas: where nothing can be read.
+        reason: one clause that describes it.
+        lost: number of acknowledged spans that can no longer be read, as far as known.
+        kept: number of spans that can be read, and are stored.
+        areas: unreadable byte ranges.
     """
 
     name: str
@@ -46,8 +46,8 @@ class DamagedFiles:
     """The folder of damaged files beside a spool; nothing in it is ever deleted by us.
 
     Args:
-        directory: the spool's; the files go into a folder in it, on the same disk.
-        items: noun for what is counted.
+        directory: the spool's; the files are moved to a folder in it, on the same disk.
+        items: noun for the counted items.
     """
 
     def __init__(self, directory: Path, items: str) -> None:
@@ -60,7 +60,7 @@ class DamagedFiles:
         return len({path.stem for path in self._folder.iterdir()})
 
     def report(self, loss: Loss, advice: str = "") -> None:
-        """Say in the log what is lost, and what to do."""
+        """Log the loss, and the remedy."""
         logger.error(
             "%s is damaged: %s. %d acknowledged %s are lost, which senders do not send again; %d "
             "are kept. The file goes to %s, with a note. %s",
@@ -73,7 +73,7 @@ class DamagedFiles:
         )
 
     def set_aside(self, loss: Loss, paths: Iterable[Path]) -> None:
-        """Move a damaged file, and what belongs to it, into the folder.
+        """Move a damaged file, and the files that belong to it, into the folder.
 
         Raises:
             OSError: the folder cannot be written.
@@ -102,7 +102,7 @@ class DamagedFiles:
         )
 
     def _free(self, name: str) -> Path:
-        """A path that is not taken."""
+        """Return a path that does not exist yet."""
         path = self._folder / name
         number = 1
         while os.path.lexists(path):

@@ -1,8 +1,8 @@
 """The identities of recently accepted requests.
 
-A sender whose answer was lost sends the same bytes again. Its request is recognised here for as
-long as it is among the latest, also after a restart: while it waits it is found in its segment,
-and once stored in the mark that the segment leaves behind.
+A sender whose answer was lost sends the same bytes again. The request is recognised here as long as
+it is among the latest, also after a restart: a waiting request is found in its segment, a stored
+one in the mark that the segment leaves behind.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _T = TypeVar("_T")
 
 
 class RecentRequests(Generic[_T]):
-    """A bounded map from a request's digest to what became of it; the oldest are forgotten."""
+    """A bounded map from a request's digest to its outcome; the oldest are forgotten."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._known: OrderedDict[bytes, _T] = OrderedDict()
 
     def get(self, digest: bytes) -> _T | None:
-        """What became of the request, None when it is not known."""
+        """The outcome of the request, None when it is not known."""
         return self._known.get(digest)
 
     def remember(self, digest: bytes, fate: _T) -> None:
-        """Keep a request's fate."""
+        """Keep a request's outcome."""
         self._known[digest] = fate
         while len(self._known) > self._limit:
             self._known.popitem(last=False)
 
     def forget(self, digest: bytes) -> None:
-        """Drop a request that came to nothing, so that it is taken when sent again."""
+        """Drop a request that was not kept, so that it is accepted when sent again."""
         self._known.pop(digest, None)
 
 
@@ -66,7 +66,7 @@ class StoredMarks:
             try:
                 data = path.read_bytes()
             except OSError as error:
-                # Its requests would only be recognised, should they be sent again.
+                # Only the recognition of repeated requests depends on it.
                 logger.warning("cannot read which requests have been stored: %s", error)
                 continue
             whole = len(data) - len(data) % DIGEST_BYTES
@@ -79,11 +79,11 @@ class StoredMarks:
         return (self._directory / f"{segment}{MARK}").exists()
 
     def may_have_stored(self, segment: str, left: Path) -> bool:
-        """Whether a segment has been stored, or its mark would be forgotten if it had.
+        """Return whether a segment has been stored, or its mark would be forgotten by now.
 
         Args:
             segment: its name.
-            left: a file of it that is still there, and was written before it was stored.
+            left: a remaining file of it, written before it was stored.
         """
         if segment in self:
             return True
@@ -96,7 +96,7 @@ class StoredMarks:
         """Mark a segment as stored.
 
         A full disk must not keep a stored segment from being removed: without its mark only the
-        memory of its requests would be lost with this process.
+        recognition of its requests would be lost with this process.
         """
         path = self._directory / f"{segment}{MARK}"
         try:

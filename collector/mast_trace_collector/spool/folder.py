@@ -1,4 +1,4 @@
-"""The files of a spool: what is read of closed segments, and what becomes of them."""
+"""The folder of a spool: reads closed segments, removes stored ones, sets damaged ones aside."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """What can be read of a segment.
+    """The readable part of a segment.
 
     Attributes:
         records: its requests, in the order of their arrival.
-        gone: identities of those that can no longer be read, but could before.
-        lost: spans in requests that were found to be gone just now.
+        gone: digests of requests that can no longer be read, but could be before.
+        lost: number of spans in requests that were just found missing.
     """
 
     records: list[Record]
@@ -41,14 +41,14 @@ class SegmentFolder:
 
     Args:
         directory: the folder.
-        window: stored requests that are remembered.
-        items: noun for what requests hold.
+        window: number of stored requests that are remembered.
+        items: noun for the items of requests.
     """
 
     def __init__(self, directory: Path, window: int, items: str) -> None:
         self._directory = directory
         self._marks = StoredMarks(directory, window)
-        # Guards the marks, and names of files while some are put back.
+        # Guards the marks, and the names of files while some are renamed.
         self._lock = threading.Lock()
         self._losses: dict[str, Loss] = {}
         self._gone: dict[str, frozenset[bytes]] = {}
@@ -56,10 +56,10 @@ class SegmentFolder:
         self.damaged = DamagedFiles(directory, items)
 
     def take_up(self) -> tuple[list[bytes], Recovered]:
-        """Return identities of requests that are stored, and what an earlier process left.
+        """Return digests of stored requests, and the segments that an earlier process left.
 
         Raises:
-            OSError: the folder cannot be used, or a file for now.
+            OSError: the folder cannot be used, or a file cannot be read at present.
         """
         digests = self._marks.load()
         found = take_up(self._directory, self._marks, self.damaged)
@@ -72,10 +72,10 @@ class SegmentFolder:
         return digests, found
 
     def read(self, segment: Segment) -> Reading:
-        """Return what can be read of a closed segment.
+        """Return the readable part of a closed segment.
 
         Raises:
-            OSError: it cannot be read for now.
+            OSError: it cannot be read at present.
         """
         records, damages, reason = _read(segment)
         if len(records) < len(segment.digests):
@@ -101,14 +101,14 @@ class SegmentFolder:
         """Remove a stored segment, or set it aside if it was damaged.
 
         Raises:
-            OSError: that does not work now.
+            OSError: the files cannot be moved or removed at present.
         """
         with self._lock:
             gone = self._gone.get(segment.name, frozenset())
             digests = [digest for digest in segment.digests if digest not in gone]
             if digests:
                 self._marks.write(segment.name, digests)
-            # The receipt goes first: alone, it would tell of a segment that is missing.
+            # The receipt is removed first: alone, it would report a missing segment.
             paths = (receipt_path(segment.path), segment.path)
             loss = self._losses.get(segment.name)
             if loss is not None:

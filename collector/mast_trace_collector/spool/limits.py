@@ -1,4 +1,4 @@
-"""The bounds of a spool."""
+"""The limits of a spool."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SpoolLimits:
-    """Bounds of a spool.
+    """Limits of a spool.
 
     Attributes:
-        max_bytes: on disk and on the way there.
-        min_free_bytes: disk space left to others.
+        max_bytes: bytes on disk and in writing.
+        min_free_bytes: disk space that must stay free.
         segment_bytes: size at which a segment is closed.
-        segment_items: spans at which it is closed: of small ones the database needs more memory
-            for each byte.
-        segment_age: seconds after which an open segment is closed once it is asked for.
-        duplicate_window: recently accepted requests that are remembered.
+        segment_items: number of spans at which it is closed: small spans need more of the
+            database's memory per byte.
+        segment_age: seconds after which an open segment may be closed for a consumer.
+        duplicate_window: number of recently accepted requests that are remembered.
     """
 
     max_bytes: int

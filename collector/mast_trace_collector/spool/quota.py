@@ -1,4 +1,4 @@
-"""The spool's place on disk: who may use the folder, and how much still fits."""
+"""The lock and the quota of the spool's folder."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _CHECK_SECONDS = 0.2
 
 
 class FolderLock:
-    """Holds a folder for this process; the kernel lets go when the process dies."""
+    """A lock on a folder for this process; the kernel releases it when the process dies."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Create the folder and take it.
+        """Create the folder and lock it.
 
         Raises:
-            CollectorError: another process has it, or it cannot be used.
+            CollectorError: another process has locked it, or it cannot be used.
         """
         try:
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -48,14 +48,14 @@ class FolderLock:
         self._file = file
 
     def release(self) -> None:
-        """Let others have the folder; safe to call twice."""
+        """Release the lock; safe to call twice."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
 
 class DiskQuota:
-    """What the spool takes on disk, against its bounds. Not thread-safe by itself."""
+    """The disk usage of the spool, against its limits. Not thread-safe by itself."""
 
     def __init__(self, directory: Path, max_bytes: int, min_free_bytes: int) -> None:
         self._directory = directory
@@ -76,15 +76,15 @@ class DiskQuota:
         self.used -= size
 
     def ran_out(self) -> None:
-        """Take the disk for full until it is looked at again: a write has just failed."""
+        """Treat the disk as full until it is checked again: a write has just failed."""
         self._free = 0
         self._checked = time.monotonic()
 
     def check(self, size: int) -> None:
-        """Make sure that so many bytes still fit.
+        """Ensure that a number of bytes still fits.
 
         Raises:
-            Refused: they do not.
+            Refused: it does not.
         """
         try:
             self._check(size)

@@ -1,4 +1,4 @@
-"""Reads files of the spool, whatever has become of them."""
+"""Reads files of the spool, also damaged ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BEYOND_READING = frozenset(
         errno.EPERM,
     }
 )
-"""Errors about the file itself. Others, such as too many open files, pass."""
+"""Errors of the file itself. Others, such as too many open files, are temporary."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Damage:
 
     Attributes:
         segment: the segment's name.
-        offset: where they begin.
-        size: how many they are.
-        torn: they are the beginning of a record at the segment's end, as a process that is killed
-            in the middle of a write leaves it. Such bytes were never acknowledged, unless a receipt
-            says otherwise.
+        offset: of the first byte.
+        size: number of bytes.
+        torn: the bytes are the beginning of a record at the segment's end, left by a process that
+            was killed during a write. Such bytes were never acknowledged, unless a receipt covers
+            them.
     """
 
     segment: str
@@ -58,14 +58,14 @@ class Damage:
 
 
 def beyond_reading(error: OSError) -> bool:
-    """Return whether a file will not become readable by waiting."""
+    """Return whether waiting will not make a file readable."""
     return error.errno in _BEYOND_READING
 
 
 def content(path: Path) -> memoryview:
-    """Return a file's bytes, in memory for as long as something points to them.
+    """Return a file's bytes, in memory as long as they are referenced.
 
-    Blocks that the disk cannot read are zero.
+    Unreadable blocks of the disk are zero.
 
     Raises:
         OSError: it cannot be opened, or is no regular file.
@@ -90,8 +90,8 @@ def beginning(path: Path, size: int) -> bytes:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[tuple[int, int]]:
-    """Give the descriptor and the size of a regular file."""
-    # A pipe with nobody at its other end would keep an ordinary open waiting.
+    """Yield the descriptor and the size of a regular file."""
+    # Opening a pipe without a writer would block.
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(file)
@@ -103,7 +103,7 @@ def _opened(path: Path) -> Iterator[tuple[int, int]]:
 
 
 def scan(segment: str, data: memoryview) -> Iterator[Record | Damage]:
-    """Yield what stands in a segment, one after the other, without a gap."""
+    """Yield the records and gaps of a segment, in order and without overlap."""
     marker = marker_of(segment)
     offset = 0
     while offset < len(data):
@@ -119,7 +119,7 @@ def scan(segment: str, data: memoryview) -> Iterator[Record | Damage]:
 
 
 def _next_record(data: memoryview, offset: int, marker: bytes) -> int:
-    """Where the next whole record begins, or the end."""
+    """Return the offset of the next whole record, or the end."""
     searched = cast("mmap.mmap", data.obj)
     found = offset - 1
     while (found := searched.find(marker, found + 1)) != -1:
@@ -130,7 +130,7 @@ def _next_record(data: memoryview, offset: int, marker: bytes) -> int:
 
 
 def _is_readable(file: int, size: int) -> bool:
-    """Whether the disk gives all of it: in a mapping a bad block would end the process."""
+    """Return whether the disk can read all of it: in a mapping a bad block would end the process."""
     portion = bytearray(min(_PORTION, size))
     try:
         for offset in range(0, size, len(portion)):

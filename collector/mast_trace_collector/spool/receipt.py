@@ -1,8 +1,8 @@
-"""The receipt of a segment: how much of it was acknowledged, in a file of its own.
+"""The receipt of a segment: a file that records how much of the segment was acknowledged.
 
-What a crash may leave unfinished stands beyond that; what is missing before it was damaged
-afterwards. The receipt is written, not synced, after each synced group: a process that is killed
-leaves it exact, and a machine that loses power at worst one that says less than was acknowledged.
+Bytes beyond it may be an unfinished write; bytes missing before it were damaged afterwards. The
+receipt is written, not synced, after each synced group: it is exact after a process was killed, and
+after a power failure it covers at worst less than was acknowledged.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SIZE = _FIELDS.size + _DIGEST_BYTES
 
 @dataclass(frozen=True)
 class Receipt:
-    """What of a segment was acknowledged, at least.
+    """The acknowledged part of a segment, at least.
 
     Attributes:
-        size: bytes from its beginning.
-        records: requests.
-        items: spans in them.
+        size: number of bytes from its beginning.
+        records: number of requests.
+        items: number of spans in them.
         chain: digest of the requests' digests, in order.
     """
 
@@ -43,7 +43,7 @@ class Receipt:
     chain: bytes
 
     def covers(self, digests: Sequence[bytes]) -> bool:
-        """Return whether requests of these digests begin with those acknowledged, in order."""
+        """Return whether requests of these digests begin with the acknowledged ones, in order."""
         return chain(digests[: self.records]).digest() == self.chain
 
     def packed(self, segment: str) -> bytes:
@@ -53,7 +53,7 @@ class Receipt:
 
 
 def chain(digests: Iterable[bytes] = ()) -> xxhash.xxh3_128:
-    """Return what `Receipt.chain` is the digest of; more can be added."""
+    """Return a hash of requests so far, which `Receipt.chain` is the digest of; more can be added."""
     found = xxhash.xxh3_128()
     for digest in digests:
         found.update(digest)
@@ -72,7 +72,7 @@ class ReceiptWriter:
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def write(self, receipt: Receipt) -> None:
-        """Replace what the receipt says.
+        """Replace the content of the receipt.
 
         Raises:
             OSError: it could not be written.
@@ -85,12 +85,12 @@ class ReceiptWriter:
 
 
 def receipt_path(segment: Path) -> Path:
-    """Return where the receipt of a segment is."""
+    """Return the path of a segment's receipt."""
     return segment.with_suffix(RECEIPT)
 
 
 def read_receipt(path: Path) -> Receipt | None:
-    """Return what a receipt says; None where there is none that can be believed.
+    """Return the content of a receipt; None where there is no valid one.
 
     A segment of an earlier version has none, and a machine that lost power may leave it empty.
     """

@@ -1,11 +1,12 @@
 """One request in a spool segment: a header with a digest, then the request's bytes.
 
-The digest does two jobs: it tells a whole record from a torn or damaged one, and it is the
-request's identity, by which a request that is sent again is recognised.
+The digest has two purposes: it distinguishes a whole record from a torn or damaged one, and it is
+the request's identity, by which a repeated request is recognised.
 
-What stands around both makes a segment a stream of length-delimited Protobuf messages, which
-ClickHouse reads without Python: to it the header is a field that OTLP does not have, and the end is the
-field that tells the project (``schema/otlp.proto``), the last one, whatever the sender wrote.
+The bytes around both make a segment a stream of length-delimited Protobuf messages, which
+ClickHouse parses without Python: to it the header is a field that OTLP does not have, and the end
+is the field with the project (``schema/otlp.proto``), which comes last and so overrides the
+sender's.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _HEADER_FIELD = b"\xca\x3e" + bytes([_HEADER.size])
 _LENGTH_BYTES = 5
 _FRAME_BYTES = _LENGTH_BYTES + len(_HEADER_FIELD)
 _END = b"\xc2\x3e\x01\0"
-"""Field 1000, ``mast_project``: a NUL, which leaves what the request says."""
+"""Field 1000, ``mast_project``: a NUL, which keeps the project of the request."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A request as it is kept.
+    """A request as the spool keeps it.
 
     Attributes:
         payload: the serialised export request.
-        items: how many spans (or log records) it holds.
+        items: number of spans (or log records) in it.
         digest: 128-bit hash of both.
-        framed: it is a Protobuf message; in segments of the first version it was not.
-        offset: where it stands in its segment, whatever becomes of others there.
+        framed: whether it is a Protobuf message; in segments of the first version it was not.
+        offset: its position in its segment, independent of other records.
     """
 
     OVERHEAD: ClassVar[int] = _FRAME_BYTES + _HEADER.size + len(_END)
@@ -58,17 +59,17 @@ class Record:
         return cls(payload, items, _digest(payload, items))
 
     def before(self, marker: bytes) -> bytes:
-        """What stands before the payload in a segment of this marker."""
+        """The bytes before the payload in a segment with this marker."""
         length = _varint(self.size - _LENGTH_BYTES)
         header = _HEADER.pack(marker, len(self.payload), self.items, self.digest)
         return length + _HEADER_FIELD + header
 
     def parts(self, marker: bytes) -> tuple[bytes, bytes | memoryview, bytes]:
-        """What stands in a segment of this marker, one after the other."""
+        """The parts of the record in a segment with this marker, in order."""
         return self.before(marker), self.payload, _END
 
     def is_message(self, data: memoryview, marker: bytes) -> bool:
-        """Whether this record, with which ``data`` begins, is a whole Protobuf message."""
+        """Return whether the record at the beginning of ``data`` is a whole Protobuf message."""
         before = self.before(marker)
         end = data[self.size - len(_END) : self.size]
         return self.framed and data[: len(before)] == before and end == _END
@@ -81,7 +82,7 @@ class Record:
 
 
 def marker_of(segment: str) -> bytes:
-    """The eight bytes that each record of the segment of this name bears.
+    """The eight bytes that mark each record of the segment with this name.
 
     Segment names are random, so no sender can put the marker into a payload and have its bytes
     taken for a record when a damaged segment is searched.
@@ -90,7 +91,7 @@ def marker_of(segment: str) -> bytes:
 
 
 def read_record(data: memoryview, offset: int, marker: bytes) -> Record | None:
-    """Read the record at an offset; None when no whole and undamaged record stands there.
+    """Read the record at an offset; None if there is no whole and undamaged record.
 
     Nothing is copied: the payload is a part of ``data``.
     """
@@ -106,9 +107,9 @@ def read_record(data: memoryview, offset: int, marker: bytes) -> Record | None:
 
 
 def may_be_torn(data: memoryview, offset: int, marker: bytes) -> bool:
-    """Return whether all from an offset on can be a record of which the end was never written.
+    """Return whether all bytes from an offset on can be a record whose end was never written.
 
-    A process that is killed leaves a beginning of what it was writing, and nothing else.
+    A killed process leaves the beginning of the record that it was writing, and nothing else.
     """
     rest = bytes(data[offset : offset + _FRAME_BYTES + _HEADER.size])
     framed = not rest.startswith(marker[: len(rest)])
@@ -135,9 +136,9 @@ def _may_begin_frame(rest: bytes) -> bool:
 
 
 def claimed_items(data: memoryview, begin: int, end: int, marker: bytes) -> int:
-    """Return the number of spans that the headers say which are left between two offsets.
+    """Return the number of spans by the headers that are left between two offsets.
 
-    It is what is known of damaged records, and no more than could have stood there.
+    It is an estimate for damaged records, bounded by the number that fits there.
     """
     area = bytes(data[begin:end])
     total = 0
@@ -153,7 +154,7 @@ def owner(data: memoryview, names: Mapping[bytes, str]) -> str | None:
 
     Args:
         data: a file's content.
-        names: of segments that are or were there, by `marker_of` them.
+        names: of present and former segments, by their `marker_of`.
     """
     first = names.get(bytes(data[:MARKER_BYTES]))
     if first is not None:
@@ -169,7 +170,7 @@ def owner(data: memoryview, names: Mapping[bytes, str]) -> str | None:
 
 
 def record_start(data: memoryview, marker_at: int, marker: bytes) -> int:
-    """Where the record begins whose marker stands at an offset: before it, if it has a frame."""
+    """Return the offset of a record whose marker is found at another: before it, if it has a frame."""
     start = marker_at - _FRAME_BYTES
     bare = read_record(data, marker_at, marker)
     if bare is None or start < 0:
@@ -179,7 +180,7 @@ def record_start(data: memoryview, marker_at: int, marker: bytes) -> int:
 
 
 def _varint(number: int) -> bytes:
-    """A number below 2^35 as Protobuf writes it, always in five bytes."""
+    """A number below 2^35 in Protobuf's encoding, always in five bytes."""
     return bytes(number >> shift & 0x7F | (0x80 if shift < 28 else 0) for shift in range(0, 35, 7))
 
 

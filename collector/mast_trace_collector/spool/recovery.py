@@ -1,4 +1,4 @@
-"""Takes up what an earlier process left in a spool's folder, whatever has become of it since."""
+"""Recovers the files of an earlier process from a spool's folder, also damaged ones."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _UNREADABLE_ADVICE = (
 
 @dataclass
 class Recovered:
-    """What was found.
+    """The recovered content of a folder.
 
     Attributes:
-        segments: that can be stored, oldest first.
-        stored: that the database has already.
+        segments: those that can be stored, oldest first.
+        stored: those that the database has already.
         losses: damage, by the segment's name.
         sequence: the highest number in a name.
     """
@@ -52,7 +52,7 @@ def take_up(directory: Path, marks: StoredMarks, damaged: DamagedFiles) -> Recov
     """Read all segments of a folder; set aside those of which nothing can be stored.
 
     Raises:
-        OSError: the folder cannot be used, or a file for now.
+        OSError: the folder cannot be used, or a file cannot be read at present.
     """
     found = Recovered(sequence=max(map(_sequence_of, directory.iterdir()), default=0))
     put_back(directory, damaged)
@@ -88,7 +88,7 @@ def _take_up(path: Path, marks: StoredMarks, damaged: DamagedFiles, found: Recov
 
 
 def _read(path: Path, data: memoryview, receipt: Receipt | None) -> tuple[Segment, Loss | None]:
-    """Tell what was acknowledged and is not there from what was never finished."""
+    """Distinguish acknowledged bytes that are missing from writes that were never finished."""
     acknowledged = receipt.size if receipt else 0
     records: list[Record] = []
     damages: list[Damage] = []
@@ -129,13 +129,13 @@ def _cut_off(path: Path, torn: Damage) -> None:
         "%d bytes at %d of segment %s are an unfinished write, cut off",
         *(torn.size, torn.offset, torn.segment),
     )
-    # Where it cannot be cut off the segment's size bounds what is read of it.
+    # Where it cannot be truncated, the segment's size limits the bytes that are read.
     with contextlib.suppress(PermissionError):
         os.truncate(path, torn.offset)
 
 
 def _missing(path: Path, marks: StoredMarks, damaged: DamagedFiles, found: Recovered) -> None:
-    """Look at a receipt without its segment."""
+    """Check a receipt without its segment."""
     receipt = read_receipt(path)
     if receipt is None or not receipt.items or marks.may_have_stored(path.stem, path):
         with contextlib.suppress(IsADirectoryError):
@@ -148,7 +148,7 @@ def _missing(path: Path, marks: StoredMarks, damaged: DamagedFiles, found: Recov
 
 
 def put_back(directory: Path, damaged: DamagedFiles) -> None:
-    """Give files back the names of the segments that they hold, and set copies aside.
+    """Restore the names of segments by their content, and set copies aside.
 
     Args:
         directory: of the spool.

@@ -1,4 +1,4 @@
-"""The answer to a request that cannot be made durable now."""
+"""The refusal of a request that cannot be made durable now."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mast_trace.exceptions import CollectorError
 
 
 class Refused(CollectorError):
-    """The request was not taken; the sender keeps it and sends it again later.
+    """The request was not accepted; the sender keeps it and sends it again later.
 
     Attributes:
         reason: one word for the counter, such as "spool_full" or "disk_full".

@@ -24,8 +24,9 @@ logger = logging.getLogger(__name__)
 LOG = ".log"
 _MAX_IOVECS = 1024  # IOV_MAX on Linux and macOS
 _PORTION = 1024 * 1024
-"""Bytes written at a time. For more of them Linux takes its pages in larger blocks, which on a
-virtual machine come from the host each time: the same bytes cost up to four times as much CPU."""
+"""Bytes written at a time. For larger writes Linux allocates its pages in larger blocks, which on a
+virtual machine come from the host each time: the same bytes cost up to four times as much CPU.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class Segment:
 
     Attributes:
         path: its file; the name without suffix is the deduplication token of its rows.
-        size: bytes that were acknowledged, also where fewer are left.
-        items: spans in it.
-        digests: identities of its requests, in order.
+        size: acknowledged bytes, even where fewer are left.
+        items: number of spans in it.
+        digests: of its requests, in order.
         created: time of its first record, in seconds since the epoch.
     """
 
@@ -48,16 +49,17 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """Unique for ever, also across spools that write into one database."""
+        """A name that is unique for ever, also across spools that write into one database."""
         return self.path.stem
 
     def read(self) -> tuple[list[Record], tuple[Damage, ...]]:
-        """Return its requests, in the order of their arrival, and what of it cannot be read.
+        """Return its requests, in the order of their arrival, and its unreadable ranges.
 
         Raises:
             OSError: the file cannot be read at all.
         """
-        # Bytes may have been copied over others: nothing counts more often than it was written.
+        # Bytes may have been copied over others: each record counts at most as often as it was
+        # written.
         expected = Counter(self.digests)
         records: list[Record] = []
         damages: list[Damage] = []
@@ -70,7 +72,7 @@ class Segment:
         return records, tuple(damages)
 
     def intact(self) -> bool:
-        """Whether the file is a stream of messages, as it was written, so that others can read it."""
+        """Return whether the file is an intact stream of messages, so that others can parse it."""
         try:
             data = content(self.path)
         except OSError:
@@ -118,7 +120,7 @@ class SegmentWriter:
         """Write records and make them durable.
 
         Raises:
-            OSError: nothing of them counts: the segment ends where it ended before.
+            OSError: none of them counts: the segment ends where it ended before.
         """
         buffers = [part for record in records for part in record.parts(self._marker)]
         after, chained = self._after(records)
@@ -127,7 +129,7 @@ class SegmentWriter:
             _sync(self._file)
             self._receipt.write(after)
         except OSError:
-            # Should even this fail, the size below still bounds what a reader takes.
+            # Even if this fails, the size below limits the bytes that a reader takes.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self.size)
                 os.lseek(self._file, self.size, os.SEEK_SET)
@@ -137,7 +139,7 @@ class SegmentWriter:
         self.digests.extend(record.digest for record in records)
 
     def _after(self, records: Sequence[Record]) -> tuple[Receipt, xxhash.xxh3_128]:
-        """The receipt with more requests."""
+        """Return the receipt extended by more requests."""
         now = self._acknowledged
         chained = self._chain.copy()
         for record in records:
@@ -169,14 +171,14 @@ class SegmentWriter:
                     views[0] = views[0][written:]
 
     def close(self, created: float) -> Segment:
-        """End the segment."""
+        """Close the segment."""
         if self.size and os.fstat(self._file).st_nlink == 0:
             self._write_anew()
         self._close_files()
         return Segment(self.path, self.size, self.items, tuple(self.digests), created)
 
     def remove(self) -> None:
-        """Delete the segment, which is closed and holds nothing."""
+        """Delete the segment, which is closed and empty."""
         self.path.unlink(missing_ok=True)
         receipt_path(self.path).unlink(missing_ok=True)
 
@@ -185,7 +187,7 @@ class SegmentWriter:
         self._receipt.close()
 
     def _write_anew(self) -> None:
-        """Bring a file back that somebody has deleted, for as long as we hold it open."""
+        """Restore a deleted file, while it is still open here."""
         logger.error("segment %s was deleted while it was written: it is written anew", self.path)
         try:
             with self.path.open("xb") as file:
@@ -199,7 +201,7 @@ class SegmentWriter:
 
 
 def _portions(buffers: Sequence[bytes | memoryview]) -> Iterator[list[memoryview]]:
-    """Yield what is written at a time."""
+    """Yield the bytes in pieces of one write."""
     portion: list[memoryview] = []
     size = 0
     for buffer in buffers:

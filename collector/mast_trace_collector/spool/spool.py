@@ -1,4 +1,4 @@
-"""The spool: takes requests to disk, hands closed segments on, forgets them once stored."""
+"""The spool: writes requests to disk, hands closed segments on, removes them once stored."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """A request's place in the spool.
+    """A request's receipt from the spool.
 
     Attributes:
         durable: done when the request is on disk, or failed with `Refused`.
-        duplicate: the same request was taken before; nothing was written for this one.
+        duplicate: the same request was accepted before; nothing was written for this one.
     """
 
     durable: Future[None]
@@ -50,9 +50,9 @@ class Spool:
     when its rows are stored.
 
     Args:
-        directory: holds the segments; one process at a time may use it.
+        directory: the folder of the segments; one process at a time may use it.
         limits: bounds.
-        items: noun for what requests hold.
+        items: noun for the items of requests.
     """
 
     def __init__(self, directory: Path, limits: SpoolLimits, items: str = "spans") -> None:
@@ -84,10 +84,10 @@ class Spool:
         self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
 
     def open(self) -> list[Loss]:
-        """Take up what an earlier process left, and begin to accept requests.
+        """Recover the files of an earlier process, and begin to accept requests.
 
         Returns:
-            Acknowledged requests that are lost, because their files were damaged.
+            The damage of files with acknowledged requests.
 
         Raises:
             CollectorError: another process uses the folder, or it cannot be written.
@@ -114,10 +114,10 @@ class Spool:
         return list(found.losses.values())
 
     def append(self, payload: bytes, items: int) -> Acknowledgement:
-        """Take a request.
+        """Accept a request.
 
         Raises:
-            Refused: a bound is reached, or the spool is closed.
+            Refused: a limit is reached, or the spool is closed.
         """
         record = Record.of(payload, items)
         with self._lock:
@@ -158,8 +158,8 @@ class Spool:
                     group.extendleft(reversed(batch))
                     raise
             except Exception as error:
-                # After a failed sync the kernel may have dropped what it held for this file, so
-                # what comes next goes into another.
+                # After a failed sync the kernel may have dropped its pages of this file, so the
+                # next records go into another.
                 logger.error(  # noqa: TRY400
                     "cannot write to the spool: %r", error, exc_info=not isinstance(error, OSError)
                 )
@@ -205,7 +205,7 @@ class Spool:
             durable.set_exception(refused)
 
     def _open_segment(self) -> SegmentWriter:
-        # The random half makes the name, the rows' deduplication token, unique for ever.
+        # The random half makes the name, which is the rows' deduplication token, unique for ever.
         name = f"{self._sequence + 1:012d}-{uuid.uuid4().hex[:16]}"
         self._writer = SegmentWriter(self._directory / f"{name}{LOG}")
         self._sequence += 1
@@ -271,14 +271,14 @@ class Spool:
             self._closed.append(segment)
 
     def read(self, segment: Segment) -> Reading:
-        """Return what can be read of a taken segment.
+        """Return the readable part of a taken segment.
 
         Raises:
-            OSError: it cannot be read for now.
+            OSError: it cannot be read at present.
         """
         reading = self._folder.read(segment)
         with self._lock:
-            # Should a sender send one of them again, it is taken.
+            # If a sender sends one of them again, it is accepted.
             for digest in reading.gone:
                 self._recent.forget(digest)
         return reading
@@ -297,7 +297,7 @@ class Spool:
 
     @property
     def damaged_files(self) -> int:
-        """Damaged files that are set aside now."""
+        """Number of damaged files that are set aside now."""
         return len(self._folder.damaged)
 
     @property
@@ -311,7 +311,7 @@ class Spool:
         return self._items
 
     def oldest_age(self) -> float:
-        """Seconds since the oldest request that waits arrived; 0 when none does."""
+        """Seconds since the arrival of the oldest waiting request; 0 when none waits."""
         with self._lock:
             created = [segment.created for segment in (*self._taken.values(), *self._closed)]
             if self._due is not None:
@@ -319,10 +319,10 @@ class Spool:
         return max(0.0, time.time() - min(created)) if created else 0.0
 
     def check(self) -> None:
-        """Make sure that a small request would be taken now.
+        """Ensure that a small request would be accepted now.
 
         Raises:
-            Refused: it would not, and why.
+            Refused: it would not; with the reason.
         """
         with self._lock:
             if not self._running:
@@ -330,7 +330,7 @@ class Spool:
             self._quota.check(0)
 
     def close(self) -> None:
-        """Finish what is being written and take no more; segments can still be taken."""
+        """Finish the present write and accept no more; segments can still be taken."""
         with self._lock:
             if not self._running:
                 return
@@ -341,5 +341,5 @@ class Spool:
         self.seal()
 
     def release(self) -> None:
-        """Let another process use the folder; safe to call twice."""
+        """Release the folder for another process; safe to call twice."""
         self._folder_lock.release()

@@ -31,21 +31,22 @@ _OPTIONS = {
     **dict.fromkeys(("query_limit", "query_retries"), _COUNT),
     "form_encode_query_params": _SWITCH,
 }
-"""Parameters of a server's URL beside user, password and database, which the client reads itself: the
-values that it takes, and their description. What it does not understand may turn a check off."""
+"""Parameters of a server's URL beside user, password and database, which the client parses itself:
+accepted values and their description. An unknown value could turn a check off.
+"""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPECTED = "expected chdb:///absolute/path or http(s)://user:password@host:8123/database"
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the spans are stored.
+    """The address of a span store.
 
     Attributes:
         path: folder of the embedded engine; empty for a server.
         dsn: address of the server; empty for the embedded engine.
-        database: where the tables are.
-        label: the address as it may be shown: without its password.
+        database: the one with the tables.
+        label: the address without its password, for messages.
         url: the address as it was given.
         socket: path of the Unix socket by which the server is reached; empty for TCP.
     """
@@ -62,7 +63,7 @@ def parse_address(url: str, database: str | None = None) -> Address:
     """Read ``chdb:///folder``, ``http(s)://user:password@host:8123/database`` or ``clickhouse://``.
 
     Raises:
-        ConfigurationError: the address cannot be used; the text says which form is expected.
+        ConfigurationError: the address cannot be used; the text names the expected form.
     """
     shown = masked(url, always=True)
     if url.partition("://")[0].lower() not in _READERS:
@@ -132,13 +133,13 @@ _READERS: dict[str, Callable[[URL, str, str], Address]] = {
     "http+unix": _behind_socket,
     **dict.fromkeys(_SERVERS, _server),
 }
-"""What reads the addresses of a scheme."""
+"""The parser of a scheme's addresses."""
 
 
 def _database(name: str, shown: str) -> str:
-    """Return the name of a database that a URL may have; it may as well be a part of a password."""
+    """Return the name of a URL's database, if it is certain that it is no part of a password."""
     if name and not _IDENTIFIER.fullmatch(name):
-        raise ConfigurationError(f"what {shown!r} names is no name for a database")
+        raise ConfigurationError(f"{shown!r} names no usable database")
     return name or DEFAULT_DATABASE
 
 
@@ -146,7 +147,7 @@ def identifier(name: str) -> str:
     """Return ``name`` if it can stand in SQL unquoted.
 
     Raises:
-        ConfigurationError: it cannot.
+        ConfigurationError: it would need quotes.
     """
     if not _IDENTIFIER.fullmatch(name):
         raise ConfigurationError(f"{name!r} is no name for a database, table or cluster")

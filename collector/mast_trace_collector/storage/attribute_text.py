@@ -23,11 +23,11 @@ _LARGEST_PLAIN = 1e21
 
 
 def attributes_text(attributes: Iterable[KeyValue]) -> dict[str, str]:
-    """Return each attribute as text; of one key that comes twice the last wins."""
+    """Return each attribute as text; of duplicate keys the last wins."""
     out = {}
     for attribute in attributes:
         value = attribute.value
-        # The common case first: it is nine of ten.
+        # The common case first: nine of ten.
         text = value.string_value
         out[attribute.key] = text or value_text(value)
     return out
@@ -53,7 +53,7 @@ def double_text(number: float) -> str:
 
 
 def _plain(value: AnyValue) -> Any:
-    """Return a value as `orjson` takes it."""
+    """Return a value in a form that `orjson` accepts."""
     kind = value.WhichOneof("value")
     if kind == "array_value":
         return [_plain(item) for item in value.array_value.values]
@@ -69,11 +69,11 @@ def _plain(value: AnyValue) -> Any:
 
 def _json(value: AnyValue) -> str:
     text = orjson.dumps(_plain(value), option=orjson.OPT_SORT_KEYS).decode("utf-8")
-    # Line breaks to JavaScript, which the other writers of JSON escape.
+    # These end lines in JavaScript; the other writers of JSON escape them.
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-# Of other kinds is only a place in a dictionary, which profiles have and spans and logs have not.
+# Other kinds are indexes into a dictionary that only profiles have.
 _TEXTS: Mapping[str | None, Callable[[AnyValue], str]] = {
     "string_value": lambda value: value.string_value,
     "int_value": lambda value: str(value.int_value),

@@ -42,7 +42,7 @@ _UNREACHABLE = {
     "PEM lib": "a file that the address names is no certificate",
     "": "the server does not answer: is it running, and is this its HTTP address?",
 }
-"""Advice by a part of the error."""
+"""The advice for each part of an error text."""
 _PART = "while reading from part"
 _PART_ADVICE = (
     "a file of the database is damaged on disk: restore a backup, or stop what serves the database "
@@ -52,12 +52,12 @@ _PART_ADVICE = (
 
 
 class Clients:
-    """Clients that are open and idle; a thread that finds none opens one.
+    """A pool of clients; a thread that finds no idle one opens another.
 
     Args:
         address: of the database.
         memory_limit: bytes that the embedded engine may use.
-        prepare: is given each new client before anybody else; what it raises closes the client.
+        prepare: called with each new client first; an exception of it closes the client.
         **options: see `Store.open`.
     """
 
@@ -80,7 +80,7 @@ class Clients:
 
     @contextlib.contextmanager
     def borrow(self) -> Iterator[Client]:
-        """Lend a client; what it raises becomes a `StorageError` that says what to do."""
+        """Lend a client; an error becomes a `StorageError` with advice."""
         from clickhouse_connect.driver.exceptions import ClickHouseError
 
         client = self._take()
@@ -94,13 +94,13 @@ class Clients:
         self._give_back(client)
 
     def prepared(self, prepare: Callable[[Client], None]) -> Clients:
-        """Return clients of the same database that `prepare` is given before anybody else."""
+        """Return clients of the same database, each of which `prepare` is called with first."""
         return Clients(
             self._address, memory_limit=self._memory_limit, prepare=prepare, **self._options
         )
 
     def close(self) -> None:
-        """Close the idle clients now and lent ones when they come back."""
+        """Close the idle clients now, and lent ones when they come back."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -123,7 +123,7 @@ class Clients:
         client.close()
 
     def _give_back_failed(self, client: Client) -> None:
-        """Drop what the embedded engine keeps of a failed statement: the next answer would begin with it."""
+        """Drop the embedded engine's output of a failed statement: the next answer would begin with it."""
         if not self._address.path:
             self._give_back(client)
             return
@@ -182,7 +182,7 @@ class Clients:
             ) from error
 
     def _refuse_unusable(self) -> None:
-        """Ask before the engine does: it writes what it finds to standard error itself."""
+        """Check before the engine does: it writes its findings to standard error itself."""
         folder = Path(self._address.path)
         for path in (folder, folder / "status"):
             if path.exists() and not os.access(path, os.R_OK | os.W_OK):
@@ -208,7 +208,8 @@ class Clients:
         check_proxies()
         return clickhouse_connect.get_client(
             dsn=self._address.dsn,
-            # The client reads no scheme: it would send the password in clear to all ports but two.
+            # The client does not parse a scheme: it would send the password in clear to all ports
+            # but two.
             interface="https" if self._address.dsn.startswith("https:") else None,
             settings=self._options["settings"],
             connect_timeout=max(1, round(self._options["connect_timeout"])),
@@ -246,7 +247,7 @@ def _unreachable(error: Exception) -> bool:
 
 
 def _apply(settings: Mapping[str, str], client: Client) -> None:
-    """Set what the engine knows and lets this user set."""
+    """Apply the settings that the engine knows and this user may set."""
     for name, value in settings.items():
         setting = client.server_settings.get(name)
         if setting is not None and not setting.readonly:

@@ -17,10 +17,9 @@ GROUP BY database, table, name ORDER BY table, name"""
 
 
 def warn_of_damaged_parts(store: Store) -> int:
-    """Say which parts a database of ours does without; return their number.
+    """Log the parts that a database of ours is missing; return their number.
 
-    The engine starts without a part that it cannot read and says nothing of it: its rows are just
-    not there.
+    The engine starts without an unreadable part and does not report it: its rows are just missing.
     """
     found = store.query(_SET_ASIDE, {"database": store.database})
     for row in found:

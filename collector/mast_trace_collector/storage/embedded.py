@@ -1,4 +1,4 @@
-"""Opens the embedded engine: its limits, and what to say when its folder is taken."""
+"""Opens the embedded engine: its limits, and the message for a folder that is in use."""
 
 from __future__ import annotations
 
@@ -49,16 +49,17 @@ _CONFIG = """<clickhouse>
 
 
 def backups_folder(engine: Path) -> Path:
-    """Return the only folder that the engine of another one writes backups to, and restores from."""
+    """Return the only folder to which the engine of another folder writes backups."""
     return engine.parent / "backups"
 
 
 @contextmanager
 def engine_config(memory_limit: int, engine: Path, database: str) -> Iterator[Path]:
-    """Write the engine's start-up files for as long as it starts: its own defaults are a server's.
+    """Write the engine's start-up configuration while it starts: its own defaults are a server's.
 
-    Not in its folder, whose name may hold what chdb takes for the end of the file's; and only until
-    they are read, so that a process that is killed leaves nothing behind.
+    The files are not in its folder, whose name may contain text that chdb takes for the end of the
+    file's name; and they exist only until they are read, so that a killed process leaves nothing
+    behind.
 
     Merges go column by column from 8,192 rows on, not from 131,072, and take in 12 parts, not 100:
     whole rows of ten small parts with long texts need 250 MiB, their columns one by one 115.
@@ -81,11 +82,11 @@ def engine_config(memory_limit: int, engine: Path, database: str) -> Iterator[Pa
 
 
 def tune_allocator() -> None:
-    """Tell the engine's allocator, before the engine is loaded, to keep what every insert needs.
+    """Configure the engine's allocator, before the engine is loaded, to keep the memory of inserts.
 
-    By default it gives blocks of 64 MiB back at once, and the next insert has the kernel clear as
-    many new pages, 4 KiB at a time; of smaller ones it keeps for five seconds, in several arenas,
-    what inserts and merges held at their largest. What the user has set stays.
+    By default it returns blocks of 64 MiB at once, and for the next insert the kernel has to clear
+    as many new pages, 4 KiB at a time; smaller blocks are kept for five seconds, in several arenas,
+    at the peak size of inserts and merges. Settings of the user's take precedence.
     """
     os.environ.setdefault(
         "JE_MALLOC_CONF",
@@ -94,7 +95,7 @@ def tune_allocator() -> None:
 
 
 def holder(path: str) -> str | None:
-    """Say which process holds the engine's folder; None if none does."""
+    """Return the process that holds the engine's folder; None if none does."""
     status = Path(path, "status")
     try:
         with status.open("rb") as file:

@@ -1,9 +1,9 @@
-"""Erases for good: runs, all that a project has, everything before a time.
+"""Permanent erasure: of runs, of a project, of everything before a time.
 
-An erasure takes every row that tells of a run: its spans, its state, the verdicts and the answers
-of the judge's model that quote it, what people said of it, and the evaluations that were sent. Rows
-are rewritten away, not only hidden. The files that held them are deleted by ClickHouse a few
-minutes later (``old_parts_lifetime``); backups and dead letters are the operator's.
+An erasure removes every row about a run: its spans, its state, the verdicts and the answers of the
+judge's model that quote it, the labels that people gave it, and the evaluations that were sent.
+Parts are rewritten without the rows, which are not only hidden. ClickHouse deletes the old files a
+few minutes later (``old_parts_lifetime``); backups and dead letters are up to the operator.
 """
 
 from __future__ import annotations
@@ -27,23 +27,29 @@ USER: tuple[str, ...] = (
     "langfuse.user.id",
     "traceloop.association.properties.user_id",
 )
-"""Attributes that say for whom a program ran, in the words of different instrumentations."""
+"""Attributes that hold the user of a run, as spelled by different instrumentations."""
 SESSION: tuple[str, ...] = (
     *vocabulary.SPELLINGS["conversation"],
     "langfuse.session.id",
     "traceloop.association.properties.session_id",
 )
-"""Attributes that say to which conversation a run belongs."""
+"""Attributes that hold the conversation of a run."""
 
 _SPANS = "otel_traces"
 _LOOKUP = "otel_traces_trace_id_ts"
 _STATES = "mast_run_states"
-# The states come last: what belongs to a run is told by them.
-_SAID = ("mast_verdicts", "mast_findings", "mast_judge_calls", "mast_human_labels", "otel_logs")
-_TABLES = (_LOOKUP, *_SAID, _SPANS, _STATES)
+# The states come last: the rows of a run are found by them.
+_ABOUT_RUNS = (
+    "mast_verdicts",
+    "mast_findings",
+    "mast_judge_calls",
+    "mast_human_labels",
+    "otel_logs",
+)
+_TABLES = (_LOOKUP, *_ABOUT_RUNS, _SPANS, _STATES)
 _SETTINGS = {"mutations_sync": 2, "allow_nondeterministic_mutations": 1}
 _CHUNK = 1000
-"""Ids that one statement names: they travel in the address of a request."""
+"""Most ids in one statement: they travel in the URL of a request."""
 _OURS = "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
 _NOBODY_ELSES = "TraceId NOT IN (SELECT TraceId FROM mast_run_states WHERE NOT {ours})".replace(
     "{ours}", _OURS
@@ -52,7 +58,7 @@ _NOBODY_ELSES = "TraceId NOT IN (SELECT TraceId FROM mast_run_states WHERE NOT {
 
 @dataclass(frozen=True)
 class Erasure:
-    """What is to go: a condition on the rows of each table, in the order of the deletions.
+    """The scope of an erasure: a condition on the rows of each table, in the order of the deletions.
 
     Attributes:
         conditions: table -> SQL with ``{name:Type}`` for parameters.
@@ -72,7 +78,7 @@ class Erasure:
         return int(row["n"])
 
     def rows(self, store: Store) -> dict[str, int]:
-        """Count the rows of each table that would go."""
+        """Count the rows of each table that would be erased."""
         counted = {}
         for table, condition in self.conditions.items():
             (row,) = store.query(
@@ -83,10 +89,10 @@ class Erasure:
         return counted
 
     def execute(self, store: Store) -> None:
-        """Erase; done when it returns. Safe to run again after an interruption.
+        """Erase, and return when it is done. Safe to run again after an interruption.
 
         Raises:
-            StorageError: the database refused; what was erased before stays erased.
+            StorageError: the database refused; earlier deletions remain in effect.
         """
         for table, condition in self.conditions.items():
             name, on_cluster = stored_table(store, table)
@@ -100,7 +106,7 @@ class Erasure:
 def of_runs(trace_ids: Sequence[str], *, project: str | None = None) -> list[Erasure]:
     """Erase runs by their ids, in one project or wherever they are."""
     ours = f"TraceId IN {{ids:Array(String)}} AND {_OURS}"
-    # The lookup table knows no project: a trace stays in it while another project has it.
+    # The lookup table has no projects: a trace stays in it while another project has it.
     lookup = f"TraceId IN {{ids:Array(String)}} AND {_NOBODY_ELSES}"
     conditions = {table: lookup if table == _LOOKUP else ours for table in _TABLES}
     return [
@@ -110,21 +116,21 @@ def of_runs(trace_ids: Sequence[str], *, project: str | None = None) -> list[Era
 
 
 def of_project(project: str) -> Erasure:
-    """Erase all that a project has."""
+    """Erase all data of a project."""
     lookup = f"TraceId IN (SELECT TraceId FROM {_STATES} WHERE {_OURS}) AND {_NOBODY_ELSES}"  # noqa: S608
     conditions = {table: lookup if table == _LOOKUP else _OURS for table in _TABLES}
     return Erasure(conditions, {"project": project})
 
 
 def before(time: datetime, *, project: str | None = None) -> Erasure:
-    """Erase spans from before a time, and all that was said of the runs that ended before it."""
+    """Erase spans from before a time, and all rows about the runs that ended before it."""
     ended = (
         f"(Project, TraceId) IN (SELECT Project, TraceId FROM {_STATES} "  # noqa: S608
         "GROUP BY Project, TraceId HAVING max(End) < {time:DateTime})"
     )
     early = {table: f"{column} < {{time:DateTime}}" for table, column in TIMES.items()}
     conditions = {
-        # Its rows say when a trace began; with a project given, whose it is says its state.
+        # Its rows have the beginning of a trace; the project, if given, comes from the run's state.
         _LOOKUP: early[_LOOKUP] if project is None else f"{early[_LOOKUP]} AND {_NOBODY_ELSES}",
         "mast_verdicts": f"{_OURS} AND ({early['mast_verdicts']} OR {ended})",
         "mast_findings": f"{_OURS} AND ({early['mast_findings']} OR {ended})",
@@ -133,7 +139,7 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
         "mast_human_labels": f"{_OURS} AND (toDateTime(LabelledAt) < {{time:DateTime}} OR {ended})",
         "otel_logs": f"{_OURS} AND ({early['otel_logs']} OR {ended})",
         _SPANS: f"{_OURS} AND {early[_SPANS]}",
-        # A run's state has the day on which it was written, which for imported runs is a late one.
+        # A run's state has the day on which it was written, which is late for imported runs.
         _STATES: f"{_OURS} AND {ended}",
     }
     return Erasure(conditions, {"time": time, "project": project})
@@ -142,14 +148,17 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
 def runs_with(
     store: Store, attributes: Sequence[str], value: str, *, project: str | None = None
 ) -> list[str]:
-    """Return the ids of runs of which a span or its resource carries one of ``attributes``.
+    """Return the ids of runs with one of ``attributes`` on a span, a log record or a resource.
 
-    With `USER` or `SESSION` and `of_runs` this erases what a person's runs left.
+    With `USER` or `SESSION` and `of_runs` this erases the data of a person's runs.
     """
-    rows = store.query(
-        "SELECT DISTINCT TraceId FROM otel_traces WHERE arrayExists(name -> "  # noqa: S608
-        "SpanAttributes[name] = {value:String} OR ResourceAttributes[name] = {value:String}, "
-        f"{{names:Array(String)}}) AND TraceId != '' AND {_OURS} ORDER BY TraceId",
-        {"names": list(attributes), "value": value, "project": project},
-    )
-    return [row["TraceId"] for row in rows]
+    found: set[str] = set()
+    for table, own in (("otel_traces", "SpanAttributes"), ("otel_logs", "LogAttributes")):
+        rows = store.query(
+            f"SELECT DISTINCT TraceId FROM {table} WHERE arrayExists(name -> "  # noqa: S608
+            f"{own}[name] = {{value:String}} OR ResourceAttributes[name] = {{value:String}}, "
+            f"{{names:Array(String)}}) AND TraceId != '' AND {_OURS}",
+            {"names": list(attributes), "value": value, "project": project},
+        )
+        found.update(row["TraceId"] for row in rows)
+    return sorted(found)

@@ -45,14 +45,14 @@ LOG_COLUMNS = (
 
 
 class UnwritableBatch(Exception):
-    """The database can never take a batch as it is; written one by one, most of it can be."""
+    """The database can never accept a batch as a whole; written one by one, most of it can be."""
 
 
 class LogWriter:
     """Writes OTLP log requests into ``otel_logs``. Safe to use from any number of threads.
 
     Args:
-        store: where the records go.
+        store: the database.
     """
 
     def __init__(self, store: Store) -> None:
@@ -63,11 +63,11 @@ class LogWriter:
 
         Args:
             requests: serialized ``ExportLogsServiceRequest`` messages.
-            token: names this batch; written again under the same token, nothing is stored twice.
+            token: the deduplication token: written again under it, nothing is stored twice.
 
         Raises:
             PoisonError: one request can never be stored; write the others without it.
-            UnwritableBatch: one of them cannot, and which one is not known.
+            UnwritableBatch: one request can never be stored, and it is not known which.
             StorageError: the database refused for now; write the same batch again later.
         """
         rows = [row for index, data in enumerate(requests) for row in _rows(_parse(index, data))]
@@ -87,7 +87,7 @@ class LogWriter:
         return len(rows)
 
     def write_file(self, path: Path, *, size: int, token: str) -> None:  # noqa: ARG002
-        """Return None: log records are few, and are laid out here."""
+        """Return None: log records are few, and are laid out in Python."""
         return None  # noqa: RET501
 
 
@@ -104,7 +104,7 @@ def _rows(request: ExportLogsServiceRequest) -> Iterator[tuple[Any, ...]]:
         service = resource.get(SERVICE_NAME, "")
         for scope_logs in resource_logs.scope_logs:
             scope = scope_logs.scope
-            said = (scope_logs.schema_url, scope.name, scope.version)
+            scope_columns = (scope_logs.schema_url, scope.name, scope.version)
             scope_attributes = attributes_text(scope.attributes)
             for record in scope_logs.log_records:
                 yield (
@@ -113,7 +113,7 @@ def _rows(request: ExportLogsServiceRequest) -> Iterator[tuple[Any, ...]]:
                     value_text(record.body),
                     resource_logs.schema_url,
                     resource,
-                    *said,
+                    *scope_columns,
                     scope_attributes,
                     attributes_text(record.attributes),
                     record.event_name,
@@ -121,7 +121,7 @@ def _rows(request: ExportLogsServiceRequest) -> Iterator[tuple[Any, ...]]:
 
 
 def _told(record: LogRecord) -> tuple[Any, ...]:
-    """When, of which span, how grave; a record without a time has that of its observation."""
+    """Return time, span and severity; a record without a time gets that of its observation."""
     return (
         min(record.time_unix_nano or record.observed_time_unix_nano, LATEST_TIME),
         identity(record.trace_id),

@@ -1,9 +1,9 @@
 """Versioned, forward-only changes of the schema.
 
 Each file under ``schema/`` is one version. Its statements may be run again without harm, so any
-number of processes may migrate one database at once; a version is written down when it is through.
-With it goes how the tables were asked for (the cluster, say), so that whoever migrates later, such as
-a collector that was upgraded, makes its tables alike.
+number of processes may migrate one database at once. A version is recorded once all its statements
+have run, together with the options (such as the cluster) that it was run with, so that a later
+migration, such as that of an upgraded collector, creates its tables alike.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _RECORD = (
     "VALUES ({version}, {name}, {how})"
 )
 PREPARATIONS = {11: remember_totals}
-"""What is done with the rows before the statements of a version."""
+"""Changes to existing rows before the statements of a version."""
 REPAIRS = {12: repair_totals}
-"""Versions that change no table, only rows: whoever reads and writes need not wait for them."""
+"""Versions that change no table, only rows: readers and writers need not wait for them."""
 _SHAPE = ("cluster", "replicated", "distributed")
 
 
 @dataclass(frozen=True)
 class Migration:
-    """One version of the schema; version 0 is the table that the versions are written in."""
+    """One version of the schema; version 0 is the table that records the versions."""
 
     version: int
     name: str
@@ -60,7 +60,7 @@ class Migration:
         return [statement for statement in filled if statement]
 
     def record(self, options: SchemaOptions) -> str:
-        """Return the SQL that writes the version down."""
+        """Return the SQL that records the version."""
         how = literal(json.dumps(asdict(options), sort_keys=True))
         return fill(_RECORD, options, version=str(self.version), name=literal(self.name), how=how)
 
@@ -88,17 +88,17 @@ def render(options: SchemaOptions) -> list[str]:
 def migrate(
     store: Store, options: SchemaOptions | None = None, *, repairs: bool = True
 ) -> list[int]:
-    """Bring the database up to this version of mast-trace; return the versions that were new.
+    """Bring the database to this version of mast-trace; return the versions that were new.
 
     Args:
         store: opened on the database.
-        options: how tables are made; by default as those that are there, else plainly.
+        options: of the tables; by default those of the existing tables, else plain ones.
         repairs: also repair the rows of earlier versions, which takes seconds for a million spans.
-            Otherwise `repair` is to be called, at any time.
+            Otherwise call `repair` at any time.
 
     Raises:
         ConfigurationError: ``options`` are for another database than the store's, or contradict
-            those that its tables were made with.
+            those of its tables.
         SchemaMismatch: the database was made by a newer mast-trace.
         StorageError: the database refused a statement.
     """
@@ -134,14 +134,14 @@ def migrate(
 
 
 def repair(store: Store, stop: threading.Event | None = None) -> bool:
-    """Do the repairs that `migrate` was told to leave; return whether all are done.
+    """Run the repairs that `migrate` left out; return whether all are done.
 
     Args:
         store: on a database of this version.
-        stop: set by whoever wants it to end; it goes on from there another time.
+        stop: set it to end the repair early; the next call continues from there.
 
     Raises:
-        StorageError: the database refused, or is away.
+        StorageError: the database refused, or is down.
     """
     options = options_of(store) or SchemaOptions(database=store.database)
     applied = _applied(store, options)
@@ -154,7 +154,7 @@ def repair(store: Store, stop: threading.Event | None = None) -> bool:
 
 
 def _if_too_old(store: Store) -> str:
-    """What to do if this ClickHouse is older than the oldest that is tested; else nothing."""
+    """Return advice if this ClickHouse is older than the oldest tested version; else an empty text."""
     (row,) = store.query("SELECT version() AS version")
     if tuple(int(part) for part in row["version"].split(".")[:2]) >= OLDEST_CLICKHOUSE:
         return ""
@@ -163,7 +163,7 @@ def _if_too_old(store: Store) -> str:
 
 
 def options_of(store: Store) -> SchemaOptions | None:
-    """Return how the database's tables were asked for; None if there are none."""
+    """Return the options of the database's tables; None if there are none."""
     try:
         rows = store.query(
             "SELECT Options FROM mast_schema_migrations WHERE Options != '' "
@@ -175,14 +175,14 @@ def options_of(store: Store) -> SchemaOptions | None:
         raise
     if not rows:
         return None
-    # A newer mast-trace may have remembered more; that its schema is newer is said elsewhere.
+    # A newer mast-trace may have recorded more options; another check reports its newer schema.
     known = {each.name for each in fields(SchemaOptions)}
     made = json.loads(rows[0]["Options"])
     return SchemaOptions(**{name: value for name, value in made.items() if name in known})
 
 
 def _settled(asked: SchemaOptions | None, made: SchemaOptions | None) -> SchemaOptions | None:
-    """Return what holds: a table cannot be plain where the others are spread over a cluster."""
+    """Return the options to use: a table cannot be plain where the others are spread over a cluster."""
     if asked is None or made is None:
         return asked or made
     for name in _SHAPE:
@@ -195,18 +195,18 @@ def _settled(asked: SchemaOptions | None, made: SchemaOptions | None) -> SchemaO
 
 
 def backfill_runs(store: Store) -> None:
-    """Make the runs of spans that were stored before there was a table of runs.
+    """Create the runs of spans that were stored before there was a table of runs.
 
-    For a database that a stock collector filled; in a cluster, on a node of each shard. Runs that
-    are known already stay as they are.
+    This is for a database that a stock collector filled; in a cluster, run it on a node of each
+    shard. Existing runs stay as they are.
     """
-    (view,) = store.query(
-        "SELECT as_select FROM system.tables "
-        "WHERE database = {database:String} AND name = 'mast_run_states_mv'",
+    for view in store.query(
+        "SELECT as_select FROM system.tables WHERE database = {database:String} "
+        "AND name IN ('mast_run_states_mv', 'mast_run_starts_mv')",
         {"database": store.database},
-    )
-    columns = ", ".join(name for name, _ in store.describe(view["as_select"]))
-    store.command(f"INSERT INTO mast_run_states ({columns}) {view['as_select']}")
+    ):
+        columns = ", ".join(name for name, _ in store.describe(view["as_select"]))
+        store.command(f"INSERT INTO mast_run_states ({columns}) {view['as_select']}")
 
 
 def check_schema(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What earlier versions stored of runs: found in pieces, and its totals written down."""
+"""Run totals of earlier versions: finds them piece by piece, and records them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
 
 SPANS_AT_ONCE = 250_000
-"""A piece has about so many spans: a statement holds some 100 bytes of each."""
+"""Approximate number of spans in a piece: a statement takes some 100 bytes for each."""
 _ROWS_AT_ONCE = 5_000
 
 RANGE = "Project = {project:String} AND TraceId >= {first:String} AND TraceId <= {last:String}"
 """A condition on the runs of a piece."""
 _HOW_MANY = "SELECT sum(length(Spans)) AS Spans FROM mast_run_states WHERE Old = 1"
 _PROJECTS = "SELECT DISTINCT toString(Project) AS Project FROM mast_run_states ORDER BY Project"
-# From one trace on, in the order of the table: no look at a piece is one at all runs.
+# From one trace on, in the order of the table: a look-up of a piece does not scan all runs.
 _NEXT = """
 SELECT TraceId, length(Spans) AS Length FROM mast_run_states
 WHERE Project = {project:String} AND TraceId > {after:String}
@@ -29,7 +29,7 @@ WHERE Project = {project:String} AND TraceId > {after:String}
 ORDER BY TraceId
 LIMIT {rows:UInt32}
 """
-# Under the day on which a run's states stand: what looks for old runs must not take it for a new one.
+# Written with the day of the run's states: queries for old runs must not take it for a new one.
 _REMEMBER = f"""
 INSERT INTO mast_run_states (Project, TraceId, Day, LastSeen, OldSpans, OldErrors, OldInputTokens, OldOutputTokens)
 SELECT r.Project, r.TraceId, old.Day, toDateTime64(0, 3), r.Spans, r.Errors, r.InputTokens, r.OutputTokens
@@ -46,7 +46,7 @@ class Piece:
     """Runs of one project, from one trace up to another.
 
     Attributes:
-        spans: how many earlier versions stored of them.
+        spans: number of their spans that earlier versions stored.
     """
 
     project: str
@@ -61,25 +61,25 @@ class Piece:
 
 
 def remember_totals(store: Store) -> None:
-    """Write down the totals of runs as the view of before has them; to be called before it is changed.
+    """Record the totals of runs as the former view has them; call it before the view is changed.
 
     Raises:
-        StorageError: the database refused; may be done again.
+        StorageError: the database refused; call it again later.
     """
     for piece in pieces(store):
         store.command(_REMEMBER, piece.params, settings=WRITE_SETTINGS)
 
 
 def old_spans(store: Store) -> int:
-    """Return how many spans the pieces have together, about."""
+    """Return the approximate number of spans of all pieces."""
     (row,) = store.query(_HOW_MANY)
     return int(row["Spans"])
 
 
 def pieces(store: Store) -> Iterator[Piece]:
-    """Yield pieces that hold all runs of before, from anywhere on and around.
+    """Yield pieces that cover all former runs, from a random start and around.
 
-    Processes that go through one database at once begin at different places.
+    Processes that repair one database at once begin at different pieces.
     """
     for project in [row["Project"] for row in store.query(_PROJECTS)]:
         middle = secrets.token_hex(16)

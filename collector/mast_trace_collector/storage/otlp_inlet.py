@@ -1,4 +1,4 @@
-"""Hands OTLP requests to ClickHouse unparsed; see ``schema/004_mast_otlp_inlet.sql``."""
+"""Passes OTLP requests to ClickHouse unparsed; see ``schema/004_mast_otlp_inlet.sql``."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class OtlpTable:
     def write(self, requests: Sequence[bytes], projects: Sequence[str | None], token: str) -> bool:
         """Store every span of ``requests``; return False if ClickHouse cannot read them.
 
-        Then nothing has been stored. A batch is one block, so a value that cannot be rendered
-        stops it as a whole.
+        If it returns False, nothing has been stored. A batch is one block, so a value that cannot
+        be rendered rejects it as a whole.
 
         Raises:
             StorageError: the database refused for now.
@@ -48,8 +48,8 @@ class OtlpTable:
             return False
         embedded = bool(self._store.embedded_path)
         parts = _delimited_parts(requests, projects)
-        # Joined, tens of megabytes would be copied once more; but what goes over the network may
-        # have to be sent again.
+        # Joining would copy tens of megabytes once more; but over the network a request may have to
+        # be sent again.
         data = parts if embedded else b"".join(parts)
         settings = {**_settings(embedded=embedded), **deduplication(token)}
         return self._try(
@@ -57,11 +57,11 @@ class OtlpTable:
         )
 
     def reads(self, path: Path) -> bool:
-        """Whether ClickHouse could read a file of requests: the engine in this process can."""
+        """Return whether ClickHouse can read a file of requests: the engine in this process can."""
         return self._able and bool(self._store.embedded_path) and readable_path(path)
 
     def write_file(self, path: Path, token: str) -> bool:
-        """Store every span of a file of requests that it `reads`, as `write` lays them out.
+        """Store every span of a file of requests that it `reads`, as `write` does.
 
         Raises:
             StorageError: as for `write`, or ClickHouse found nothing in the file.
@@ -94,15 +94,15 @@ def _settings(*, embedded: bool) -> dict[str, str | int]:
     settings: dict[str, str | int] = {
         **WRITE_SETTINGS,
         "input_format_protobuf_oneof_presence": 1,
-        # Without it the view would hold each request whole at each of its spans; where it is not
-        # known, requests are laid out by us.
+        # Without this setting the view would hold each request whole at each of its spans; where
+        # the engine lacks it, requests are laid out in Python.
         "enable_lazy_columns_replication": 1,
         "output_format_json_escape_forward_slashes": 0,
         "max_insert_block_size": one_block,
         "max_block_size": one_block,
     }
     if embedded:
-        # Given as a text, the embedded engine would keep it in a file of the working directory.
+        # The embedded engine would keep a text in a file of the working directory.
         return {**settings, "format_schema": f"{schema}:Request"}
     return {
         **settings,
@@ -115,7 +115,7 @@ def _settings(*, embedded: bool) -> dict[str, str | int]:
 def _delimited_parts(
     requests: Sequence[bytes], projects: Sequence[str | None]
 ) -> Generator[bytes, None, None]:
-    """Yield each request with its length before it and its project behind."""
+    """Yield each request with its length before it and its project after it."""
     for request, project in zip(requests, projects, strict=True):
         tag = _project(project)
         yield _length(len(request) + len(tag))
@@ -124,13 +124,13 @@ def _delimited_parts(
 
 
 def _project(project: str | None) -> bytes:
-    """The field that tells the project; always there, so that a sender's own never is the last."""
+    """The field with the project; always present, so that a sender's own is never the last."""
     value = b"\0" if project is None else project.encode("utf-8", "replace")
     return _PROJECT_TAG + _length(len(value)) + value
 
 
 def _length(size: int) -> bytes:
-    """Return a length as Protobuf writes it."""
+    """Return a length in Protobuf's encoding."""
     prefix = bytearray()
     while size > 0x7F:
         prefix.append(size & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""SQL over OTLP messages that ClickHouse has parsed: the same rules as `otlp_values`, in SQL."""
+"""SQL over OTLP messages that ClickHouse has parsed: the rules of `attribute_text`, in SQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _KIND = (
     "Enum8('none' = 0, 'string_value' = 1, 'bool_value' = 2, 'int_value' = 3, 'double_value' = 4, "
     "'array_value' = 5, 'kvlist_value' = 6, 'bytes_value' = 7)"
 )
-# The column named after the oneof tells which member was sent.
+# The column named after the oneof shows which member was sent.
 _ITEM_TYPES = (
     f"value {_KIND}, string_value String, bool_value Bool, int_value Int64, "
     "double_value Float64, bytes_value String, kvlist_value String, array_value String"
@@ -28,10 +28,10 @@ def attributes_map(attributes: str) -> str:
 
 
 def is_nested(attributes: str) -> str:
-    """Tell whether one of the attributes is a value that `attributes_map` cannot render.
+    """Return a condition: one of the attributes is a value that `attributes_map` cannot render.
 
-    Those are maps, lists in lists, bytes in lists, and what JSON writers write differently in
-    lists: very large and very small numbers, and rare control characters.
+    Such values are maps, lists in lists, bytes in lists, and values that writers of JSON render
+    differently in lists: very large and very small numbers, and rare control characters.
     """
     return (
         "arrayExists(v -> v.value = 'kvlist_value' OR arrayExists(i -> "
@@ -49,7 +49,7 @@ def hex_id(data: str) -> str:
 
 
 def time(nanoseconds: str) -> str:
-    """Return nanoseconds as the integer that DateTime64(9) can hold."""
+    """Return nanoseconds as an integer in the range of DateTime64(9)."""
     return f"toInt64(least({nanoseconds}, 9223372036854775807))"
 
 
@@ -62,11 +62,11 @@ _ITEM = (
     "multiIf(i.value = 'string_value', toJSONString(i.string_value), "
     "i.value = 'int_value', toString(i.int_value), "
     "i.value = 'bool_value', if(i.bool_value, 'true', 'false'), "
-    # Adding 0 takes the sign from -0, which is no number of JSON to some writers.
+    # Adding 0 removes the sign of -0, which some writers of JSON do not know.
     "i.value = 'double_value', toString(i.double_value + 0), 'null')"
 )
 _LIST = f"concat('[', arrayStringConcat(arrayMap(i -> {_ITEM}, v.array_value.values), ','), ']')"
-# All but a string's own text is short: joining it copies the long texts once.
+# Everything but a string's own text is short: joining it copies the long texts once.
 _TEXT = (
     "concat(v.string_value, multiIf(v.value = 'int_value', v.int_value, "
     f"v.value = 'double_value', {_DOUBLE}, "

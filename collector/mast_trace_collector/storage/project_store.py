@@ -1,4 +1,4 @@
-"""A store as one project sees it: the engine adds a condition to every table that is read."""
+"""A store limited to one project: the engine adds a condition to every table that is read."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _SETTING = "additional_table_filters"
 _RENEW_SECONDS = 30.0
-"""Age at which the tables are listed anew: a migration may have added some."""
+"""Age at which the list of tables is refreshed: a migration may have added some."""
 _NO_ROWS = "0"
 _CANARY = "mast_schema_migrations"
 """A table that always has rows, none of which belongs to a project."""
 
-# They compute their rows and tell of nothing that is stored.
+# They compute their rows and hold no stored data.
 _OPEN_SYSTEM_TABLES = ("one", "numbers", "numbers_mt", "zeros", "zeros_mt", "functions")
 
-# Views by their own name, too: what they read may be replaced by a migration at any moment.
+# Views by their own name, too: a migration may replace their source at any moment.
 _TABLES = """
     SELECT t.database AS database, t.name AS name,
         t.name IN (SELECT table FROM system.columns WHERE database = {database:String} AND name = 'Project')
@@ -44,8 +44,8 @@ _TABLES = """
 class ProjectStore(Store):
     """Reads the rows of one project in every table, view and sub-query; writes rows of it alone.
 
-    Made by `store_of_project`. Statements that would do anything but read are refused, except
-    inserts of rows that name the project.
+    `store_of_project` makes it. Statements that do anything but read are refused, except inserts of
+    rows that name the project.
     """
 
     def __init__(self, whole: Store, project: str, address: Address, clients: Clients) -> None:
@@ -85,11 +85,11 @@ class ProjectStore(Store):
         raise _refused("run commands")
 
     def raw_insert(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: whose rows these are cannot be seen."""
+        """Refuse: the project of these rows cannot be checked."""
         raise _refused("insert unread rows")
 
     def file_insert(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: whose rows these are cannot be seen."""
+        """Refuse: the project of these rows cannot be checked."""
         raise _refused("insert files")
 
     def client(self) -> NoReturn:
@@ -103,20 +103,20 @@ class ProjectStore(Store):
             self._clients.close()
 
     def _renew(self) -> None:
-        """Go on with new clients, which know the tables that are there now."""
+        """Switch to new clients, which know the present tables."""
         with self._lock:
             if time.monotonic() - self._renewed < _RENEW_SECONDS:
                 return
             self._renewed = time.monotonic()
-            # Whoever is about to borrow one of the last clients still can.
+            # A caller about to borrow one of the last clients still can.
             self._former.close()
             self._former, self._clients = self._clients, self._clients.prepared(self._confine)
 
     def _confine(self, client: Client) -> None:
-        """Set the condition, and see that the engine applies it.
+        """Set the condition, and verify that the engine applies it.
 
         Raises:
-            StorageError: it does not.
+            StorageError: the engine does not apply it.
         """
         conditions = dict(self._conditions(client))
         canary = f"{self.database}.{_CANARY}"
@@ -131,7 +131,7 @@ class ProjectStore(Store):
             )
 
     def _conditions(self, client: Client) -> Iterator[tuple[str, str]]:
-        """Yield each table that must not be read whole, and the rows of it that may be."""
+        """Yield each table that must not be read whole, with the condition on its rows."""
         listed = client.query(
             _TABLES, parameters={"database": self.database, "open": list(_OPEN_SYSTEM_TABLES)}
         )
@@ -148,12 +148,12 @@ class ProjectStore(Store):
 
 
 def store_of_project(store: Store, project: str) -> ProjectStore:
-    """Return ``store`` as one project sees it: the engine itself leaves out all other rows.
+    """Return ``store`` limited to one project: the engine itself leaves out all other rows.
 
-    It has clients of its own, which are closed with the store of all projects at the latest.
+    It has clients of its own, which are closed with ``store`` at the latest.
 
     Raises:
-        ValueError: ``store`` is that of another project already.
+        ValueError: ``store`` is limited to another project already.
     """
     if not isinstance(store, ProjectStore):
         return store.dependent(partial(ProjectStore, store, project))

@@ -1,9 +1,10 @@
-"""The embedded engine's users, by which it confines those who read through the ClickHouse endpoint.
+"""The embedded engine's users, to which readers of the ClickHouse endpoint are confined.
 
-The engine takes users from a file at its start and never again, so they are made before the projects
-are known: one who reads everything, and a number of seats, each for one project at a time. A seat's
-row filters look the project up in a table of one row, which is the seat's own. The statements of a
-reader run as these users, by views with a definer (`clickhouse_http.confinement`).
+The engine reads users from a file at its start and never again, so they are defined before the
+projects are known: one that reads everything, and a number of seats, each for one project at a
+time. A seat's row filters look the project up in a table of one row, which belongs to the seat. The
+statements of a reader run as these users, through views with a definer
+(`clickhouse_http.confinement`).
 """
 
 from __future__ import annotations
@@ -13,23 +14,25 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 SEATS: Final = 16
-"""Projects that are read at the same time; more wait for a seat."""
+"""Number of projects that are read at the same time; others wait for a seat."""
 DATABASE: Final = "mast_readers"
-"""Holds what readers need beside the tables: seats, a catalogue of what they may read, views."""
+"""Database of the readers' objects beside the tables: seats, their catalogue, views."""
 CATALOGUE: Final = "mast_catalogue"
-"""Holds what stands for the system tables."""
+"""Database of the views that replace the system tables."""
 
 PLAIN: Final = "mast_plain"
-"""Holds views of our tables without dictionaries, for who reads one project (`clickhouse_http.plain_tables`)."""
+"""Database of views of our tables without dictionaries, for readers of one project
+(`clickhouse_http.plain_tables`).
+"""
 
 OF_ALL: Final = ("parts",)
-"""Of the catalogue, what tells of all projects' rows: empty for who reads one project."""
+"""Tables of the catalogue with rows about all projects: empty for readers of one project."""
 PROOF: Final = "mast_proof"
-"""A table in `DATABASE` by which it is proved that the engine keeps projects apart."""
+"""A table in `DATABASE` that serves to prove that the engine keeps projects apart."""
 
 
 class Rows(Enum):
-    """The rows of a table that a project may read."""
+    """The condition on the rows of a table that a project may read."""
 
     OF_PROJECT = "by the column Project"
     OF_TRACES = "by the runs of the project"
@@ -51,7 +54,7 @@ READABLE: Final = {
     "otel_traces": Rows.OF_PROJECT,
     "otel_traces_trace_id_ts": Rows.OF_TRACES,
 }
-"""Our tables and views that are read. Materialised views and the inlet are none."""
+"""Our tables and views that readers may read, without materialised views and the inlet."""
 
 _FILE = """<clickhouse>
 <profiles><default/></profiles>
@@ -71,7 +74,7 @@ _FILE = """<clickhouse>
 </users>
 </clickhouse>
 """
-# Nobody logs in as one: there is no address from which it would be let in.
+# Nobody can log in as these users: no address is allowed.
 _USER = """<{name}>
     <no_password/>
     <networks><ip>255.255.255.255</ip></networks>
@@ -83,12 +86,12 @@ _USER = """<{name}>
 
 
 def seat(number: int) -> str:
-    """Return the name of a seat's user, which is the name of its table, too."""
+    """Return the name of a seat's user, which is also the name of its table."""
     return f"mast_seat_{number}"
 
 
 def reader() -> str:
-    """Return the name of the user who reads the rows of all projects."""
+    """Return the name of the user that reads the rows of all projects."""
     return "mast_reader"
 
 

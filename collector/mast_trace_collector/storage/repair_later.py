@@ -1,4 +1,4 @@
-"""Repairs the totals of stored runs beside everything else."""
+"""Repairs the totals of stored runs in the background."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SECONDS_BEFORE_ANOTHER_TRY = 30.0
 
 
 class RepairLater(threading.Thread):
-    """A repair beside everything else; tried again until the database lets it be done.
+    """A background repair, retried until the database permits it.
 
     Args:
-        store: whose schema is up to date but for the repair.
+        store: one whose schema is up to date except for the repair.
     """
 
     def __init__(self, store: Store) -> None:
@@ -30,7 +30,7 @@ class RepairLater(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Repair, and write down that it is done."""
+        """Repair, and record that it is done."""
         while not self._stopped.is_set():
             try:
                 repair(self._store, self._stopped)
@@ -41,7 +41,7 @@ class RepairLater(threading.Thread):
                 return
 
     def stop(self) -> None:
-        """End it after the piece at hand; the next start goes on from there."""
+        """Stop after the present piece; the next start continues from there."""
         self._stopped.set()
         if self.is_alive():
             self.join()

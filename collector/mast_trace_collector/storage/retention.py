@@ -1,6 +1,6 @@
-"""Forgets what is old: whole days, by age (TTL) or from the oldest on until a size is reached.
+"""Retention: drops whole days, by age (TTL) or from the oldest on until a size is reached.
 
-What must go for good, whatever its age, is the matter of `erasure`.
+Permanent deletion, whatever the age, is in `erasure`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TIMES: Mapping[str, str] = {
     "mast_judge_calls": "toDateTime(StartedAt)",
     "otel_logs": "TimestampTime",
 }
-"""The time of each table's rows; labels that people gave have none: they are kept."""
+"""The time column of each table's rows; labels that people gave have none: they are kept."""
 
 _BY_DAY = ("otel_traces", "otel_traces_trace_id_ts", "mast_run_states", "otel_logs")
 _DISTRIBUTED = re.compile(r"Distributed\('([^']+)', '[^']+', '([^']+)'")
@@ -33,13 +33,13 @@ _DISTRIBUTED = re.compile(r"Distributed\('([^']+)', '[^']+', '([^']+)'")
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What a limit takes away.
+    """The rows that a limit drops.
 
     Attributes:
-        days: that go as a whole, oldest first; empty where they go by their rows' age.
-        runs: of which nothing is left but what people and the judge said.
-        rows: of each table that loses some.
-        bytes: on disk; by age an estimate, from each table's share of rows.
+        days: those dropped as a whole, oldest first; empty where rows expire by their age.
+        runs: number of runs of which only labels and verdicts are left.
+        rows: number of dropped rows by table.
+        bytes: dropped bytes on disk; by age an estimate, from each table's share of rows.
     """
 
     days: tuple[str, ...]
@@ -49,7 +49,7 @@ class Forgotten:
 
 
 def beyond_size(store: Store, max_bytes: int) -> Forgotten:
-    """Return what `shrink_to` would drop now."""
+    """Return the rows that `shrink_to` would drop now."""
     parts = _parts_by_day(store)
     (total,) = store.query(
         "SELECT sum(bytes_on_disk) AS bytes FROM system.parts "
@@ -74,7 +74,7 @@ def beyond_size(store: Store, max_bytes: int) -> Forgotten:
 def shrink_to(store: Store, max_bytes: int) -> list[str]:
     """Drop the oldest days of spans and logs until all tables take at most ``max_bytes``.
 
-    Returns the days that were dropped. The newest day is never dropped. Verdicts and labels stay.
+    It returns the dropped days. The newest day is never dropped. Verdicts and labels stay.
     """
     days = beyond_size(store, max_bytes).days
     for day in days:
@@ -87,15 +87,17 @@ def shrink_to(store: Store, max_bytes: int) -> list[str]:
 def _droppable(parts: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:
     """Return the days before the newest one with spans, oldest first.
 
-    A run's state has the day on which it was written, which for imported runs is another.
+    A run's state has the day on which it was written, which differs for imported runs.
     """
-    told = sorted(day for day, tables in parts.items() if tables.keys() - {"mast_run_states"})
-    newest = max((day for day in told if "otel_traces" in parts[day]), default="".join(told[-1:]))
-    return [day for day in told if day < newest]
+    known_days = sorted(day for day, tables in parts.items() if tables.keys() - {"mast_run_states"})
+    newest = max(
+        (day for day in known_days if "otel_traces" in parts[day]), default="".join(known_days[-1:])
+    )
+    return [day for day in known_days if day < newest]
 
 
 def _parts_by_day(store: Store) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return rows and bytes of each table that goes by days, by day."""
+    """Return rows and bytes of each table with retention by days, by day."""
     names = {stored_table(store, table)[0]: table for table in _BY_DAY}
     found: dict[str, dict[str, tuple[int, int]]] = {}
     for row in store.query(
@@ -110,7 +112,7 @@ def _parts_by_day(store: Store) -> dict[str, dict[str, tuple[int, int]]]:
 
 
 def beyond_age(store: Store, days: int) -> Forgotten:
-    """Return what `set_ttl` would have forgotten by now; 0 days forget nothing."""
+    """Return the rows that `set_ttl` would have dropped by now; none for 0 days."""
     if not days:
         return Forgotten((), 0, {}, 0)
     rows, size = {}, 0
@@ -134,7 +136,7 @@ def _bytes_of(store: Store, table: str) -> int:
 
 
 def _runs_left_out(store: Store, kept: str, params: Mapping[str, Any]) -> int:
-    """Count the runs of which no state meets a condition."""
+    """Count the runs none of whose states meets a condition."""
     (row,) = store.query(
         "SELECT count() AS n FROM (SELECT 1 FROM mast_run_states "  # noqa: S608
         f"GROUP BY Project, TraceId HAVING NOT {kept})",
@@ -146,7 +148,7 @@ def _runs_left_out(store: Store, kept: str, params: Mapping[str, Any]) -> int:
 def set_ttl(store: Store, days: int) -> None:
     """Keep rows for ``days`` days from now on; 0 keeps them for ever.
 
-    ClickHouse drops a part when all of its rows are older, so a day goes as a whole.
+    ClickHouse drops a part when all of its rows are older, so a day is dropped as a whole.
     """
     if days < 0:
         raise ValueError("the days to keep are a number, or 0 for all")

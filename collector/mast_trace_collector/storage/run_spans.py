@@ -1,7 +1,8 @@
-"""Reads the spans of one run a page at a time, however many there are and however long their texts.
+"""Reads the spans of one run page by page, however many and however long they are.
 
-A page holds at most `PAGE_BYTES` of attributes beside those of one span. Where pages end is computed by
-the database before the first one is read. Of a span that came more than once the latest counts.
+Where only the beginning of a run is known, its start record replaces the root, before the first
+page. A page holds at most `PAGE_BYTES` of attributes beside those of one span. The database
+computes the ends of pages before the first one is read. The latest of duplicate spans counts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
+from mast_trace_collector.storage.run_starts import open_roots
 from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
 from mast_trace_collector.storage.span_sql import literal
 
@@ -22,13 +24,13 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
 
 PAGE_BYTES = 8 * 1024 * 1024
-"""Bytes of attributes that are read at a time, about."""
+"""Approximate bytes of attributes that are read at a time."""
 _A_SPAN = 512
-"""Bytes that a span counts beside its attributes; no page holds more than so many parts of one."""
+"""Bytes counted for a span beside its attributes; they limit the spans of a page."""
 _AT_ONCE = 250
-"""Spans that are read by their ids at a time, if their texts are cut."""
+"""Number of spans that are read by their ids at a time, if their texts are cut."""
 _LONG_AT_ONCE = 20
-"""Likewise, if they are not: each may hold some megabytes."""
+"""The same number, if texts are not cut: each may hold some megabytes."""
 _FEW_PAGES = 3
 _SHORT_TEXT = 16 * 1024
 _OF_RUN = (
@@ -42,7 +44,7 @@ _OURS = (
 _PAGES = f"""
 SELECT toUnixTimestamp64Nano(min((Time, Span)).1) AS First, min((Time, Span)).2 AS FirstSpan,
     toUnixTimestamp64Nano(max((Time, Span)).1) AS Last, max((Time, Span)).2 AS LastSpan,
-    count() AS Spans, sum(Bytes) AS Bytes, max(Ours) AS Ours
+    count() AS Spans, sum(Bytes) AS Bytes, min(Ours) AS Ours
 FROM
 (
     SELECT *, sum(Bytes) OVER (ORDER BY Time, Span ROWS UNBOUNDED PRECEDING) AS Until
@@ -73,7 +75,7 @@ _PLAIN = (
     semconv.TOOL_CALL_ARGUMENTS,
     *("output.value", "traceloop.entity.output"),
 )
-"""Attributes that are texts, not JSON that would be none when it is cut."""
+"""Attributes that are plain texts; cutting them, unlike JSON, leaves them readable."""
 _CLIPPED = f"""mapApply((k, v) -> (k, if(k IN ({", ".join(map(literal, _PLAIN))}),
     substringUTF8(v, 1, {{clip:UInt64}}), v)), SpanAttributes)"""
 
@@ -89,7 +91,7 @@ class Page:
 
 
 class RunSpans:
-    """The spans of one run, as far as they are stored when they are first asked for."""
+    """The spans of one run, as stored when they are first read."""
 
     def __init__(
         self,
@@ -102,9 +104,9 @@ class RunSpans:
         """Name the run; nothing is read yet.
 
         Args:
-            store: where it is.
+            store: the database.
             trace_id: of the run.
-            project: whose it is; whosever if absent.
+            project: of the run; any project if absent.
             page_bytes: bytes of attributes that are read at a time.
         """
         self._store = store
@@ -118,7 +120,7 @@ class RunSpans:
 
     @cached_property
     def _moved(self) -> dict[str, int]:
-        """When the spans begin that came again with another time."""
+        """Start times of the spans that came again with another time."""
         return {row["SpanId"]: row["Kept"] for row in self._store.query(_MOVED, self._of_run)}
 
     @cached_property
@@ -138,6 +140,16 @@ class RunSpans:
             for row in self._rows
         )
 
+    @cached_property
+    def open_root(self) -> SpanRecord | None:
+        """The stand-in for the root, where only the run's beginning is known.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        trace_id, project = self._of_run["trace_id"], self._of_run["project"]
+        return next(iter(open_roots(self._store, [trace_id], project=project).values()), None)
+
     @property
     def spans(self) -> int:
         """The number of spans."""
@@ -145,13 +157,13 @@ class RunSpans:
 
     @property
     def size(self) -> int:
-        """Bytes of their attributes, about."""
+        """Approximate bytes of their attributes."""
         return sum(page.size for page in self.pages)
 
     @property
     def foreign(self) -> bool:
-        """Whether none of them is ours; see `mast_trace.trajectory.foreign`."""
-        return not any(row["Ours"] for row in self._rows)
+        """Whether some of them are not ours; see `mast_trace.trajectory.foreign`."""
+        return not all(row["Ours"] for row in self._rows)
 
     def read(
         self, pages: Iterable[Page] | None = None, *, clip: int | None = None
@@ -159,14 +171,17 @@ class RunSpans:
         """Yield the spans of each page by their start.
 
         Args:
-            pages: only these.
+            pages: those to read.
             clip: see `of`.
 
         Raises:
             StorageError: the database does not answer.
         """
         columns = "SpanAttributes" if clip is None else _CLIPPED
-        for page in self.pages if pages is None else pages:
+        wanted = self.pages if pages is None else tuple(pages)
+        if self.open_root is not None and wanted[:1] == self.pages[:1]:
+            yield [self.open_root]
+        for page in wanted:
             (first, first_span), (last, last_span) = page.first, page.last
             bounds = {
                 "first": first,
@@ -186,7 +201,7 @@ class RunSpans:
         """Yield the spans of these ids, some at a time.
 
         Args:
-            span_ids: those that are not there are left out.
+            span_ids: unknown ids are left out.
             between: the first and the last time at which they begin, in nanoseconds since the epoch.
             clip: characters that messages and tools' texts are cut to; whole if absent.
 
@@ -194,6 +209,12 @@ class RunSpans:
             StorageError: the database does not answer.
         """
         wanted = iter(span_ids)
+        root = self.open_root
+        if root is not None:
+            identities = list(wanted)
+            wanted = (each for each in identities if each != root.span_id)
+            if root.span_id in identities:
+                yield root
         columns = "SpanAttributes" if clip is None else _CLIPPED
         first, last = between or (0, 2**63 - 1)
         short = (clip is not None and clip <= _SHORT_TEXT) or self._holds_little(first, last)
@@ -205,7 +226,7 @@ class RunSpans:
             )
 
     def _holds_little(self, first: int, last: int) -> bool:
-        """Whether all spans of a time fit into a few pages, as far as is known already."""
+        """Return whether all spans of a time fit into a few pages, as far as is known already."""
         if "_rows" not in self.__dict__:
             return False
         there = (p.size for p in self.pages if p.first[0] <= last and p.last[0] >= first)

@@ -1,4 +1,4 @@
-"""Reads runs: which are finished and not judged yet, one run's spans, one run by its id."""
+"""Reads runs: those to be judged, one run's spans, one run by its id."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from mast_trace_collector.storage.run_starts import open_roots
 from mast_trace_collector.storage.span_records import RECORD_COLUMNS, record
 
 if TYPE_CHECKING:
@@ -18,16 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run as ``mast_runs`` has it; see there.
+    """One run, as a row of ``mast_runs``.
 
     Attributes:
         fingerprint: changes when a span or the outcome changes.
-        last_seen: when the newest span arrived.
-        has_root: whether the root span has ended.
-        outcome: ``success``, ``failure`` or empty when nobody said.
+        last_seen: arrival time of the newest span, or of the record of the beginning.
+        has_root: whether the root span has arrived; without it the end is unknown.
+        outcome: ``success``, ``failure`` or empty when none was recorded.
         kind: empty for a program's own run.
-        totals: what the numbers are: ``exact``, ``at least`` (more spans than are held, or a value that
-            does not fit) or ``about`` (stored by an earlier version, and the spans are gone).
+        totals: quality of the numbers: ``exact``, ``at least`` (more spans than are counted, or a
+            value that does not fit) or ``about`` (stored by an earlier version, and the spans are
+            gone).
     """
 
     project: str
@@ -82,7 +84,7 @@ _CANDIDATES = """
       AND (Judged = 0 OR Seen > Known OR Seen >= now64(3) - toIntervalMillisecond({skew_ms:UInt64}))
 """
 _ALL = "1"
-# What came to a run, whenever, is looked at; but only of runs to which something came of late.
+# All rows of a run count, but only of runs with recent rows.
 _OF_LATE = """RunKey GLOBAL IN
             (
                 SELECT RunKey FROM mast_run_states
@@ -90,9 +92,9 @@ _OF_LATE = """RunKey GLOBAL IN
                   AND LastSeen >= now64(3) - toIntervalMillisecond({recent_ms:UInt64})
             )"""
 
-# Fingerprints are computed only for runs that may be due: one without a verdict needs none to be chosen,
-# and one with a verdict only if something came since the judge read it, or a short while ago: clocks
-# differ. That they are due is told once, as one value.
+# Fingerprints are computed only for runs that may be due: a run without a verdict needs none, and
+# one with a verdict only if rows arrived since it was judged, or shortly before: clocks differ. The
+# due keys are computed once, as a scalar array.
 _FINISHED = """
 WITH
 (
@@ -113,11 +115,11 @@ LIMIT {limit:UInt64}
 """
 
 _NESTED_QUIET = 30.0
-"""A run inside an application's trace: its end shows only by the lack of further spans."""
+"""Seconds without a new span after which a run inside an application's trace counts as finished."""
 
 
 _MOST_BYTES = 128 * 1024 * 1024
-"""Bytes that the spans of several runs may take together; beyond, each run is read alone."""
+"""Most bytes of the spans of several runs together; beyond them, each run is read alone."""
 _SPANS = f"""
 SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject
 FROM otel_traces
@@ -142,15 +144,15 @@ def finished_runs(
     """Return runs that are finished and not judged with their present content, oldest first.
 
     Args:
-        store: where the runs are.
+        store: the database.
         judge_version: verdicts of other versions do not count.
         quiet: seconds without a new span after the root's end.
-        idle: seconds without a new span where no root has been seen.
+        idle: seconds without a new span where no root has arrived.
         shard: (i, n): only every n-th run, by the hash of its id.
-        limit: at most so many.
-        lookback_days: runs to which nothing has come for so long are left alone.
-        recent: only runs to which something came in so many seconds, which takes a fraction of the
-            time however many there are; all of them if None.
+        limit: most runs to return.
+        lookback_days: runs without new spans for so many days are skipped.
+        recent: only runs with new spans in so many seconds, which takes a fraction of the time,
+            independent of the number of runs; all of them if None.
     """
     index, shards = shard
     if not 0 <= index < shards:
@@ -184,15 +186,19 @@ def run_summary(store: Store, trace_id: str, *, project: str | None = None) -> R
 
 
 def spans_of(store: Store, trace_ids: Sequence[str]) -> dict[tuple[str, str], list[SpanRecord]]:
-    """Return the spans of some runs by project and trace id; of a span that came twice, the latest.
+    """Return the spans of some runs by project and trace id; of duplicate spans, the latest.
+
+    Where only the beginning of a run is known, its start record replaces the root (`open_roots`).
 
     Raises:
-        StorageError: the database does not answer, or these are more than may be held at a time:
+        StorageError: the database does not answer, or the spans exceed the limit of memory:
             `RunSpans` reads any run.
     """
     spans: dict[tuple[str, str], list[SpanRecord]] = defaultdict(list)
     for row in store.query(_SPANS, {"traces": sorted(set(trace_ids))}) if trace_ids else ():
         spans[row["RunProject"], row["TraceId"]].append(record(row))
+    for key, root in open_roots(store, trace_ids).items():
+        spans[key].append(root)
     return spans
 
 
@@ -217,7 +223,7 @@ def record_outcome(
     *,
     project: str | None = None,
 ) -> bool:
-    """Say how a run ended; counts more than what the run said of itself.
+    """Record a run's outcome; it overrides the outcome in the run's spans.
 
     The run's fingerprint changes, so it is judged again.
 

@@ -29,16 +29,16 @@ _FINDING = (
 
 @dataclass(frozen=True)
 class SchemaOptions:
-    """Where and how the tables are made.
+    """Options of the tables.
 
     Attributes:
-        database: that holds them; made if it is missing.
+        database: of the tables; created if it is missing.
         cluster: name of the cluster whose nodes all get them (``ON CLUSTER``).
         replicated: Replicated engines, which take their path from the server's macros.
-        distributed: local tables on each shard behind Distributed ones; needs ``cluster``.
+        distributed: local tables on each shard behind Distributed ones; requires ``cluster``.
         ttl_days: whole parts older than this are dropped; 0 keeps everything.
-        storage_policy: the disks to use.
-        fsync: an insert is on the disk, not in the system's cache, when it returns.
+        storage_policy: names the disks to use.
+        fsync: an insert returns when it is on the disk, not in the system's cache.
     """
 
     database: str = DEFAULT_DATABASE
@@ -94,7 +94,7 @@ def _ttl(options: SchemaOptions, time: str) -> str:
 
 
 def _distributed(options: SchemaOptions, argument: str) -> str:
-    """A table over all shards, of the local table's columns; nothing on a single server."""
+    """A table over all shards, with the local table's columns; nothing on a single server."""
     if not options.distributed:
         return ""
     table, sharding_key = (part.strip() for part in argument.split(",", 1))
@@ -107,35 +107,36 @@ def _distributed(options: SchemaOptions, argument: str) -> str:
 
 
 def _part(options: SchemaOptions, name: str, **values: str) -> str:
-    """Return what several versions say alike, from ``schema/<name>.part``.
+    """Return a part of SQL that several versions share, from ``schema/<name>.part``.
 
-    A part has a version too, for a change of it would change every released version that has it.
+    A part has a version too, because a change of it would change every released version that uses
+    it.
     """
     file = resources.files("mast_trace_collector.storage") / "schema" / f"{name}.part"
     return fill(file.read_text("utf-8"), options, **values)
 
 
 def _runs(options: SchemaOptions, key: str) -> str:
-    """The runs put together; ``key`` is a column of their states that they can be found by, too."""
+    """The aggregated runs; ``key`` is another column of their states by which they can be found."""
     column = f"s.{key} AS {key},\n    " if key else ""
     return _part(options, "runs.v1", column=column, key=f"s.{key}, " if key else "")
 
 
-def _arriving(options: SchemaOptions, _: str = "") -> str:
+def _arriving(options: SchemaOptions, version: str) -> str:
     """The states of spans as they arrive."""
     spans = f"{options.database}.otel_traces" + ("_local" if options.distributed else "")
-    return _part(options, "run_states.v2", seen="now64(3)", spans=spans, of="")
+    return _part(options, f"run_states.{version}", seen="now64(3)", spans=spans, of="")
 
 
 def states_of_stored_spans(options: SchemaOptions, *, of: str) -> str:
-    """Return the SELECT of the states of the spans that are stored, as if they had come long ago.
+    """Return the SELECT of the states of the stored spans, as if they had arrived long ago.
 
     Args:
-        options: how the tables are made.
+        options: of the tables.
         of: a condition on the spans.
     """
     given = {"seen": "toDateTime64(0, 3)", "of": f" AND {of}"}
-    return _part(options, "run_states.v2", spans=f"{options.database}.otel_traces", **given)
+    return _part(options, "run_states.v3", spans=f"{options.database}.otel_traces", **given)
 
 
 _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
@@ -149,8 +150,10 @@ _PLACEHOLDERS: Mapping[str, Callable[[SchemaOptions, str], str]] = {
     "finding_columns": lambda _, __: _FINDING,
     "part": _part,
     "runs": _runs,
-    "run_states_v2": _arriving,
-    "operation": lambda _, __: span_sql.operation(),
+    "run_states_v2": lambda options, _: _arriving(options, "v2"),
+    "run_states_v3": lambda options, _: _arriving(options, "v3"),
+    "operation": lambda _, __: span_sql.stated_operation(),
+    "operation_v2": lambda _, __: span_sql.operation(),
     "field": lambda _, name: span_sql.field(name),
     "strings": lambda _, name: span_sql.strings(name),
     "key_values": lambda _, __: otlp_sql.KEY_VALUES,

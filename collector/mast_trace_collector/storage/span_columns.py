@@ -1,4 +1,4 @@
-"""OTLP spans -> rows of ``otel_traces``, as the OpenTelemetry Collector's exporter writes them."""
+"""Converts OTLP spans to rows of ``otel_traces``, as the OpenTelemetry Collector's exporter does."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SpanColumns:
 
         Args:
             request: as received.
-            project: written over what the sender says of its project; None keeps that.
+            project: replaces the sender's project; None keeps that.
         """
         for resource_spans in request.resource_spans:
             resource = attributes_text(resource_spans.resource.attributes)

@@ -1,4 +1,4 @@
-"""Rows of ``otel_traces`` as `SpanRecord`."""
+"""Converts rows of ``otel_traces`` to `SpanRecord`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECORD_COLUMNS = """
     toUnixTimestamp64Nano(Timestamp) AS StartNano, Duration, SpanAttributes,
     toString(StatusCode) AS Status, StatusMessage, toString(ServiceName) AS Service, ScopeName
 """
-"""What a query selects for `record`; times as integers, because datetimes lose nanoseconds."""
+"""Columns of a query for `record`; times as integers, because datetimes lose nanoseconds."""
 
 
 def record(row: Mapping[str, Any]) -> SpanRecord:

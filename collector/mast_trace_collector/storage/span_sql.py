@@ -1,10 +1,11 @@
-"""SQL for what a span says in any of the supported vocabularies.
+"""SQL that reads spans in any of the supported vocabularies.
 
 Generated from `mast_trace.trajectory.vocabulary`, so that the typed columns and `Trajectory` read alike.
 """
 
 from __future__ import annotations
 
+from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
 
 
@@ -25,7 +26,17 @@ def field(name: str) -> str:
 
 
 def operation() -> str:
-    """Return the span's operation in our words."""
+    """Return the span's operation in our vocabulary; see `mast_trace.trajectory.vocabulary.operation`."""
+    method = f"SpanAttributes[{literal(semconv.MCP_METHOD_NAME)}]"
+    is_call = f"{method} = {literal(vocabulary.MCP_CALL)} AND {field('tool')} != ''"
+    return (
+        f"if({field('operation')} = '' AND {is_call}, {literal(semconv.EXECUTE_TOOL)}, "
+        f"{stated_operation()})"
+    )
+
+
+def stated_operation() -> str:
+    """Return the operation that a span states, in our vocabulary."""
     foreign = ", ".join(literal(word) for word in vocabulary.OPERATIONS)
     ours = ", ".join(literal(word) for word in vocabulary.OPERATIONS.values())
     value = field("operation")
@@ -33,7 +44,7 @@ def operation() -> str:
 
 
 def strings(name: str) -> str:
-    """Return a string array that is kept as JSON text; text that is no JSON array is its one item."""
+    """Return a string array that is kept as JSON text; other text is its one item."""
     value = field(name)
     return (
         f"multiIf({value} = '', [], JSONType({value}) = 'Array', "

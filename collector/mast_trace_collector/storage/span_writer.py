@@ -22,17 +22,21 @@ if TYPE_CHECKING:
 _TABLE = "otel_traces"
 _PROBE_TABLE = "mast_probe"
 DEFAULT_PARSE_FROM = 2 * 1024 * 1024
-"""Below this, planning the statement that parses costs more than it saves."""
+"""Below this size, planning the parsing statement costs more than it saves."""
 COLUMNS_BYTES = 8 * 1024 * 1024
-"""So far apart requests are not laid out together: as columns they take some twenty times the memory."""
+"""Size at which a piece is closed: column form takes about twenty times the memory of the encoded
+requests.
+"""
 
 
 class PoisonError(StorageError):
-    """A request can never be stored; what has been of its batch is known under the batch's token.
+    """A request that can never be stored.
+
+    The rows of its batch that were already written are deduplicated by the batch's token.
 
     Attributes:
         index: of the request in the batch.
-        reason: why.
+        reason: the cause.
     """
 
     def __init__(self, index: int, reason: str) -> None:
@@ -46,11 +50,11 @@ class SpanWriter:
 
     Large batches are parsed by ClickHouse itself, which is faster and leaves Python free; small
     ones and those with nested values are laid out in columns here. The rows are the same. A batch
-    always takes the same way, because a token is known only to the way on which it came.
+    always takes the same path, because deduplication by token works on one path only.
 
     Args:
-        store: where the spans go.
-        parse_from: bytes from which on a batch is given to ClickHouse unparsed.
+        store: the database.
+        parse_from: size in bytes from which on a batch is passed to ClickHouse unparsed.
     """
 
     def __init__(self, store: Store, *, parse_from: int = DEFAULT_PARSE_FROM) -> None:
@@ -73,16 +77,17 @@ class SpanWriter:
 
         Args:
             requests: serialized ``ExportTraceServiceRequest`` messages.
-            token: names this batch; written again under the same token, nothing is stored twice.
-            project_of: tells the project of the request with an index; None leaves what the
-                senders say.
-            spans: how many there are, where the requests are known to be well formed; otherwise
-                they are parsed to find out.
-            refused: ClickHouse has been given them already, and could not read them, or one was
-                poison: what is stored of them has been laid out here, and is known to that way.
-            size: bytes of the batch with all that was ever written under the token, by which the
-                way is chosen; None if these are all.
-            offsets: where each request stands in that batch, in bytes; None if these are all.
+            token: the deduplication token: written again under it, nothing is stored twice.
+            project_of: returns the project of the request with an index; None keeps the senders'
+                projects.
+            spans: their number, where the requests are known to be well formed; otherwise they are
+                parsed and counted.
+            refused: True if ClickHouse already rejected this batch, or a poison request was removed
+                from it. Rows written so far came from the Python path, so deduplication works only
+                on that path.
+            size: bytes of the batch with everything ever written under the token, which decides on
+                the path; None if these are all.
+            offsets: byte position of each request in that batch; None if these are all.
 
         Raises:
             PoisonError: one request can never be stored; write the others without it, as refused.
@@ -100,7 +105,7 @@ class SpanWriter:
         return spans
 
     def write_file(self, path: Path, *, size: int, token: str) -> bool | None:
-        """Store the requests of a file, delimited as Protobuf, without reading them here.
+        """Store the requests of a length-delimited Protobuf file, without parsing them here.
 
         Args:
             path: the file.
@@ -108,8 +113,8 @@ class SpanWriter:
             token: as for `write`.
 
         Returns:
-            Whether they are stored. If not, nothing is: None says that this was not tried, False
-            that ClickHouse cannot read them.
+            Whether they are stored. If not, none is: None if this was not tried, False if
+            ClickHouse cannot read them.
 
         Raises:
             StorageError: the database refused for now; write the same file again later.
@@ -127,8 +132,8 @@ class SpanWriter:
     ) -> None:
         """Write piece by piece, each under a token of its own.
 
-        A request's piece depends on its place alone: whatever has to be left out, no other comes
-        into a piece that is stored.
+        A request's piece depends on its position alone: if requests are left out, no other request
+        moves into a stored piece.
         """
         indices = range(len(requests))
         for number, group in groupby(indices, lambda index: offsets[index] // COLUMNS_BYTES):
@@ -143,7 +148,7 @@ class SpanWriter:
                     self._find_poison(requests, piece)
                 raise
             except Exception:
-                # A defect of ours, set off by something in one of them.
+                # A defect of ours, triggered by one of them.
                 self._find_poison(requests, piece)
                 raise
 
@@ -153,7 +158,7 @@ class SpanWriter:
         )
 
     def _find_poison(self, requests: Sequence[bytes], piece: Sequence[int]) -> None:
-        """Raise for the first request that a table that keeps nothing refuses, too."""
+        """Raise for the first request that a table without storage refuses as well."""
         self._store.command(f"CREATE TABLE IF NOT EXISTS {_PROBE_TABLE} AS {_TABLE} ENGINE = Null")
         try:
             for index in piece:

@@ -1,4 +1,4 @@
-"""`Store`: the one way to the database."""
+"""The `Store`: the only access to the database."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="Store")
 
 PERMANENT = frozenset({6, 27, 32, 33, 36, 43, 53, 69, 70, 72, 117, 131, 248, 349, 395, 444, 469})
-"""ClickHouse's errors about the data of an insert: another try ends the same way."""
+"""ClickHouse's errors about the data of an insert: a retry fails the same way."""
 
 _NOT_A_PATH = re.compile(r"[*?{}]|::")
-"""In a path that ClickHouse is given: a pattern of names, or a file within an archive."""
+"""In a path for ClickHouse: a pattern of names, or a file within an archive."""
 
 WRITE_SETTINGS = {
     # A batch may hold any mixture of days: an import, or a sender with a broken clock.
     "max_partitions_per_insert_block": 0,
-    # In a cluster, a batch is stored when its shards have it, not when one node will send it.
+    # In a cluster, a batch is stored when its shards have it, not when one node is about to send
+    # it.
     "distributed_foreground_insert": 1,
 }
 
@@ -68,7 +69,7 @@ class Store:
         Args:
             url: ``chdb:///absolute/path`` or ``http(s)://user:password@host:8123/database``.
             database: overrides the address's; ``mast_trace`` if neither names one.
-            memory_limit: bytes that the embedded engine may use; no meaning for a server.
+            memory_limit: bytes that the embedded engine may use; ignored for a server.
             settings: ClickHouse settings for every statement.
             connect_timeout: seconds to wait for a server's connection.
             timeout: seconds to wait for a server's answer.
@@ -96,7 +97,7 @@ class Store:
         """Return another store of the same database, which is closed with this one at the latest.
 
         Args:
-            make: makes it from the address and from clients like this store's.
+            make: creates it from the address and from clients like this store's.
         """
         made = make(self._address, self._clients)
         self._dependents.add(made)
@@ -138,7 +139,7 @@ class Store:
         Args:
             table: its name, in the store's database.
             rows: column name -> value; columns left out take their defaults.
-            token: names this insert; the same token a second time stores nothing.
+            token: the deduplication token: a second insert with it stores nothing.
         """
         if not rows:
             return 0
@@ -185,7 +186,7 @@ class Store:
     def file_insert(
         self, table: str, path: Path, fmt: str, *, settings: Mapping[str, str | int]
     ) -> int:
-        """Insert what stands in a file and return the number of rows that were read.
+        """Insert the rows of a file and return the number of rows that were read.
 
         Args:
             table: its name, in the store's database.
@@ -202,7 +203,7 @@ class Store:
         return int(result.summary["read_rows"])
 
     def client(self) -> AbstractContextManager[Client]:
-        """Borrow a clickhouse-connect client, for what this class does not offer."""
+        """Borrow a clickhouse-connect client, for operations that this class does not offer."""
         return self._clients.borrow()
 
     def close(self) -> None:
@@ -248,7 +249,7 @@ class Store:
             try:
                 client.insert(data=columns, context=context)
             finally:
-                # A context refers to itself: what it holds would stay until garbage is collected.
+                # A context refers to itself: its data would stay until garbage is collected.
                 context.data = [[]]
 
 
@@ -268,18 +269,18 @@ def _setting(value: str | int) -> str:
 
 
 def readable_path(path: Path) -> bool:
-    """Whether ClickHouse takes a path for that file, and for nothing else."""
+    """Return whether ClickHouse takes a path for exactly that file."""
     return not _NOT_A_PATH.search(str(path))
 
 
 def error_code(error: BaseException) -> int | None:
-    """Return ClickHouse's number of what went wrong; None where it has none."""
+    """Return ClickHouse's number of the error; None where it has none."""
     code = getattr(error.__cause__, "code", None)
     return code if isinstance(code, int) else None
 
 
 def _encodable(value: Any) -> Any:
-    """Replace what UTF-8 cannot hold (lone surrogates) in strings at any depth."""
+    """Replace characters that UTF-8 cannot encode (lone surrogates) in strings at any depth."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):

@@ -1,9 +1,9 @@
-"""Repairs the totals of runs that were stored before each span's id was held whole.
+"""Repairs the totals of runs that were stored before each span's id was kept whole.
 
-The spans are read again, run by run in the order in which they are stored, and what the view would
-write of them today is added to the runs' states. These are sets: it may be done twice, by several
-processes at once, and while spans arrive. A run of which nothing is missing is marked, so that a
-repair that was broken off goes on where it ended. The others keep what was known of them.
+The spans are read again, run by run in the order in which they are stored, and the states that the
+present view would write are added to the runs' states. States are sets: the repair may be done
+twice, by several processes at once, and while spans arrive. A run whose spans are all present is
+marked, so that an interrupted repair continues where it ended. The others keep their former totals.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ SELECT {{columns}} FROM
     ) AS old ON old.TraceId = stored.TraceId
 )
 """  # noqa: S608  # made of constants
-# Each span has left its mark, which holds half of the hash of its id. The ids are looked for among them.
+# Each span has left its mark, which holds half of the hash of its id. The ids are looked up among
+# them.
 _STATES = """
 SELECT s.Project AS Project, s.TraceId AS TraceId, maxIf(s.Day, s.Old != 0) AS OldDay, max(s.Old) AS MaxOld,
     length(arrayCompact(mark -> bitShiftRight(mark, 32), arraySort(groupArrayArray(s.Spans)))) AS Marks,
@@ -62,7 +63,7 @@ SELECT Project, TraceId, OldDay, toDateTime64(0, 3), 2
 FROM ({_STATES.replace("{runs}", RANGE)})
 WHERE MaxOld = 1 AND Ids >= Marks
 """  # noqa: S608  # made of constants
-# By the view of before, in inserts that had begun when it was changed.
+# By the former view, in inserts that had begun when it was changed.
 _LATE = _STATES.replace(
     "{runs}",
     "(s.Project, s.TraceId) GLOBAL IN (SELECT Project, TraceId FROM mast_run_states "
@@ -74,18 +75,18 @@ _LATE = f"SELECT Project, TraceId FROM ({_LATE}) WHERE Ids < Marks"  # noqa: S60
 def repair_totals(
     store: Store, options: SchemaOptions, stop: threading.Event | None = None
 ) -> bool:
-    """Make the totals of all runs exact whose spans are still there.
+    """Make the totals exact of all runs whose spans still exist.
 
     Args:
-        store: whose tables have the columns for it.
-        options: how the tables are made.
-        stop: ends it after a piece when it is set.
+        store: one whose tables have the columns for it.
+        options: of the tables.
+        stop: ends the repair after the present piece when set.
 
     Returns:
         Whether it is done; False if it was stopped.
 
     Raises:
-        StorageError: the database refused; what was repaired before stays repaired.
+        StorageError: the database refused; earlier repairs remain.
     """
     sql = _sql(store, options)
     began = reported = time.monotonic()
@@ -99,8 +100,8 @@ def repair_totals(
         done += piece.spans
         if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
             reported = time.monotonic()
-            told = f"{done:,} of {total:,}"
-            logger.info("totals of stored runs are being made exact: %s spans", told)
+            progress = f"{done:,} of {total:,}"
+            logger.info("totals of stored runs are being made exact: %s spans", progress)
     if reported > began:
         logger.info("totals of stored runs are exact, after %.0f s", time.monotonic() - began)
     return True
@@ -113,7 +114,7 @@ def _sql(store: Store, options: SchemaOptions) -> str:
 
 
 def _left(store: Store) -> Iterator[Piece]:
-    """Yield the pieces in which some run has not been repaired, by another process or another time."""
+    """Yield the pieces with runs that have not been repaired by another process or at another time."""
     for piece in pieces(store):
         (row,) = store.query(_ARE_ANY_LEFT, piece.params)
         if row["Runs"]:
@@ -121,6 +122,6 @@ def _left(store: Store) -> Iterator[Piece]:
 
 
 def _late(store: Store, since: datetime) -> Iterator[Piece]:
-    """Yield the runs of which something came as before, about the time when the repair began."""
+    """Yield the runs that got rows through the former view, about the time when the repair began."""
     for row in store.query(_LATE, {"since": since}):
         yield Piece(row["Project"], row["TraceId"], row["TraceId"])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SocketPoolManager(PoolManager):
-    """Connections that lead to one socket, whatever host is asked for.
+    """Connections that lead to one socket, for any host name.
 
     Args:
         path: of the socket.
@@ -31,7 +31,7 @@ class SocketPoolManager(PoolManager):
         return self._pool
 
     def clear(self) -> None:
-        """Close the connections that are idle; others are made when they are asked for."""
+        """Close the idle connections; others are opened on demand."""
         super().clear()
         closed, self._pool = self._pool, _Pool(self._path)
         closed.close()
@@ -54,7 +54,7 @@ class _Connection(HTTPConnection):
     def _new_conn(self) -> socket.socket:
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            # A number, None, or what urllib3 takes for the system's own.
+            # A number, None, or urllib3's value for the system default.
             made.settimeout(self.timeout if isinstance(self.timeout, int | float) else None)
             made.connect(str(self._path))
         except OSError as error:
