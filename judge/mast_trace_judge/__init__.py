@@ -1,1 +1,1 @@
-"""The judge: reads finished runs and says which failure modes they show and what decided them."""
+"""The judge: finds the failure modes of finished runs, and the steps that decided them."""

@@ -1,4 +1,4 @@
-"""Puts a verdict together from what the layers found."""
+"""Assembles a verdict from the findings of the layers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_judge.layer_fusion import fuse_layers
 from mast_trace_judge.llm.budget import Usage
+from mast_trace_judge.local.attribution import UNTRAINED
 from mast_trace_judge.verdict import RunFacts, Verdict
 
 if TYPE_CHECKING:
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.verification import ModelReading
+    from mast_trace_judge.local.addressing import Addressed
+    from mast_trace_judge.local.attribution import Attribution
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.verdict import ModeFinding
 
 
+_LISTED = 10
+
+
 def unscored(run: RunSummary, version: str, reason: str, *, steps: int = 0) -> Verdict:
-    """Return the verdict that none could be reached; neither a pass nor a fail."""
+    """Return the verdict for a run that could not be judged; it is neither a pass nor a fail."""
     return Verdict(**_identity(run, version), status="unscored", status_reason=reason, steps=steps)
 
 
@@ -33,21 +39,22 @@ def assemble(
     reading: ModelReading | str | None = None,
     usage: Usage | None = None,
 ) -> Verdict:
-    """Put the verdict together; agents and span ids follow from the steps.
+    """Assemble the verdict; agents and span ids are derived from the steps.
 
     Args:
-        run: where it comes from.
+        run: the source of the trajectory.
         trajectory: the run.
-        local: what the local layers found.
+        local: the findings of the local layers.
         version: of the judge.
-        reading: what the model made of the run, or why it could not; None if it was not asked.
-        usage: what asking took.
+        reading: the model's reading of the run, or the reason why there is none; None if it was not
+            asked.
+        usage: tokens and cost of asking.
     """
     usage = usage or Usage()
     more: dict[str, Any]
     if isinstance(reading, str):
         verdict = _put_together(run, trajectory, local, version)
-        # Local findings stand, but where they leave the outcome open nobody has judged it.
+        # Local findings remain valid, but where they leave the outcome open nobody has judged it.
         status = "ok" if local.outcome.known else "unscored"
         more = {"status": status, "status_reason": f"without the model: {reading}"}
     elif reading is not None:
@@ -55,13 +62,14 @@ def assemble(
         verdict = _explained(verdict, reading)
         more = {
             "method": "fused" if local.attribution.candidates or local.modes else "llm",
-            "status_reason": "; ".join([*reading.problems, *_disagreement(local, reading)]),
+            "status_reason": "; ".join([*reading.problems, *_opinion(local, reading)]),
             "model": ", ".join(reading.models),
         }
     else:
         verdict, more = _put_together(run, trajectory, local, version), {}
+    told = _addressing(local.addressed, withheld=bool(more.get("model")))
     more["status_reason"] = "; ".join(
-        filter(None, [more.get("status_reason"), _unread(trajectory)])
+        filter(None, [*told, more.get("status_reason"), _unread(trajectory)])
     )
     return verdict.model_copy(
         update={
@@ -80,9 +88,8 @@ def _put_together(
     outcome, attribution = found.outcome, found.attribution
     steps = trajectory.steps
     succeeded = outcome.outcome == "success"
-    # A run that may well have succeeded has no decisive error, however clear its best candidate.
-    named = outcome.outcome == "failure" or (found.suspect and not succeeded)
-    decisive = attribution.decisive if named else None
+    # A run that probably succeeded has no decisive error, however clear its best candidate.
+    decisive = attribution.decisive if found.names_a_step else None
     if decisive is not None:
         decisive = decisive.model_copy(update={"span_id": steps[decisive.step].span_id})
     candidates = tuple(
@@ -98,7 +105,14 @@ def _put_together(
         decisive=decisive,
         abstained=not succeeded and decisive is None,
         candidates=() if succeeded else candidates,
+        examined=tuple(sorted({*found.examined, *(mode.code for mode in found.modes)})),
+        calibrated=_is_calibrated(attribution) and not succeeded,
     )
+
+
+def _is_calibrated(attribution: Attribution) -> bool:
+    """Return whether its probabilities were measured on such runs, which requires a matching profile."""
+    return attribution.calibrated and attribution.profile != UNTRAINED
 
 
 def _explained(verdict: Verdict, reading: ModelReading) -> Verdict:
@@ -111,20 +125,22 @@ def _explained(verdict: Verdict, reading: ModelReading) -> Verdict:
     return verdict.model_copy(update={"decisive": decisive.model_copy(update=told)})
 
 
-def _disagreement(local: LocalFindings, reading: ModelReading) -> list[str]:
-    """Say where the model contradicts what the run itself shows; what the run shows counts."""
-    known = local.outcome.outcome
-    if reading.outcome in {"unknown", known}:
+def _opinion(local: LocalFindings, reading: ModelReading) -> list[str]:
+    """Return the model's opinion on the outcome where the run itself does not confirm it."""
+    if reading.outcome in {"unknown", local.outcome.outcome}:
         return []
+    said = f"the model reads the run as a {reading.outcome}"
     if local.outcome.known:
-        return [f"the model reads the run as a {reading.outcome}"]
+        return [said]
     if reading.outcome == "success" and local.suspect:
-        return ["the model reads the run as a success, against exact findings"]
-    return []
+        return [f"{said}, against exact findings"]
+    if reading.outcome == "failure" and not reading.has_evidence:
+        return [f"{said}, and quotes nothing of it that went wrong"]
+    return [f"{said}; no outcome was recorded, so this is an opinion"]
 
 
 def _unread(trajectory: Trajectory) -> str:
-    """Say which steps were not judged; empty where all were."""
+    """Return which steps were not judged; empty where all were."""
     if not trajectory.is_partial:
         return ""
     begin, end, count = trajectory.unread_from, trajectory.unread_to, len(trajectory.steps)
@@ -132,6 +148,28 @@ def _unread(trajectory: Trajectory) -> str:
         f"the run is too long to be judged whole: of its {count:,} steps the judge read the first "
         f"{begin:,} and the last {count - end:,}, and not steps {begin} to {end - 1}"
     )
+
+
+def _addressing(found: Addressed, *, withheld: bool) -> list[str]:
+    """Say where the run speaks to its judge, and whether that was kept from a model."""
+    done = "were withheld" if withheld else "were found"
+    said = []
+    if found.task:
+        passages = (
+            "passages of the task, or of what was recorded of the end, that address the judge"
+        )
+        said.append(f"{passages} {done}")
+    if found.steps:
+        passages = f"passages that address the judge {done}"
+        said.append(f"{passages}: steps {_listed(found.steps)}")
+    if found.split:
+        said.append(f"read one after the other, steps {_listed(found.split)} address the judge")
+    return said
+
+
+def _listed(steps: Sequence[int]) -> str:
+    more = f" and {len(steps) - _LISTED} more" if len(steps) > _LISTED else ""
+    return ", ".join(map(str, steps[:_LISTED])) + more
 
 
 def _located(mode: ModeFinding, steps: Sequence[Step]) -> ModeFinding:
@@ -171,6 +209,6 @@ def _facts(run: RunSummary) -> RunFacts:
 
 
 def _now() -> datetime:
-    """The present, to the millisecond that is stored of it."""
+    """Return the present time, to the millisecond that is stored."""
     now = datetime.now(timezone.utc)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)

@@ -1,4 +1,4 @@
-"""Takes finished runs through the local layers, a chunk of them in one thread."""
+"""Applies the local layers to finished runs, a chunk of them in one thread."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JudgedLocally:
     """A run after the local layers.
 
     Attributes:
-        verdict: set where nothing is left to do.
+        verdict: set where it is final.
         trajectory: set where the model is to read the run.
         local: likewise.
         error: set where the run could not be judged.
@@ -44,19 +44,19 @@ class JudgedLocally:
 
     @property
     def transient(self) -> bool:
-        """Whether another try may go better."""
+        """Whether another attempt may succeed."""
         return isinstance(self.error, StorageError | OSError | MemoryError)
 
     @property
     def for_model(self) -> tuple[RunSummary, Trajectory, LocalFindings]:
-        """What the model layer needs of a run that it is to read."""
+        """The input of the model layer for a run that it is to read."""
         assert self.trajectory is not None
         assert self.local is not None
         return self.run, self.trajectory, self.local
 
 
 def chunks_of(runs: Sequence[RunSummary]) -> Iterator[list[RunSummary]]:
-    """Divide runs so that the spans of a chunk fit into memory and few runs wait for the others."""
+    """Divide runs so that the spans of a chunk fit into memory and few runs wait for others."""
     chunk: list[RunSummary] = []
     spans = 0
     for run in runs:
@@ -79,7 +79,7 @@ def judge_chunk(store: Store, judge: Judge, runs: Sequence[RunSummary]) -> list[
         try:
             spans = spans_of(store, [run.trace_id for run in runs])
         except StorageError:
-            store.query("SELECT 1")  # raises where it is not these runs that cannot be read
+            store.query("SELECT 1")  # raises where the failure is not about these runs
         else:
             return [
                 _judge_one(

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 _OF_OPENAI = {"judge_base_url": "OPENAI_BASE_URL", "judge_api_key": "OPENAI_API_KEY"}
-"""The variables of the OpenAI clients that stand in for settings that are empty."""
+"""The variables of the OpenAI clients that replace empty settings."""
 
 
 class JudgeConfig(ProcessSettings):
-    """What the judge may be told; `[judge]` in the configuration file."""
+    """The settings of the judge: `[judge]` in the configuration file."""
 
-    # Empty settings are validated too: that is where the variables stand in.
+    # Empty settings are validated too: the variables replace them there.
     model_config = SettingsConfigDict(validate_default=True)
 
     table: ClassVar[str] = "judge"
@@ -140,12 +140,24 @@ class JudgeConfig(ProcessSettings):
 
     @property
     def uses_model(self) -> bool:
-        """Whether there is a model to ask: one is named, and where or with which key is known."""
-        return bool(self.models and (self.judge_base_url or self.judge_api_key.get_secret_value()))
+        """Whether a model can be asked: one is named, and its address or key is known."""
+        return not self.why_no_model
+
+    @property
+    def why_no_model(self) -> str:
+        """The reason why no model reads the runs; empty if one does."""
+        if not self.models:
+            return "MAST_TRACE_JUDGE_MODEL is not set"
+        if self.judge_base_url or self.judge_api_key.get_secret_value():
+            return ""
+        return (
+            f"MAST_TRACE_JUDGE_MODEL names {', '.join(self.models)}, but there is neither a key "
+            "(MAST_TRACE_JUDGE_API_KEY or OPENAI_API_KEY) nor an address (MAST_TRACE_JUDGE_BASE_URL)"
+        )
 
 
 class WorkerConfig(ProcessSettings):
-    """What the worker may be told; `[worker]` in the configuration file."""
+    """The settings of the worker: `[worker]` in the configuration file."""
 
     table: ClassVar[str] = "worker"
     fallback_table: ClassVar[str] = "collector"
@@ -160,7 +172,7 @@ class WorkerConfig(ProcessSettings):
         0.5, description="Pause between looks for finished runs when there was none."
     )
     worker_shard: str = Field(
-        "0/1", description="Which share of the runs this worker judges: i/n, with i from 0."
+        "0/1", description="Share of the runs that this worker judges: i/n, with i from 0."
     )
     worker_lookback_days: PositiveInt = Field(
         7,

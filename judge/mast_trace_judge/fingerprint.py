@@ -1,21 +1,21 @@
 """A fingerprint of the code and the texts that decide a verdict.
 
-**What counts.** Every module of ours that `ENTRIES` reach by imports, wherever an import stands, but
-for types alone; of a package what its modules import, not its ``__init__`` for being around them
-or for handing their names on.
-So rules, attribution, what puts verdicts together and what makes steps of spans count, and with a
-model the questions to it, the reading of its answers and the joining of both. With them count the
-files under `TEXTS`: profiles, calibrations, prompts.
+**Included.** Every module of ours that `ENTRIES` reach by imports, at any place except for types
+alone. A package's ``__init__`` does not count merely because it contains imported modules or
+re-exports their names. So rules, attribution, the assembly of verdicts and the reading of steps
+from spans count; with a model also the questions to it, the parsing of its answers and the fusion
+of both. The files under `TEXTS` count as well: profiles, calibrations, prompts.
 
-**What does not.** `BOUNDARY`: modules at which the walk stops, each with a reason. The rule is that
-a module counts if it can change what is found in the same spans, or what is asked of a model about
-them; not if it only brings spans, requests and verdicts from one place to another, or says how many
-at a time. Commands, studies, import, export, storage and the recording of spans are not reached.
+**Excluded.** `BOUNDARY`: modules at which the walk stops, each with a reason. A module counts if it
+can change the findings on the same spans, or the questions to a model about them; not if it only
+moves spans, requests and verdicts, or limits their number at a time. Commands, studies, import,
+export, storage and the recording of spans are not reached.
 
-**What leaves it as it is.** Other words in docstrings and comments, other types, other places of
-imports, another name or place of a module with its imports rewritten (`module_digest`). A new name of
-a class, a function or a variable changes it, as does any change of code, if only in speed: whether
-it decides nothing cannot be seen from outside. Modules imported by a computed name are not found.
+**Ignored changes.** Other words in docstrings and comments, other types, other places of imports,
+another name or place of a module with its imports rewritten (`module_digest`). A new name of a
+class, a function or a variable changes the fingerprint, as does any change of code, even one that
+affects speed alone: its effect cannot be determined from outside. Modules imported by a computed
+name are not found.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 ENTRIES = ("mast_trace_judge.judge", "mast_trace_judge.local.long_runs")
-"""What makes a verdict of a trajectory, and a trajectory of a run's spans."""
+"""The modules that turn a trajectory into a verdict, and spans into a trajectory."""
 MODEL = ("mast_trace_judge.llm", "mast_trace_judge.layer_fusion")
-"""Modules and packages that decide only where a model reads runs too."""
+"""Modules and packages that matter only where a model reads runs too."""
 BOUNDARY: Mapping[str, str] = MappingProxyType(
     {
         "mast_trace.exceptions": "names of errors",
@@ -48,30 +48,30 @@ BOUNDARY: Mapping[str, str] = MappingProxyType(
         "mast_trace_judge.version": "computes the version itself",
     }
 )
-"""Modules and packages at which the walk stops, and why they decide no verdict."""
+"""Modules and packages at which the walk stops, with the reason why they decide no verdict."""
 TEXTS = ("mast_trace_judge.local",)
 """Packages whose files with a suffix of `SUFFIXES` count; with a model those of `MODEL` too."""
 SUFFIXES = (".json", ".md")
 _READ = ("mast_trace", "mast_trace_judge")
-"""Packages of which modules may count; the rest of ours is beyond the boundary, or above the judge."""
+"""Packages whose modules may count; our other packages are beyond the boundary, or above the judge."""
 _OURS = (*_READ, "mast_trace_instrumentations", "mast_trace_collector", "mast_trace_dashboards")
 
 
 @cache
 def installed_fingerprint(*, model: bool) -> str:
-    """Return the `fingerprint` of what is installed; reads sources, and imports none of them."""
+    """Return the `fingerprint` of the installed packages; reads sources, and imports none of them."""
     return fingerprint({name: resources.files(name) for name in _READ}, model=model)
 
 
 def fingerprint(packages: Mapping[str, Traversable], *, model: bool) -> str:
-    """Return a digest of what decides a verdict, in hexadecimal digits.
+    """Return a digest of the code and texts that decide a verdict, in hexadecimal digits.
 
     Args:
         packages: the folders of our packages from which modules may count, by name.
         model: whether a model reads runs too.
 
     Raises:
-        LookupError: the source of a module that counts is not there.
+        LookupError: the source of a module that counts is missing.
     """
     modules = reached(packages, model=model)
     code = (
@@ -101,16 +101,16 @@ def reached(packages: Mapping[str, Traversable], *, model: bool) -> dict[str, Re
 
 
 def is_beyond(name: str, *, model: bool) -> bool:
-    """Whether a module of ours does not count where it is imported."""
+    """Return whether a module of ours is excluded where it is imported."""
     ends = BOUNDARY if model else (*BOUNDARY, *MODEL)
     return any(name == end or name.startswith(f"{end}.") for end in ends)
 
 
 def _target(packages: Mapping[str, Traversable], imported: ImportedName) -> str:
-    """Return the name of the module of ours that an import reads; empty where it is another's.
+    """Return the name of the module of ours that an import reads; empty for other packages.
 
-    A name that a package only hands on is read where it comes from: the package does not count for
-    being the door.
+    A re-exported name is attributed to its original module; the package does not count for
+    re-exporting it.
     """
     if imported.module.partition(".")[0] not in _OURS:
         return ""
@@ -128,7 +128,7 @@ def _target(packages: Mapping[str, Traversable], imported: ImportedName) -> str:
 def _told(
     packages: Mapping[str, Traversable], modules: Mapping[str, ReadModule], imported: ImportedName
 ) -> str:
-    """Write down an import: of ours by what the module holds, so that its name may change."""
+    """Describe an import: one of ours by the module's content, so that the module's name may change."""
     target = _target(packages, imported)
     if not target:
         return f"{imported.module} {imported.name} {imported.bound}"

@@ -1,10 +1,11 @@
-"""`Judge`: from a run's trajectory to its verdict, in layers of which each is usable alone."""
+"""The `Judge`: turns a run's trajectory into a verdict, in layers that are usable alone."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import JudgeError, StorageError
@@ -25,23 +26,24 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _NO_STEPS = "the run has no steps: no message, tool call or model action was recorded"
+_FAILED_AT_ONCE = "the run has no steps: {agent} failed before it said or did anything ({error})"
 
 
 class Judge:
-    """Judges runs; safe to use for any number of them at a time on one event loop.
+    """Judges runs; safe to use for any number of runs at a time on one event loop.
 
     Attributes:
         config: its settings.
-        version: equal for judges that would say the same of the same run.
-        ledger: where the model's calls are written.
+        version: equal for judges that give the same verdict on the same run.
+        ledger: records the model's calls.
     """
 
     def __init__(self, config: JudgeConfig | None = None, *, ledger: Ledger | None = None) -> None:
-        """Set up; nothing is asked yet.
+        """Set up the layers; no model is asked yet.
 
         Args:
             config: from the environment if not given.
-            ledger: where the model's calls are written; in memory if not given.
+            ledger: records the model's calls; in memory if not given.
 
         Raises:
             ConfigurationError: a profile cannot be read.
@@ -60,8 +62,8 @@ class Judge:
     async def judge(self, run: RunSummary, trajectory: Trajectory) -> Verdict:
         """Judge a run.
 
-        What the model cannot contribute, because it is away, unreadable or over its budget, is
-        said in the verdict's ``status_reason``; the local layers' verdict stands then.
+        If the model cannot contribute, because it is down, unreadable or over its budget, the
+        verdict's ``status_reason`` has the reason, and the local layers' verdict is used.
 
         Raises:
             StorageError: the ledger's database does not answer.
@@ -78,15 +80,25 @@ class Judge:
     def without_model(
         self, run: RunSummary, trajectory: Trajectory, local: LocalFindings
     ) -> Verdict:
-        """Judge a run by what the local layers found."""
+        """Judge a run by the findings of the local layers.
+
+        A run without steps is judged only where it is known to have failed, with its error.
+        """
         if not trajectory.steps:
-            return unscored(run, self.version, _NO_STEPS)
-        return assemble(run, trajectory, local, version=self.version)
+            if local.outcome.outcome != "failure":
+                return unscored(run, self.version, _why_no_steps(trajectory))
+            local = replace(local, examined=())
+        verdict = assemble(run, trajectory, local, version=self.version)
+        if not self.config.models or self.uses_model:
+            return verdict
+        # A model was configured: the reader of the verdict learns why there was none.
+        said = [f"without the model: {self.config.why_no_model}", verdict.status_reason]
+        return verdict.model_copy(update={"status_reason": "; ".join(filter(None, said))})
 
     async def judge_further(
         self, run: RunSummary, trajectory: Trajectory, local: LocalFindings
     ) -> Verdict:
-        """Let the model read a run that the local layers have been through; see `judge`."""
+        """Let the model read a run after the local layers; see `judge`."""
         usage = UsageMeter()
         reading: ModelReading | str
         try:
@@ -103,19 +115,25 @@ class Judge:
         except Exception as error:  # noqa: BLE001  # one run must not end the judge
             _LOG.exception("the model layer failed on run %s", run.trace_id)
             reading = f"the model layer failed: {type(error).__name__}: {error}"
-        return assemble(
-            run, trajectory, local, version=self.version, reading=reading, usage=usage.total
+        return await asyncio.to_thread(
+            assemble,
+            run,
+            trajectory,
+            local,
+            version=self.version,
+            reading=reading,
+            usage=usage.total,
         )
 
     def unscored(self, run: RunSummary, error: Exception) -> Verdict:
-        """Return the verdict on a run that the local layers could not get through."""
+        """Return the verdict on a run for which the local layers failed."""
         reason = f"the run could not be judged: {type(error).__name__}: {error}"
         return unscored(run, self.version, reason)
 
     def wants_model(self, run: RunSummary, local: LocalFindings) -> bool:
-        """Whether the model reads this run: always what is at fault, of the rest a sample.
+        """Return whether the model reads this run: always if it seems to have failed, else in a sample.
 
-        The sample follows from the run's id, so that every worker and every repetition agree.
+        The sample is derived from the run's id, so that every worker and every repetition agree.
         """
         if not self.uses_model:
             return False
@@ -141,3 +159,11 @@ class Judge:
                 ) from error
             self._layer = ModelLayer(self.config, self.ledger, self.version)
         return self._layer
+
+
+def _why_no_steps(trajectory: Trajectory) -> str:
+    """Say why there is nothing to judge: an agent failed at once, or nothing was recorded."""
+    for turn in trajectory.invocations:
+        if turn.agent and turn.error is not None:
+            return _FAILED_AT_ONCE.format(agent=turn.agent, error=turn.error[:200])
+    return _NO_STEPS

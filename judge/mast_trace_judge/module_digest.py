@@ -1,4 +1,4 @@
-"""Digests of modules that follow from what their code does, not from how it is written down.
+"""Digests of modules by their code, independent of its layout.
 
 Left out are docstrings, comments, positions, the annotations of functions, ``if TYPE_CHECKING`` and
 ``pass``. Imports count apart from the rest, in no order. A digest is the same on every supported
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = {"ctx", "kind", "returns", "type_comment", "type_ignores", "type_params"}
 _FOR_TYPES = {"__future__", "typing"}
-"""Modules of which the names that the code uses say all."""
+"""Modules that the names used in the code identify completely."""
 
 
 @dataclass(frozen=True, order=True)
@@ -25,9 +25,9 @@ class ImportedName:
     """A name that a module imports.
 
     Attributes:
-        module: where from.
-        name: as it is called there; empty where the module itself is imported.
-        bound: as it is called here.
+        module: the source of the name.
+        name: in that module; empty where the module itself is imported.
+        bound: the local name.
     """
 
     module: str
@@ -37,11 +37,11 @@ class ImportedName:
 
 @dataclass(frozen=True)
 class ReadModule:
-    """What a module's text holds.
+    """The content of a module's text.
 
     Attributes:
-        code: the digest of all but its imports.
-        imports: what it imports at any place, also in functions, but not for types alone.
+        code: the digest of everything except its imports.
+        imports: all imports, also in functions, except those for types alone.
     """
 
     code: str
@@ -67,14 +67,14 @@ def digest_of(parts: Iterable[str]) -> str:
 
 
 def _write(value: Any, written: list[str]) -> None:
-    """Write down a node, a list of nodes or a plain value, the same on every Python."""
+    """Serialise a node, a list of nodes or a plain value, the same on every Python."""
     if isinstance(value, list):
         written.append("[")
         for item in value:
             _write(item, written)
         written.append("]")
     elif isinstance(value, ast.Constant):
-        # `ascii`, because what `repr` shows as it is changes with the version of Unicode.
+        # `ascii`, because the output of `repr` changes with the version of Unicode.
         written.append(f"{type(value.value).__name__} {value.value!a}")
     elif isinstance(value, ast.AST):
         written.append(f"({type(value).__name__}")
@@ -93,14 +93,14 @@ def _write(value: Any, written: list[str]) -> None:
 
 
 def _counts(node: ast.AST, field: str, held: Any) -> bool:
-    """Whether a field counts; what is empty is left away by some versions and not by others."""
+    """Return whether a field counts; some versions leave empty fields out and others do not."""
     if held is None or held == [] or field in _LEFT_OUT:
         return False
     return not (field == "annotation" and isinstance(node, ast.arg))
 
 
 def _that_run(nodes: Sequence[Any]) -> Iterator[Any]:
-    """Yield what of a list does something; what is no list of statements comes through whole."""
+    """Yield the statements of a list that have an effect; other lists are returned whole."""
     for node in nodes:
         if isinstance(node, ast.If) and _is_for_types(node):
             yield from _that_run(node.orelse)
@@ -109,7 +109,7 @@ def _that_run(nodes: Sequence[Any]) -> Iterator[Any]:
 
 
 def _is_text(node: Any) -> bool:
-    """Whether a statement is a docstring, of a module or of the name before it."""
+    """Return whether a statement is a docstring, of a module or of the name before it."""
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
         return False
     return isinstance(node.value.value, str)

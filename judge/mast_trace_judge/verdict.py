@@ -1,4 +1,4 @@
-"""What the judge says of a run, and how that is stored."""
+"""Verdicts: the judge's findings on a run, and their stored form."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+SHOWN_FROM = 0.5
+"""The probability from which a failure mode counts as shown, everywhere; below it is possible."""
+
 
 class Evidence(str, Enum):
-    """How a finding was made. Only `EXACT` ones and modes 1.3 and 2.1 may alert without a model."""
+    """The kind of evidence of a finding. Only `EXACT` ones and modes 1.3 and 2.1 may alert without a model."""
 
     EXACT = "exact"
     """Follows from ids, arguments, results and states that the spans record."""
     HEURISTIC = "heuristic"
-    """Read off the texts by a rule."""
+    """Found by a rule in the texts."""
     MODEL = "model"
-    """Said by a language model, with a quote that was found in the run."""
+    """Claimed by a language model, with a quote that was found in the run."""
 
 
 class _Record(BaseModel):
@@ -33,7 +36,7 @@ class ModeFinding(_Record):
         steps: indices of the steps that show it, earliest first.
         quotes: passages that occur word for word in those steps.
         reason: one sentence.
-        span_ids: of the steps, in their order; filled in when the verdict is put together.
+        span_ids: of the steps, in their order; filled in when the verdict is assembled.
     """
 
     code: str
@@ -44,9 +47,14 @@ class ModeFinding(_Record):
     quotes: tuple[str, ...] = ()
     span_ids: tuple[str, ...] = ()
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether it counts as shown by the run; otherwise it is possible."""
+        return self.probability >= SHOWN_FROM
+
 
 class Candidate(_Record):
-    """A step that may have decided the failure; ``rule`` is what speaks for it."""
+    """A step that may have decided the failure; ``rule`` is the evidence for it."""
 
     step: int
     agent: str
@@ -58,7 +66,7 @@ class Candidate(_Record):
 class DecisiveError(_Record):
     """The earliest step whose correction would have turned the failure into success.
 
-    After arXiv 2509.03312. ``agent`` is always the speaker of ``step``.
+    The definition follows arXiv 2509.03312. ``agent`` is always the agent of ``step``.
     """
 
     step: int
@@ -71,11 +79,11 @@ class DecisiveError(_Record):
 
 
 class RunFacts(_Record):
-    """What a run was when it was judged, as ``mast_runs`` had it; stored beside the verdict.
+    """Run metadata at judging time, from ``mast_runs``; stored beside the verdict.
 
     Attributes:
-        seen: when its newest span had arrived; a later arrival means that the run may have changed.
-        outcome: what was said of its end; empty when nobody had said.
+        seen: arrival time of its newest span; a later arrival means that the run may have changed.
+        outcome: the recorded outcome; empty when none was recorded.
         kind: empty for a program's own run.
     """
 
@@ -97,7 +105,7 @@ class Verdict(_Record):
 
     Attributes:
         status: ``unscored`` where no verdict could be reached; never a pass or a fail.
-        status_reason: why, then; otherwise what a layer could not contribute.
+        status_reason: the reason why, then; otherwise why a layer did not contribute.
         method: ``local``, ``llm`` or ``fused``.
         outcome: ``success``, ``failure`` or ``unknown``.
         failure_probability: from 0 to 1.
@@ -105,7 +113,12 @@ class Verdict(_Record):
         decisive: None where the run succeeded or the judge abstains.
         abstained: the best candidate is below the threshold; ``candidates`` still list it.
         candidates: the three likeliest steps, likeliest first.
-        run: what the run was; no part of what is handed out, None in old verdicts.
+        examined: codes of the failure modes that were looked for in this run; the others are
+            unknown. Empty in verdicts of earlier versions, whose examined modes are unknown.
+        calibrated: whether the probabilities of ``decisive`` and ``candidates`` were measured on
+            runs like this one; otherwise only their order is meaningful.
+        run: run metadata at judging time; excluded from JSON; None in verdicts stored by earlier
+            versions.
     """
 
     trace_id: str
@@ -128,12 +141,29 @@ class Verdict(_Record):
     decisive: DecisiveError | None = None
     abstained: bool = False
     candidates: tuple[Candidate, ...] = Field(default=())
+    examined: tuple[str, ...] = ()
+    calibrated: bool = False
     model: str = ""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
     run: RunFacts | None = Field(None, exclude=True, repr=False)
+
+    @property
+    def shown(self) -> tuple[ModeFinding, ...]:
+        """The failure modes that are as probable as `SHOWN_FROM`."""
+        return tuple(mode for mode in self.modes if mode.is_shown)
+
+    @property
+    def named_candidates(self) -> tuple[Candidate, ...]:
+        """The candidates that are shown to people.
+
+        There are none where nothing shows that the run failed: its outcome is unknown, and it shows
+        no failure mode.
+        """
+        healthy = self.outcome != "failure" and self.decisive is None and not self.shown
+        return () if self.outcome == "success" or healthy else self.candidates
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as plain JSON types."""

@@ -1,4 +1,4 @@
-"""What a judge goes by: its version is equal for judges that would say the same of a run."""
+"""The judge's version, which is equal for judges that give the same verdicts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def own_profiles(config: JudgeConfig) -> tuple[Profile, ...]:
     """Read the user's own attribution profiles.
 
     Raises:
-        ConfigurationError: one cannot be read, or the folder is not there.
+        ConfigurationError: one cannot be read, or the folder is missing.
     """
     folder = config.judge_profiles_dir
     if folder is None:
@@ -38,11 +38,11 @@ def own_profiles(config: JudgeConfig) -> tuple[Profile, ...]:
 
 
 def judge_version(config: JudgeConfig, profiles: Sequence[Profile] = ()) -> str:
-    """Return a short hash of all that a verdict depends on beside the run.
+    """Return a short hash of everything that a verdict depends on beside the run.
 
-    That is the code that decides, with the profiles and calibrations that ship (see `fingerprint`),
-    and the user's own profiles; with a model also the code that asks it, the prompts, the models'
-    names and the settings that decide on how they are asked.
+    It covers the deciding code, with the shipped profiles and calibrations (see `fingerprint`), and
+    the user's own profiles; with a model also the code that asks it, the prompts, the models' names
+    and the settings of the questions.
 
     Args:
         config: of the judge.

@@ -1,7 +1,8 @@
 """`Worker`: judges runs as they finish, until it is stopped.
 
-It keeps no state that matters. A run is judged when its verdict is in the database, so a worker may
-be killed at any point and another one goes on; two that judge the same run store the same row.
+It keeps no durable state. A run is judged when its verdict is in the database, so a worker may be
+killed at any point and another one continues; two workers that judge the same run store the same
+row.
 """
 
 from __future__ import annotations
@@ -35,21 +36,22 @@ _REST = 4.0
 _FORGOTTEN = 3600.0
 _LOOK_AT_ALL = 300.0
 _LATE = 900.0
-_MOST_TOLD = 1000
+_MOST_LOGGED = 1000
 
 Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """What a worker has done so far, for health checks and metrics.
+    """The progress of a worker, for health checks and metrics.
 
     Attributes:
-        last_beat: `time.time` of the last sign of life; one comes at least with every look for runs.
+        last_beat: `time.time` of the last sign of life; there is one at least with every scan for
+            runs.
         judged: verdicts stored, unscored ones included.
         unscored: of these, runs that could not be judged.
         in_flight: runs that the model is reading.
-        problem: what keeps it from going on, empty if nothing does.
+        problem: the reason why it is stuck, empty if it is not.
     """
 
     last_beat: float = 0.0
@@ -70,10 +72,10 @@ class Worker:
         *,
         on_verdicts: Callable[[Sequence[Verdict]], None] | None = None,
     ) -> None:
-        """Set up; nothing runs yet.
+        """Set up the worker; nothing runs yet.
 
         Args:
-            store: where runs are read and verdicts written.
+            store: for reading runs and writing verdicts.
             judge: its ledger should write to the same store.
             config: from the environment if not given.
             on_verdicts: called with verdicts that have been stored, on the worker's event loop.
@@ -88,7 +90,7 @@ class Worker:
         self._failures: dict[Key, tuple[int, float]] = {}
         self._looked_for = 0.0
         self._look_at_all = 0.0
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self._stopping = threading.Event()
@@ -96,11 +98,11 @@ class Worker:
 
     @property
     def status(self) -> WorkerStatus:
-        """What it has done so far; may be read from any thread."""
+        """The progress so far; may be read from any thread."""
         return replace(self._status, in_flight=len(self._in_flight))
 
     async def run(self) -> None:
-        """Judge runs as they finish, until `stop`; the database may come and go meanwhile."""
+        """Judge runs as they finish, until `stop`; the database may go down and come back meanwhile."""
         self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
         pause = self._config.worker_poll_seconds
         try:
@@ -120,7 +122,7 @@ class Worker:
                     continue
                 pause = self._config.worker_poll_seconds
                 if not judged:
-                    # However many runs the database has to look through, it rests most of the time.
+                    # However many runs the database has to scan, it is idle most of the time.
                     await self._sleep(max(pause, _REST * self._looked_for))
         finally:
             await self._finish()
@@ -138,9 +140,9 @@ class Worker:
             await asyncio.to_thread(self._stopped.wait)
 
     def wake(self) -> None:
-        """Let the worker look for finished runs now; from any thread."""
+        """Let the worker scan for finished runs now; from any thread."""
         if self._loop is not None and self._wake is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to wake
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no worker is left to wake
                 self._loop.call_soon_threadsafe(self._wake.set)
 
     async def drain_once(self) -> int:
@@ -154,7 +156,7 @@ class Worker:
         return self._status.judged - before
 
     async def _cycle(self, *, wait: bool = False) -> bool:
-        """Take up runs that are finished; say whether there was one."""
+        """Take finished runs; return whether there was one."""
         self._beat()
         await self._judge.ledger.flush()
         taken = False
@@ -168,10 +170,10 @@ class Worker:
         return taken
 
     async def _due(self, *, all_at_once: bool) -> list[RunSummary]:
-        """Find runs that are finished, and neither being judged nor held off after a failure.
+        """Find finished runs that are neither being judged nor held off after a failure.
 
-        While others wait, as after a start, or have failed, all runs are looked through; then only
-        those to which something came of late, and every few minutes all again.
+        While others wait, as after a start, or have failed, all runs are scanned; then only recent
+        ones, and every few minutes all again.
         """
         room = self._config.worker_batch
         if self._judge.uses_model and not all_at_once:
@@ -202,8 +204,8 @@ class Worker:
         )
         self._looked_for = time.monotonic() - started
         if at_all and len(runs) < limit:
-            # The next ones finish among those to which something comes. That nothing is lost, however
-            # late a row is to be seen, the next look at all runs sees to.
+            # From now on, only runs with recent spans can become due. The periodic full scan picks
+            # up rows that became visible late.
             self._look_at_all = now + _LOOK_AT_ALL
         return [run for run in runs if _key(run) not in busy][:room]
 
@@ -222,12 +224,12 @@ class Worker:
         await self._save(ready)
 
     async def _judge_further(self, one: JudgedLocally) -> None:
-        """Let the model read a run; whatever happens, the run stays due or gets its verdict."""
+        """Let the model read a run; in any case the run stays due or gets its verdict."""
         key = _key(one.run)
         try:
             await self._save([await self._judge.judge_further(*one.for_model)])
         except StorageError as error:
-            # The run is due as before, and answers that were paid for are in the ledger.
+            # The run is due as before, and paid answers are in the ledger.
             self._hold_off(key, self._failures.get(key, (0, 0.0))[0])
             self._beat(problem=str(error))
         finally:
@@ -235,19 +237,19 @@ class Worker:
             self.wake()
 
     def _failed(self, one: JudgedLocally, error: Exception) -> Sequence[Verdict]:
-        """Count a failure: try the run again later, or leave it unscored with the reason."""
+        """Count a failure: retry the run later, or leave it unscored with the reason."""
         key = _key(one.run)
-        told = repr(error)
+        description = repr(error)
         _LOG.error(
             "run %s cannot be judged: %s",
             one.run.trace_id,
-            told,
+            description,
             extra={"action": "run_not_judged"},
-            # One traceback says where it fails; a thousand runs may fail there.
-            exc_info=None if told in self._told else error,
+            # One traceback shows the place; a thousand runs may fail there.
+            exc_info=None if description in self._logged else error,
         )
-        if len(self._told) < _MOST_TOLD:
-            self._told.add(told)
+        if len(self._logged) < _MOST_LOGGED:
+            self._logged.add(description)
         attempts = self._failures.get(key, (0, 0.0))[0] + 1
         if one.transient and attempts < self._config.worker_attempts:
             self._hold_off(key, attempts)
@@ -295,7 +297,7 @@ class Worker:
             await self._judge.ledger.flush()
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait, or until somebody wakes the worker."""
+        """Wait, or until another thread wakes the worker."""
         if self._wake is None or self._stopping.is_set():
             return
         with contextlib.suppress(asyncio.TimeoutError, TimeoutError):

@@ -1,7 +1,7 @@
-"""The shapes in which a model answers, one for each question.
+"""The schemas of a model's answers, one for each question.
 
 Numbers have no bounds in the schema, because some servers refuse a schema that has them; they are
-checked afterwards. Agents are never asked for: they follow from the step.
+checked afterwards. Agents are never asked for: they are derived from the step.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Probability = Annotated[float, AfterValidator(_between_0_and_1)]
 
 
 class ModelAnswer(BaseModel):
-    """Base of all: every field is required and no other is allowed."""
+    """The base of all answers: every field is required and no other is allowed."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class FailurePoint(ModelAnswer):
-    """Something that went wrong at a step."""
+    """An error at a step."""
 
     step: int
     what: str
@@ -46,7 +46,7 @@ class FailurePoint(ModelAnswer):
 
 
 class Reading(ModelAnswer):
-    """What a reader makes of the whole run, before it knows of any taxonomy."""
+    """A reader's account of the whole run, before it knows of any taxonomy."""
 
     outcome: Literal["success", "failure", "unclear"]
     failure_probability: Probability
@@ -55,14 +55,14 @@ class Reading(ModelAnswer):
 
 
 class SegmentNotes(ModelAnswer):
-    """What a reader notes of a part of a long run."""
+    """A reader's notes on a part of a long run."""
 
     summary: str
     points: list[FailurePoint]
 
 
 class Counterfactual(ModelAnswer):
-    """What would have followed if one step had been right."""
+    """The likely course of the run if one step had been right."""
 
     minimal_fix: str
     uses_only_earlier_information: bool
@@ -72,7 +72,7 @@ class Counterfactual(ModelAnswer):
 
 
 class MappedMode(ModelAnswer):
-    """A failure mode of the taxonomy that the points amount to."""
+    """A failure mode of the taxonomy that follows from the points."""
 
     code: Code
     probability: Probability
@@ -82,7 +82,7 @@ class MappedMode(ModelAnswer):
 
 
 class Mapping(ModelAnswer):
-    """All failure modes that the points amount to."""
+    """All failure modes that follow from the points."""
 
     modes: list[MappedMode]
 

@@ -1,4 +1,4 @@
-"""What a run and a day may cost."""
+"""Budgets of a run and of a day."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Price(BaseModel):
     cached: NonNegativeFloat | None = None
 
     def of(self, tokens: Tokens) -> float:
-        """Return what these tokens cost."""
+        """Return the cost of these tokens."""
         cached = self.input if self.cached is None else self.cached
         fresh = tokens.input - tokens.cached
         return (fresh * self.input + tokens.cached * cached + tokens.output * self.output) / 1e6
@@ -46,7 +46,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Usage:
-    """What judging a run took so far."""
+    """The usage of judging a run so far."""
 
     calls: int = 0
     tokens: Tokens = Tokens()
@@ -67,20 +67,20 @@ class Usage:
 
 @dataclass
 class UsageMeter:
-    """Adds up what judging a run takes, also where it ends in an error."""
+    """Adds up the usage of judging a run, also where it ends in an error."""
 
     total: Usage = Usage()
 
     def add(self, tokens: Tokens, cost_usd: float) -> None:
-        """Book one call."""
+        """Add one call."""
         self.total += Usage(1, tokens, cost_usd)
 
 
 @dataclass
 class RunBudget:
-    """The tokens that judging one run may take.
+    """The token budget of judging one run.
 
-    Calls run in parallel, so each reserves what it may need and gives back what it did not.
+    Calls run in parallel, so each reserves the tokens that it may need and returns the rest.
     """
 
     limit: int
@@ -89,14 +89,14 @@ class RunBudget:
 
     @property
     def left(self) -> int:
-        """Tokens that no call has taken or reserved."""
+        """Tokens that no call has used or reserved."""
         return self.limit - self.used - self.reserved
 
     def reserve(self, tokens: int) -> None:
-        """Take hold of tokens for a call.
+        """Reserve tokens for a call.
 
         Raises:
-            BudgetExhausted: they are not there.
+            BudgetExhausted: too few are left.
         """
         if tokens > self.left:
             raise BudgetExhausted(
@@ -106,13 +106,13 @@ class RunBudget:
         self.reserved += tokens
 
     def settle(self, reserved: int, used: int) -> None:
-        """Give back what a call had reserved, and book what it took."""
+        """Release a call's reservation, and add the tokens that it used."""
         self.reserved -= reserved
         self.used += used
 
 
 class DailyCap:
-    """The US dollars that a day (UTC) may cost, over all runs.
+    """The budget of a day (UTC) in US dollars, over all runs.
 
     A call that is under way when the cap is reached is finished, so that a day may exceed it by
     the calls in flight.
@@ -132,7 +132,7 @@ class DailyCap:
         self._spent = 0.0
 
     def check(self) -> None:
-        """Go on, or not.
+        """Check that the day's cap is not reached.
 
         Raises:
             BudgetExhausted: the day's cap is reached.
@@ -147,7 +147,7 @@ class DailyCap:
             )
 
     def add(self, cost_usd: float) -> None:
-        """Book the cost of a call."""
+        """Add the cost of a call."""
         if self.limit_usd is None:
             return
         self._turn_day()
@@ -156,7 +156,7 @@ class DailyCap:
     def _turn_day(self) -> None:
         today = self._today()
         if today != self._day:
-            # At the first call the ledger says what other processes, and this one before a
-            # restart, have spent; at midnight everyone begins at nothing.
+            # The first call reads from the ledger the spending of other processes, and of this one
+            # before a restart; at midnight all start again from zero.
             self._spent = self._spent_today() if self._day is None else 0.0
             self._day = today

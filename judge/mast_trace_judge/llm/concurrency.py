@@ -1,4 +1,4 @@
-"""Runs coroutines at the same time and leaves none behind."""
+"""Runs coroutines concurrently and leaves none behind."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Return the results in order; the first exception cancels the others and is raised.
 
-    `asyncio.gather` would let the others go on, here with calls that nobody waits for and somebody
-    pays; `asyncio.TaskGroup` needs Python 3.11.
+    `asyncio.gather` would let the others continue, here with paid calls whose results nobody
+    awaits; `asyncio.TaskGroup` needs Python 3.11.
     """
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:

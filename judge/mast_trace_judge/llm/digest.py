@@ -1,4 +1,4 @@
-"""The record of a run that was read in parts: what its readers noted, and the steps that stood out."""
+"""The record of a run that was read in parts: the readers' notes, and the notable steps."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 _SEVERITIES = ("decisive", "major", "minor")
 _SHARE = 0.75
-"""Of the window, for what stood out; the task and the question need the rest."""
+"""Share of the window for notable steps; the task and the question need the rest."""
 _NOTE = 1200
 
 
 def digest_of(
     renderer: Renderer, parts: Sequence[tuple[Sequence[Step], str, Sequence[Point]]], *, window: int
 ) -> str:
-    """Write down the notes on each part with the steps that stood out in it.
+    """Write the notes on each part with its notable steps.
 
     Args:
         renderer: of the run.
         parts: the steps of each part, its reader's summary and the points found in it.
-        window: tokens that the record may take.
+        window: limit of the record in tokens.
     """
     notes = [list(renderer.quoted(summary, _NOTE)) for _, summary, _ in parts]
     left = int(window * _SHARE) - sum(estimate_tokens("\n".join(lines)) for lines in notes)
@@ -44,7 +44,7 @@ def digest_of(
 
 
 def _standing_out(renderer: Renderer, points: Sequence[Point], room: int) -> Collection[int]:
-    """Choose the steps to show, the most telling first, while there is room."""
+    """Choose the steps to show, the most telling first, within the limit."""
     steps = renderer.trajectory.steps
     ranked = sorted(points, key=lambda point: (_SEVERITIES.index(point.severity), point.step))
     wanted = [*sorted(renderer.in_full), len(steps) - 1, *(point.step for point in ranked)]

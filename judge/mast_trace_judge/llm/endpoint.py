@@ -37,7 +37,7 @@ class PromptTooLong(JudgeError):
 
 @dataclass(frozen=True)
 class Completion:
-    """A model's answer, not read yet; ``problem`` says why it is none, where that is plain."""
+    """A model's answer, not parsed yet; ``problem`` is the reason why it is none, where that is plain."""
 
     text: str
     problem: str
@@ -48,14 +48,14 @@ class Completion:
 
 @dataclass(frozen=True)
 class Dialect:
-    """What of the API an endpoint takes; learnt from its refusals."""
+    """The API features that an endpoint accepts, learnt from its refusals."""
 
     response_format: str = "json_schema"
     output_limit: str | None = "max_completion_tokens"
     temperature: bool = True
 
     def without(self, refusal: str) -> Dialect | None:
-        """Return what to try after a refusal of this text; None where nothing is left to leave out."""
+        """Return the dialect to try after a refusal with this text; None where none is left."""
         said = refusal.lower()
         if self.temperature and "temperature" in said:
             return replace(self, temperature=False)
@@ -69,12 +69,12 @@ class Dialect:
 
 
 class ModelEndpoint:
-    """Asks one model, in whatever dialect its server takes, and retries what may be retried.
+    """Asks one model, in the dialect that its server accepts, and retries failures that may pass.
 
     Attributes:
         model: its name.
-        limit: how many calls run at a time.
-        dialect: what the server was found to take.
+        limit: number of concurrent calls.
+        dialect: the features that the server accepts.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class ModelEndpoint:
         temperature: float | None = 0.0,
         max_output_tokens: int = 8192,
     ) -> None:
-        """Set up; nothing is sent.
+        """Set up the endpoint; nothing is sent.
 
         Args:
             client: made with ``max_retries=0``, so that this is the only layer that retries.
             model: its name.
             limit: shared by the models of one server.
-            retry: when a call is made again.
+            retry: the policy of retries.
             timeout: seconds for a whole answer.
             temperature: left out if None, or where the model refuses it.
             max_output_tokens: of one answer, reasoning included.
@@ -114,10 +114,11 @@ class ModelEndpoint:
         self._away_reason = ""
 
     def check(self) -> None:
-        """Go on, or not.
+        """Check that the endpoint is not known to be down.
 
         Raises:
-            EndpointUnavailable: it failed a moment ago, so that another row of attempts is spared.
+            EndpointUnavailable: it failed a moment ago, so that another series of attempts is
+                skipped.
         """
         if time.monotonic() < self._away_until:
             raise EndpointUnavailable(self._away_reason)
@@ -125,16 +126,16 @@ class ModelEndpoint:
     async def complete(
         self, messages: Sequence[Mapping[str, str]], shape: type[ModelAnswer]
     ) -> Completion:
-        """Ask for an answer of this shape.
+        """Ask for an answer of this schema.
 
         Raises:
-            EndpointUnavailable: no answer is to be had now.
-            PromptTooLong: the model cannot take so long a prompt.
-            JudgeError: the server will not take the request.
+            EndpointUnavailable: no answer is available now.
+            PromptTooLong: the prompt exceeds the model's context window.
+            JudgeError: the server rejects the request.
         """
         if self._learnt:
             return await self._speak(messages, shape)
-        async with self._learning:  # the first call finds the dialect out for all others
+        async with self._learning:  # the first call determines the dialect for all others
             return await self._speak(messages, shape)
 
     async def _speak(
@@ -158,7 +159,7 @@ class ModelEndpoint:
             if not self._learnt:
                 self.dialect, self._learnt = dialect, True
             return _completion(response, retries, time.monotonic() - started)
-        # Every dialect was refused, so the dialect is not what is wrong with the request.
+        # Every dialect was refused, so the dialect is not the cause.
         reason = f"the model's endpoint refuses the request: {first_refusal}"
         if first_refusal is not None and first_refusal.status == 404:
             self._away(reason)
@@ -190,7 +191,7 @@ class ModelEndpoint:
         return request
 
     async def _send(self, request: Mapping[str, Any]) -> Any:
-        """Make one HTTP call; sort what goes wrong into transient and final."""
+        """Make one HTTP call; classify errors as transient or final."""
         import openai
 
         try:
@@ -212,17 +213,17 @@ class ModelEndpoint:
         return response
 
     def _away(self, reason: str) -> None:
-        """Spare the following runs the whole row of attempts, for longer each time in a row."""
+        """Skip the series of attempts for the following runs, for longer after each failure in a row."""
         now = time.monotonic()
         if now < self._away_until:
-            return  # runs that were under way together found out together
+            return  # concurrent runs report the same failure
         self._away_for = min(_LONGEST_AWAY, 2 * self._away_for or _AWAY)
         self._away_until = now + self._away_for
         self._away_reason = f"{reason} (not asked again for {self._away_for:g} s)"
 
 
 class _Refused(Exception):
-    """The server understood and will not do it."""
+    """The server understood the request and rejects it."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(f"HTTP {status}: {said}")

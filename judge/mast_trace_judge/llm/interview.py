@@ -1,4 +1,4 @@
-"""Questions to one model about one run: budgeted, written to the ledger, never asked twice."""
+"""Questions to one model about one run: budgeted, recorded in the ledger, never asked twice."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _SHOWN_OF_UNREADABLE = 2000
 
 @dataclass
 class RunContext:
-    """What all calls about one run share.
+    """The state that all calls about one run share.
 
     Attributes:
-        answers: what the ledger holds already, by the hash of the request.
-        budget: tokens that the run may take.
-        cap: dollars that the day may cost.
-        meter: adds up what is used.
+        answers: those in the ledger, by the hash of the request.
+        budget: token budget of the run.
+        cap: dollar budget of the day.
+        meter: adds up the usage.
     """
 
     project: str
@@ -55,9 +55,9 @@ class RunContext:
 class Interview:
     """Asks one model about one record.
 
-    The record stands in front of every question, so that all questions of a run share the prefix
-    that servers cache; it and the question are one message, because some models' templates refuse
-    two in a row from one side.
+    The record precedes every question, so that all questions of a run share the prefix that servers
+    cache. Record and question are one message, because some models' templates refuse two messages
+    in a row from one side.
     """
 
     endpoint: ModelEndpoint
@@ -66,14 +66,14 @@ class Interview:
     record: str
 
     async def ask(self, stage: str, question: str, shape: type[A]) -> A:
-        """Ask a question; an unreadable answer is sent back once with what is wrong with it.
+        """Ask a question; an unreadable answer is returned to the model once with its fault.
 
         Raises:
             BudgetExhausted: the run's tokens or the day's dollars do not suffice.
-            EndpointUnavailable: no answer is to be had now.
-            PromptTooLong: the model cannot take so long a prompt.
-            VerdictUnreadable: the answer is none, the second time as well.
-            JudgeError: the server will not take the request.
+            EndpointUnavailable: no answer is available now.
+            PromptTooLong: the prompt exceeds the model's context window.
+            VerdictUnreadable: the answer is unreadable, the second time as well.
+            JudgeError: the server rejects the request.
         """
         messages = [
             {"role": "system", "content": prompt("system").text},
@@ -188,7 +188,7 @@ def _read(completion: Completion, shape: type[A]) -> _Read[A] | _Unreadable:
 
 
 def _counted(completion: Completion, estimate: int) -> Tokens:
-    """Servers that report no usage cost tokens all the same."""
+    """Return the tokens of a completion; estimated if the server reports no usage."""
     if completion.tokens.total:
         return completion.tokens
     return Tokens(input=estimate, output=estimate_tokens(completion.text))

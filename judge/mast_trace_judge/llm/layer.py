@@ -1,4 +1,4 @@
-"""The model layer as the judge sees it: set up once, asked for each run."""
+"""The model layer of the judge: set up once, asked for each run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ModelLayer:
         self._cap = DailyCap(config.judge_max_usd_per_day, spent_today=ledger.spent_today)
         check_proxies()
         self._client = AsyncOpenAI(
-            # Local servers want no key, but the client wants one.
+            # Local servers need no key, but the client requires one.
             api_key=config.judge_api_key.get_secret_value() or "none",
             base_url=config.judge_base_url or None,
             max_retries=0,
@@ -58,16 +58,16 @@ class ModelLayer:
     async def read(
         self, run: RunSummary, trajectory: Trajectory, local: LocalFindings, meter: UsageMeter
     ) -> ModelReading:
-        """Let every model read the run, and return what they agree on.
+        """Let every model read the run, and return the readings on which they agree.
 
         Args:
-            run: where it comes from.
+            run: the source of the trajectory.
             trajectory: the run.
-            local: what the local layers found.
-            meter: adds up what is used, also where this raises.
+            local: the findings of the local layers.
+            meter: adds up the usage, also where this raises.
 
         Raises:
-            JudgeError: no model could read the run, for the reason that the text gives.
+            JudgeError: no model could read the run; the text has the reason.
             StorageError: the ledger's database does not answer.
         """
         context = RunContext(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def vote(readings: Sequence[ModelReading], problems: Iterable[str] = ()) -> ModelReading:
-    """Return what the models agree on.
+    """Return the reading on which the models agree.
 
     The outcome is that of more than half of them, else unknown. A failure mode is reported if at
     least half report it, with the mean of all probabilities, a silent model counting as 0; so is
@@ -24,7 +24,7 @@ def vote(readings: Sequence[ModelReading], problems: Iterable[str] = ()) -> Mode
 
     Args:
         readings: of the models that could be read; at least one.
-        problems: what became of the others.
+        problems: errors of the others.
     """
     if len(readings) == 1 and not problems:
         return readings[0]
@@ -38,6 +38,8 @@ def vote(readings: Sequence[ModelReading], problems: Iterable[str] = ()) -> Mode
         problems=(*problems, *(problem for r in readings for problem in r.problems)),
         dropped=sum(reading.dropped for reading in readings),
         models=tuple(model for reading in readings for model in reading.models),
+        grounded=frozenset().union(*(reading.grounded for reading in readings)),
+        addressed=any(reading.addressed for reading in readings),
     )
 
 

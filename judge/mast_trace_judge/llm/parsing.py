@@ -1,4 +1,4 @@
-"""Reads a model's answer as JSON of a known shape, whatever it wraps around it."""
+"""Parses a model's answer as JSON of a known schema, with any text around it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _DECODER = json.JSONDecoder()
 
 
 def parse_answer(text: str, shape: type[A]) -> A:
-    """Return the last JSON object in the text that has the shape.
+    """Return the last JSON object in the text that fits the schema.
 
-    The last, because a model that repeats something of the run before it answers does so first.
+    The last one counts, because a model that repeats parts of the run does so before its answer.
 
     Raises:
-        VerdictUnreadable: there is none; the text says what is wrong with the last object.
+        VerdictUnreadable: there is none; the text has the fault of the last object.
     """
     problem = "there is no complete JSON object in the answer"
     for value in reversed(list(_objects(_THOUGHTS.sub("", text)))):

@@ -1,4 +1,4 @@
-"""Finds what a model quotes in the steps of a run, and returns the passage as it stands there.
+"""Finds a model's quotes in the steps of a run, and returns the original passages.
 
 Two texts agree when they are equal after NFKC, without regard to case, space and punctuation. A
 number's sign, point and thousands comma are no punctuation: ``3.5`` is not found in ``35``.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*(?:\.{3,}|…)[^\]]*\]|\(\s*(?:\.{3,}|…)\s*\)|\.{3,}|…)\s*")
 _LONG = 12
-"""Folded characters from which a passage is more than a coincidence."""
+"""Number of folded characters from which a passage is more than a coincidence."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class FoldedText:
         return cls(text, "".join(folded), places)
 
     def find(self, quote: str, start: int = 0) -> tuple[int, int] | None:
-        """Return where a folded quote begins and ends in the folded text."""
+        """Return start and end of a folded quote in the folded text."""
         at = self.folded.find(quote, start)
         while at >= 0:
             end = at + len(quote)
@@ -60,7 +60,7 @@ class FoldedText:
         return self.original[self.places[begin] : self.places[end - 1] + 1]
 
     def _whole(self, begin: int, end: int) -> bool:
-        """Whether the range cuts no number, and, where it is short, no word."""
+        """Return whether the range splits no number and, where it is short, no word."""
         for inside, outside in ((begin, begin - 1), (end - 1, end)):
             if not 0 <= outside < len(self.folded):
                 continue
@@ -95,7 +95,7 @@ class QuoteCheck:
 
         Args:
             quotes: as the model wrote them; parts around an ellipsis must follow each other.
-            steps: where it says they are; numbers that exist.
+            steps: those that the model names; numbers that exist.
         """
         found: dict[tuple[int, str], None] = {}
         for quote in quotes:
@@ -119,7 +119,8 @@ class QuoteCheck:
                 return step, passages
         if max(len(part) for part in parts) < _LONG:
             return -1, []
-        # Folding costs far more than this look at one word, and a run may have thousands of steps.
+        # Folding costs far more than this search for one word, and a run may have thousands of
+        # steps.
         word = max((word for part in parts for word in part.split()), key=len)
         elsewhere = (
             (step.index, passages)
@@ -173,7 +174,7 @@ def _fold(text: str, place: int, char: str) -> Iterator[str]:
 
 
 def _of_number(text: str, place: int, char: str) -> bool:
-    """Whether a sign, point or comma belongs to a number."""
+    """Return whether a sign, point or comma belongs to a number."""
     before = text[place - 1] if place else " "
     after = text[place + 1] if place + 1 < len(text) else " "
     if char in ".,":

@@ -1,4 +1,4 @@
-"""The one retry layer of the judge's calls, and how many of them run at a time."""
+"""The only retry layer of the judge's calls, and their concurrency limit."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Transient(Exception):
-    """A failure that may be gone in a moment; never leaves this layer.
+    """A failure that may pass in a moment; never leaves this layer.
 
     Attributes:
-        retry_after: seconds that the server asked to wait; None if it did not say.
+        retry_after: seconds that the server asked to wait; None if it named none.
         overloaded: whether fewer calls at a time would help.
     """
 
@@ -40,7 +40,7 @@ class AdaptiveLimit:
 
     Attributes:
         most: the upper end.
-        limit: how many may run now; at least one may.
+        limit: number of calls that may run now; at least one.
     """
 
     def __init__(self, most: int) -> None:
@@ -52,7 +52,7 @@ class AdaptiveLimit:
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait for a free place, and for the end of a pause that the server asked for."""
+        """Wait for a free slot, and for the end of a pause that the server asked for."""
         while self._in_flight >= int(self.limit):
             self._freed.clear()
             await self._freed.wait()
@@ -68,15 +68,15 @@ class AdaptiveLimit:
         pause = self._closed_until - time.monotonic()
         if pause > 0:
             await asyncio.sleep(pause)
-            await self._pause_is_over()  # another call may have made it longer meanwhile
+            await self._pause_is_over()  # another call may have extended it meanwhile
 
     def succeeded(self) -> None:
-        """Note a call that went well."""
+        """Record a successful call."""
         self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
         self._freed.set()
 
     def overloaded(self, pause: float) -> None:
-        """Note a sign of overload: nobody calls for ``pause`` seconds, then half as many do.
+        """Record a sign of overload: no calls for ``pause`` seconds, then half as many at a time.
 
         Calls that were in flight together report the same overload; it counts once.
         """
@@ -88,12 +88,12 @@ class AdaptiveLimit:
 
 @dataclass(frozen=True)
 class Retry:
-    """When a call is made again.
+    """The policy of retries.
 
     Attributes:
         attempts: calls in all.
         first_pause: seconds before the second; it doubles from there, half of it by chance.
-        longest_pause: seconds; a server that asks for more is taken as away.
+        longest_pause: seconds; a server that asks for more counts as down.
     """
 
     attempts: int = 5

@@ -1,4 +1,4 @@
-"""One model reads a run: first without the taxonomy, then what-if, then the failure modes."""
+"""One model's reading of a run: first without the taxonomy, then what-if, then the failure modes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,18 @@ if TYPE_CHECKING:
 
 _SEVERITIES = ("decisive", "major", "minor")
 _SMALLER_WINDOWS = 3
+_CONDENSED = 90
+"""Characters of an ordinary step in the questions that follow the reading."""
+_OF_POINT = 600
+"""Characters of a step there with an error."""
+_CONDENSED_FROM = 2500
+"""Tokens from which a record is condensed; a shorter one stays unchanged, so that caches hit."""
+_ANSWERED = 2
+"""Number of steps before one that are shown with it, such as the question that it answers."""
+_WHOLE = 24_000
+"""Characters of a step that a question is about."""
 _FROM_LOCAL = 2
-"""Candidates of the local attribution that are tried even where the model saw nothing there."""
+"""Number of candidates of the local attribution that are tried even where the model saw no error."""
 
 
 @dataclass
@@ -43,7 +53,7 @@ class RunReader:
     """Asks one model about one run.
 
     Attributes:
-        price: of the model; None if it is not known.
+        price: of the model; None if unknown.
     """
 
     endpoint: ModelEndpoint
@@ -52,10 +62,10 @@ class RunReader:
     price: Price | None
 
     async def read(self, trajectory: Trajectory, local: LocalFindings) -> ModelReading:
-        """Read the run, in a smaller window where the model's is smaller than was thought.
+        """Read the run, in a smaller window where the model's is smaller than assumed.
 
         Raises:
-            JudgeError: there is no reading, for the reason that its text gives.
+            JudgeError: there is no reading; the text has the reason.
         """
         window = self.config.judge_window_tokens
         for _ in range(1 + _SMALLER_WINDOWS):
@@ -102,16 +112,16 @@ class _Session:
         self._renderer = replace(self._renderer, options=plan.options)
         record = self._renderer.record() if plan.at_once else await self._digest(plan)
         interview = self._interview(self._renderer.task(), record)
-        withheld = self._renderer.withheld()
-        if withheld:
-            steps = ", ".join(map(str, withheld[:10]))
-            self._problems.append(f"passages that address the judge were withheld: steps {steps}")
         reading = await interview.ask("read", prompt("read").text, Reading)
         points = self._verifier.points(reading.points)
         outcome, probability = self._consistent(reading)
-        tried = () if outcome == "success" else self._candidates(points)
-        flips = await self._what_if(interview, tried)
+        # A reader all of whose quotes are invented is asked no further questions.
+        asked = outcome != "success" and (points or not reading.points)
+        if plan.at_once:
+            interview = self._interview(self._renderer.task(), self._condensed(record, points))
+        flips = await self._what_if(interview, self._candidates(points) if asked else ())
         modes = await self._modes(interview, points)
+        self._problems.extend(self._verifier.notes())
         return ModelReading(
             outcome=outcome,
             failure_probability=probability,
@@ -121,10 +131,12 @@ class _Session:
             problems=tuple(self._problems),
             dropped=self._verifier.dropped,
             models=(self._reader.endpoint.model,),
+            grounded=frozenset(point.step for point in points if point.repaired_at is None),
+            addressed=bool(self._local.addressed),
         )
 
     def _consistent(self, reading: Reading) -> tuple[Outcome, float]:
-        """A recorded outcome stands; an outcome at odds with its own probability is none."""
+        """A recorded outcome overrides the model's; an outcome that contradicts its own probability is none."""
         recorded, probability = self._trajectory.outcome, reading.failure_probability
         if recorded == "success":
             return "success", 0.0
@@ -140,20 +152,22 @@ class _Session:
         return reading.outcome, probability
 
     def _candidates(self, points: Sequence[Point]) -> list[int]:
-        """Choose the steps to try: where the model saw something go wrong, and the local layer's."""
+        """Choose the steps to try: those with an error by the model, and the local layer's."""
         attribution = self._local.attribution
         noted = sorted(
             (point for point in points if point.repaired_at is None),
             key=lambda point: (_SEVERITIES.index(point.severity), point.step),
         )
         most = self._reader.config.judge_candidates
-        own = [candidate.step for candidate in attribution.candidates[:_FROM_LOCAL]]
+        first = attribution.candidates[:_FROM_LOCAL]
+        # The model is not asked again about a step for which it had only invented quotes.
+        own = [each.step for each in first if each.step not in self._verifier.ungrounded]
         seen = [point.step for point in noted if point.step in attribution.probabilities]
-        # The local layer keeps a place among however many points the model has noted.
+        # The local layer keeps a slot, however many points the model has noted.
         return list(dict.fromkeys([*seen[: max(1, most - 1)], *own, *seen]))[:most]
 
     async def _what_if(self, interview: Interview, steps: Sequence[int]) -> dict[int, Flip]:
-        """Ask for each step what its correction would have changed, all at the same time."""
+        """Ask for each step how its correction would have changed the run, all concurrently."""
 
         async def ask(step: int) -> tuple[int, Flip] | None:
             try:
@@ -173,7 +187,7 @@ class _Session:
     async def _modes(
         self, interview: Interview, points: Sequence[Point]
     ) -> tuple[ModeFinding, ...]:
-        """Ask which failure modes the points amount to; nothing is asked where there are none."""
+        """Ask for the failure modes that the points amount to; nothing is asked where there are no points."""
         exact = [mode for mode in self._local.modes if mode.evidence is Evidence.EXACT]
         if not points and not exact:
             return ()
@@ -192,7 +206,7 @@ class _Session:
         return self._verifier.modes(answer.modes)
 
     async def _digest(self, plan: ReadingPlan) -> str:
-        """Let the parts of a long run be read, all at the same time, and write down the notes."""
+        """Let the parts of a long run be read concurrently, and write the notes."""
         task, parts = self._renderer.task(), len(plan.segments)
 
         async def read_part(number: int, steps: Sequence[Step]) -> SegmentNotes:
@@ -223,9 +237,28 @@ class _Session:
         reader = self._reader
         return Interview(reader.endpoint, reader.context, reader.price, text)
 
+    def _condensed(self, record: str, points: Sequence[Point]) -> str:
+        """Return the record for the questions after the reading: mostly the points' steps.
+
+        Each such question costs as much as its record, and shows in full what it asks about.
+        """
+        if estimate_tokens(record) < _CONDENSED_FROM:
+            return record
+        options = self._renderer.options
+        shorter = replace(
+            options, clip=min(options.clip, _CONDENSED), full=min(options.full, _OF_POINT)
+        )
+        shown = {point.step for point in points}
+        return replace(self._renderer, options=shorter, in_full=shown).record()
+
     def _in_full(self, step: int) -> str:
-        writer = replace(self._renderer, in_full={step})
-        return writer.fenced("step", writer.step(self._trajectory.steps[step]))
+        """Return a step and those that it answers, at their full length."""
+        steps = self._trajectory.steps[max(0, step - _ANSWERED) : step + 1]
+        shown = {each.index for each in steps}
+        longer = replace(self._renderer.options, full=min(_WHOLE, self._window))
+        # With the texts themselves: a repeated text is written out here.
+        writer = replace(self._renderer, options=longer, in_full=shown, _texts={})
+        return writer.fenced("step", "\n".join(map(writer.step, steps)))
 
     def _sanitised(self, lines: Iterable[str]) -> Iterable[str]:
         limit = self._renderer.options.full
@@ -233,7 +266,7 @@ class _Session:
 
 
 def _around(local: LocalFindings, steps: int) -> frozenset[int]:
-    """Return the local candidates and their neighbours: what is shown in full."""
+    """Return the local candidates and their neighbours, which are shown in full."""
     found = [candidate.step for candidate in local.attribution.candidates]
     return frozenset(
         near for step in found for near in (step - 1, step, step + 1) if 0 <= near < steps

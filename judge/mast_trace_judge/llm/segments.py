@@ -1,4 +1,4 @@
-"""Divides runs that no model can read at once into parts, cut where control changes hands."""
+"""Divides runs that no model can read at once into parts, at hand-overs of control."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
 
 _NOTES = 1500
-"""Tokens that the answer for one part may take."""
+"""Limit of the answer for one part, in tokens."""
 _LEAST_CLIP = 60
 _EARLIEST_CUT = 0.6
-"""Share of a part that must be full before it ends at a place that is fit for it."""
+"""Share of a part that must be full before it may end at a hand-over."""
 
 
 @dataclass(frozen=True)
 class ReadingPlan:
-    """How a run is read.
+    """The plan for reading a run.
 
     Attributes:
-        options: how much of each step is shown.
+        options: lengths to which steps are clipped.
         segments: the parts; one if the run is read at once.
     """
 
@@ -44,12 +44,12 @@ def plan_reading(renderer: Renderer, *, window: int, budget: int, questions: int
 
     Args:
         renderer: of the run, with the wished options.
-        window: tokens that a record may take.
-        budget: tokens that all calls may take together.
-        questions: how many questions are asked about the record.
+        window: limit of a record in tokens.
+        budget: limit of all calls together in tokens.
+        questions: number of questions about the record.
 
     Raises:
-        BudgetExhausted: even in parts and with the shortest texts the run takes too many tokens.
+        BudgetExhausted: even in parts and with the shortest texts the run exceeds the budget.
     """
     wished = renderer.options
     for clip in (wished.clip, wished.clip // 2):
@@ -60,7 +60,7 @@ def plan_reading(renderer: Renderer, *, window: int, budget: int, questions: int
     while clip >= _LEAST_CLIP:
         options = _shorter(wished, clip)
         segments = _divide(renderer, options, window)
-        # The parts are read once; what they amount to is read with every question.
+        # The parts are read once; the summary of them is read with every question.
         needed = _tokens(renderer, options) + len(segments) * _NOTES + questions * (window // 2)
         if needed <= budget:
             return ReadingPlan(options, segments)
@@ -82,7 +82,7 @@ def _tokens(renderer: Renderer, options: RenderOptions) -> int:
 def _divide(
     renderer: Renderer, options: RenderOptions, window: int
 ) -> tuple[tuple[Step, ...], ...]:
-    """Fill parts up to the window; each ends at a hand-over where there is one late enough."""
+    """Fill parts up to the window; each ends at a hand-over if there is one late enough."""
     writer = replace(renderer, options=options)
     parts: list[tuple[Step, ...]] = []
     part: list[Step] = []
@@ -103,7 +103,7 @@ def _divide(
 
 
 def _cut(part: Sequence[Step], sizes: Sequence[int], window: int, trajectory: Trajectory) -> int:
-    """Return how many steps of a full part go into it: up to its last hand-over, if late enough."""
+    """Return the number of steps of a full part: up to its last hand-over, if late enough."""
     filled = sum(sizes)
     for cut in range(len(part), 0, -1):
         if filled < _EARLIEST_CUT * window:

@@ -6,15 +6,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
-from mast_trace_judge.llm.sanitise import WITHHELD, clean, withhold
+from mast_trace_judge.llm.sanitise import withhold
+from mast_trace_judge.local.addressing.cleaning import clean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 _HEAD = 0.65
-"""Share of a clipped text that its beginning gets; causes stand early, results late."""
+"""Share of a clipped text for its beginning; causes come early, results late."""
 _REPEATED = 80
-"""Characters from which a text that came before is replaced by a reference."""
+"""Characters from which a repeated text is replaced by a reference."""
+
+_NO_END = (
+    "not seen: the run may have been stopped from outside, wait for somebody, or still go on. "
+    "It has not ended too early for all that is known, and what is lacking may still come."
+)
 
 
 def estimate_tokens(text: str) -> int:
@@ -36,7 +42,7 @@ def clip(text: str, limit: int) -> str:
 
 @dataclass(frozen=True)
 class RenderOptions:
-    """How much of each text is shown.
+    """The lengths to which texts are clipped.
 
     Attributes:
         clip: characters of an ordinary step.
@@ -45,7 +51,7 @@ class RenderOptions:
     """
 
     clip: int = 500
-    full: int = 6000
+    full: int = 2000
     task: int = 8000
 
 
@@ -54,7 +60,7 @@ class Renderer:
     """Writes the steps of one run.
 
     Attributes:
-        nonce: the mark of the fences; taken out of whatever the run says.
+        nonce: the mark of the fences; removed from the run's own texts.
         in_full: steps that are not clipped.
     """
 
@@ -63,21 +69,21 @@ class Renderer:
     options: RenderOptions = field(default_factory=RenderOptions)
     in_full: Collection[int] = frozenset()
     _texts: dict[str, int] = field(default_factory=dict)
-    # Shared by the copies that try other options: sanitising costs far more than clipping.
+    # Shared by copies with other options: sanitising costs far more than clipping.
     _sanitised: dict[str, str] = field(default_factory=dict)
 
     def record(self, steps: Sequence[Step] | None = None) -> str:
         """Return the record between its fences.
 
         Args:
-            steps: only these, in order; all if not given.
+            steps: those to include, in order; all if not given.
         """
         self._texts = {}
         shown = self.trajectory.read_steps if steps is None else steps
         return self.fenced("record", "\n".join(self._lines(shown)))
 
     def _lines(self, steps: Sequence[Step]) -> Iterable[str]:
-        """Yield each step, and in place of steps that were not read a line that says so."""
+        """Yield each step, and a placeholder line for steps that were not read."""
         begin, end = self.trajectory.unread_from, self.trajectory.unread_to
         for place, step in enumerate(steps):
             if begin < end == step.index and (place == 0 or steps[place - 1].index < begin):
@@ -89,11 +95,12 @@ class Renderer:
         return f"<<{name} {self.nonce}>>\n{body}\n<<end {name} {self.nonce}>>"
 
     def task(self) -> str:
-        """Return what the run was asked to do, and what was recorded of its end."""
+        """Return the task of the run and its recorded outcome."""
         run = self.trajectory
         lines = [*self.quoted(run.task or "(not recorded)", self.options.task)]
         facts = [
             ("agents", ", ".join(map(self._name, run.agents[:60]))),
+            ("its end", "" if run.finished else _NO_END),
             ("stopped because", run.termination_reason),
             ("error at the end", run.error or ""),
             ("open items of the plan", "; ".join(run.open_items)),
@@ -107,7 +114,7 @@ class Renderer:
         return self.fenced("task", "\n".join(lines))
 
     def step(self, step: Step) -> str:
-        """Return one step: a line that says what it is, and its texts, each line marked."""
+        """Return one step: a heading line and its texts, each line marked."""
         limit = self.options.full if step.index in self.in_full else self.options.clip
         lines = [f"[{step.index}] {self._heading(step)}"]
         if step.arguments:
@@ -126,17 +133,6 @@ class Renderer:
             lines.append("  error:")
             lines.extend(self.quoted(step.error, limit))
         return "\n".join(lines)
-
-    def withheld(self) -> list[int]:
-        """Return the steps of which passages were withheld, as far as they have been written."""
-        return [
-            step.index
-            for step in self.trajectory.steps
-            if any(
-                WITHHELD in self._sanitised.get(text or "", "")
-                for text in (step.text, step.arguments, step.error)
-            )
-        ]
 
     def quoted(self, text: str, limit: int) -> Iterable[str]:
         """Return the lines of a text of the run, sanitised, clipped and marked as the run's."""
@@ -163,6 +159,6 @@ class Renderer:
         return heading + (" FAILED" if step.error else "")
 
     def _name(self, name: str) -> str:
-        """Names come from the run as well: one line, no brackets, no length."""
+        """Names also come from the run: one line, no brackets, limited length."""
         flat = " ".join(self._evidence(name).split())
         return flat.replace("[", "(").replace("]", ")").replace("<<", "(")[:80]

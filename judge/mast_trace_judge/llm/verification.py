@@ -1,4 +1,4 @@
-"""What a model's answers amount to once they are checked against the run."""
+"""A model's answers after verification against the run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from mast_trace_judge.llm.sanitise import clean
 from mast_trace_judge.llm.transcript import clip
+from mast_trace_judge.local.addressing.cleaning import clean
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 
 _TEXT = 600
 _QUOTES = 6
+_LISTED = 10
 _DOUBTED = 0.5
-"""What is left of a fix that needed later knowledge, or whose step is only a consequence: without
-it the last step would always seem decisive."""
+"""Factor for a fix that needed later knowledge, or whose step is only a consequence: otherwise the
+last step would always seem decisive.
+"""
 _LEAST_SHOWN = 0.25
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point at which something went wrong, at a step that exists, with quotes that are true."""
+    """An error at an existing step, with verified quotes."""
 
     step: int
     what: str
@@ -38,12 +40,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Flip:
-    """What the model says of a run in which one step had been right.
+    """The model's estimate for a run in which one step had been right.
 
     Attributes:
-        weight: how likely the run would have succeeded, discounted where the answer is doubtful.
-        reason: why.
-        minimal_fix: what the step should have been.
+        weight: probability that the run would have succeeded, discounted where the answer is
+            doubtful.
+        reason: of the estimate.
+        minimal_fix: the corrected step.
     """
 
     weight: float
@@ -53,15 +56,18 @@ class Flip:
 
 @dataclass(frozen=True)
 class ModelReading:
-    """What one model, or a panel of several, makes of a run.
+    """The reading of a run by one model, or by a panel of several.
 
     Attributes:
         outcome: ``unknown`` where the model cannot tell, or contradicts itself.
-        flips: for each step that was tried, what its correction would have changed.
-        modes: failure modes with quotes that are in the run.
-        problems: what could not be found out, and why.
-        dropped: quotes and steps that the model made up.
-        models: whose reading it is.
+        flips: for each step that was tried, the effect of its correction.
+        modes: failure modes with verified quotes.
+        problems: questions without an answer, with the reason.
+        dropped: number of quotes and steps that the model made up.
+        models: names of the models.
+        grounded: steps with an error and a verified quote.
+        addressed: whether the run contains text that addresses its judge, and may have influenced
+            the model.
     """
 
     outcome: Literal["success", "failure", "unknown"]
@@ -72,36 +78,48 @@ class ModelReading:
     problems: tuple[str, ...] = ()
     dropped: int = 0
     models: tuple[str, ...] = ()
+    grounded: frozenset[int] = frozenset()
+    addressed: bool = False
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether a verified quote shows any error of this reading."""
+        return bool(self.grounded or self.modes)
 
 
 class Verifier:
-    """Keeps of a model's answers what the run bears out.
+    """Verifies a model's answers against the run.
 
     Attributes:
-        unknown_steps: numbers of steps that the run does not have, or that were not shown.
+        unknown_steps: step numbers that the run does not have, or that were not shown.
+        ungrounded: steps of points without a verified quote.
+        ungrounded_modes: failure modes without a verified quote.
     """
 
     def __init__(self, quotes: QuoteCheck, steps: int) -> None:
         self.quotes = quotes
         self.unknown_steps = 0
+        self.ungrounded: list[int] = []
+        self.ungrounded_modes: list[str] = []
         self._steps = steps
 
     @property
     def dropped(self) -> int:
-        """Quotes and steps that the model made up."""
+        """Number of quotes and steps that the model made up."""
         return self.quotes.dropped + self.unknown_steps
 
     def points(self, points: Iterable[FailurePoint]) -> list[Point]:
-        """Check the points of a reading; one whose step does not exist needs a true quote elsewhere."""
+        """Verify the points of a reading; a point without a verified quote is dropped."""
         checked = []
         for point in points:
             known = self._existing([point.step])
             found = self.quotes.verify(point.quotes, known)
-            step = known[0] if known else found[0][0] if found else None
-            if known and found and all(place != known[0] for place, _ in found):
-                step = found[0][0]  # every quote stands in another step: that is the one meant
-            if step is None:
+            if not found:
+                self.ungrounded.append(point.step)
                 continue
+            step = known[0] if known else found[0][0]
+            if all(place != step for place, _ in found):
+                step = found[0][0]  # every quote is in another step: that one is meant
             checked.append(
                 Point(
                     step=step,
@@ -124,12 +142,15 @@ class Verifier:
         return Flip(weight, plain(answer.reason), plain(answer.minimal_fix))
 
     def modes(self, answers: Iterable[MappedMode]) -> tuple[ModeFinding, ...]:
-        """Check failure modes; one without a quote that is in the run is not reported."""
+        """Verify failure modes; a mode without a verified quote is not reported."""
         checked: dict[str, ModeFinding] = {}
         for answer in sorted(answers, key=lambda answer: -answer.probability):
             known = self._existing(answer.steps)
             found = self.quotes.verify(answer.quotes, known)
-            if not found or answer.code in checked or answer.probability < _LEAST_SHOWN:
+            if answer.code in checked or answer.probability < _LEAST_SHOWN:
+                continue
+            if not found:
+                self.ungrounded_modes.append(answer.code)
                 continue
             steps = sorted({*known, *(step for step, _ in found)})
             checked[answer.code] = ModeFinding(
@@ -141,6 +162,22 @@ class Verifier:
                 quotes=tuple(dict.fromkeys(text for _, text in found))[:_QUOTES],
             )
         return tuple(checked.values())
+
+    def notes(self) -> list[str]:
+        """Describe the claims that were dropped for lack of a verified quote."""
+        notes = []
+        if self.ungrounded:
+            steps = ", ".join(str(step) for step in sorted(set(self.ungrounded))[:_LISTED])
+            notes.append(
+                "points of the model's were dropped, for no quote of theirs is in the run: "
+                f"steps {steps}"
+            )
+        if self.ungrounded_modes:
+            codes = ", ".join(dict.fromkeys(self.ungrounded_modes))
+            notes.append(
+                f"failure modes of the model's were dropped, for no quote is in the run: {codes}"
+            )
+        return notes
 
     def _existing(self, steps: Sequence[int]) -> list[int]:
         known = list(dict.fromkeys(step for step in steps if 0 <= step < self._steps))

@@ -1,1 +1,1 @@
-"""What decides a local verdict: rules, attribution and the texts they read."""
+"""The local layers of the judge: rules, attribution and the texts that they read."""

@@ -1,14 +1,15 @@
-"""The layers that need no model: rules, local attribution, and what they say of the outcome."""
+"""The layers without a language model: rules, local attribution, and the outcome."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.local.addressing import Addressed, addressed_in
 from mast_trace_judge.local.attribution import Attribution, attribute
 from mast_trace_judge.local.outcome import RunOutcome, outcome_of, strongly_suspect
-from mast_trace_judge.local.rules import find_modes
+from mast_trace_judge.local.rules import examined_modes, find_modes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,24 +20,35 @@ if TYPE_CHECKING:
 
 
 TRANSCRIPTS = "import"
-"""Service of runs that were imported as texts: their spans were made up, and prove nothing."""
+"""Service of runs that were imported as texts: their spans are synthetic, and prove nothing."""
 
 
 @dataclass(frozen=True)
 class LocalFindings:
-    """What rules and local attribution say of a run.
+    """The findings of rules and local attribution on a run.
 
     Attributes:
         modes: the failure modes that rules found.
-        attribution: which step decided the failure.
-        outcome: how the run ended.
-        suspect: a finding is certain enough to look for a decisive step in any case.
+        attribution: of the failure to a step.
+        outcome: of the run.
+        suspect: whether a finding is certain enough to seek a decisive step in any case.
+        examined: codes of the failure modes that were looked for.
+        addressed: where the run speaks to its judge.
     """
 
     modes: tuple[ModeFinding, ...]
     attribution: Attribution
     outcome: RunOutcome
     suspect: bool
+    examined: tuple[str, ...] = ()
+    addressed: Addressed = field(default_factory=Addressed)
+
+    @property
+    def names_a_step(self) -> bool:
+        """Whether the verdict names a decisive step: the run failed, or probably did."""
+        outcome = self.outcome.outcome
+        sought = outcome == "failure" or (self.suspect and outcome != "success")
+        return sought and self.attribution.decisive is not None
 
 
 def judge_by_rules(trajectory: Trajectory, profiles: Sequence[Profile] = ()) -> LocalFindings:
@@ -46,18 +58,20 @@ def judge_by_rules(trajectory: Trajectory, profiles: Sequence[Profile] = ()) -> 
         trajectory: the run.
         profiles: the user's own, tried before the shipped ones.
     """
-    trajectory = _without_made_up_spans(trajectory)
+    trajectory = without_made_up_spans(trajectory)
     modes = find_modes(trajectory)
     return LocalFindings(
         modes=modes,
         attribution=attribute(trajectory, modes, profiles),
         outcome=outcome_of(trajectory, modes),
         suspect=strongly_suspect(modes),
+        examined=examined_modes(trajectory),
+        addressed=addressed_in(trajectory),
     )
 
 
-def _without_made_up_spans(trajectory: Trajectory) -> Trajectory:
-    """Return an imported transcript as what it is; other runs as they are."""
+def without_made_up_spans(trajectory: Trajectory) -> Trajectory:
+    """Return an imported transcript as such; other runs unchanged."""
     if trajectory.service != TRANSCRIPTS:
         return trajectory
     steps = tuple(dataclasses.replace(step, span_id="") for step in trajectory.steps)

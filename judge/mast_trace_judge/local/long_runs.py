@@ -1,7 +1,8 @@
-"""Reads runs of any length in bounded memory: outlined whole, and read as far as a judge can bear.
+"""Reads runs of any length in bounded memory: a whole outline, and the texts of both ends.
 
-A run beyond `MOST_SPANS` or `MOST_BYTES` is read from both of its ends. The steps between have their
-numbers, agents, times and errors, but no texts; what is not judged is said in the verdict.
+A run beyond `MOST_SPANS` or `MOST_BYTES` is read from both of its ends. The steps between have
+their numbers, agents, times and errors, but no texts; the verdict names the steps that were not
+judged.
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.run_spans import Page, RunSpans
 
 MOST_SPANS = 20_000
-"""Spans of a run that are judged whole; of a longer one about half as many from each end."""
+"""Number of spans up to which a run is judged whole; of a longer one about half as many from each
+end.
+"""
 MOST_BYTES = 32 * 1024 * 1024
 """Bytes of attributes, likewise."""
 LONGEST_TEXT = 256 * 1024
-"""Characters of one text that are read of a run that is not read whole."""
+"""Characters of one text that are read in a run that is not read whole."""
 PAGE_BYTES = 2 * 1024 * 1024
-"""Bytes of attributes that are read at a time: what is read from an end is so many of these pages."""
+"""Bytes of attributes in a page; a number of pages is read from each end."""
 _TOO_LONG = "(not read: the run is too long)"
 
 
 def is_long(spans: RunSpans) -> bool:
-    """Whether a run is too long to be judged whole."""
+    """Return whether a run is too long to be judged whole."""
     return spans.spans > MOST_SPANS or spans.size > MOST_BYTES
 
 
@@ -68,7 +71,7 @@ def read_run(spans: RunSpans) -> Trajectory:
 
 
 def _ends(pages: Sequence[Page]) -> tuple[list[Page], list[Page]]:
-    """Return the pages that are read at both ends: half of what may be read from each."""
+    """Return the pages at both ends that are read: half of the limit from each."""
     first = _within(pages)
     return first, _within(pages[len(first) :][::-1])
 
@@ -111,7 +114,7 @@ def _partial(outline: Outline, spans: RunSpans, shown: dict[str, SpanRecord]) ->
 
 
 def _unread(outline: Outline, number: int) -> Step:
-    """Return a step without its texts, which nobody takes for anybody's words."""
+    """Return a step without its texts, marked so that it counts as nobody's text."""
     return Step(
         index=number,
         kind=KINDS[outline.kinds[number]],

@@ -1,4 +1,4 @@
-"""Whether a run reached what it was asked to."""
+"""The outcome of a run: whether it completed its task."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ Outcome = Literal["success", "failure", "unknown"]
 _STOPPED_BY_PEOPLE = {Termination.INTERRUPTED, Termination.CANCELLED, Termination.USER_ENDED}
 _BROKEN_OFF = {Termination.ERROR, Termination.RECURSION_LIMIT, Termination.BUDGET}
 _FAILING = {"3.1", "3.3"}
-"""Modes that, shown exactly, say that the result is not there or is wrong. The others are seen in
-runs that succeed as well: nine in ten repetitions of one model were in successful runs."""
+"""Modes that, shown exactly, imply that the result is missing or wrong. The others occur in
+successful runs as well: nine in ten repetitions of one model were in successful runs.
+"""
+_WRONG = _FAILING | {"2.6"}
 _CERTAIN = 0.7
 _BASE_RATE = 0.2
 _WEIGHTS = {Evidence.EXACT: 0.8, Evidence.MODEL: 0.8, Evidence.HEURISTIC: 0.35}
@@ -29,10 +31,10 @@ _WEIGHTS = {Evidence.EXACT: 0.8, Evidence.MODEL: 0.8, Evidence.HEURISTIC: 0.35}
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended.
+    """The outcome of a run with its source.
 
     Attributes:
-        outcome: ``unknown`` where nothing says.
+        outcome: ``unknown`` without evidence.
         failure_probability: from 0 to 1.
         source: ``recorded``, ``error``, ``termination``, ``rules``, ``model`` or empty.
     """
@@ -43,19 +45,29 @@ class RunOutcome:
 
     @property
     def known(self) -> bool:
-        """Whether something says how the run ended."""
+        """Whether there is evidence for the outcome."""
         return self.outcome != "unknown"
 
 
 def with_said_outcome(run: RunSummary, trajectory: Trajectory) -> Trajectory:
-    """Return a run's trajectory with the outcome that was said of the run last, where one was."""
+    """Return a run's trajectory with the outcome that was recorded last, if any."""
     if not run.outcome:
         return trajectory
     return replace(trajectory, outcome=run.outcome, outcome_reason=run.outcome_reason)
 
 
 def outcome_of(trajectory: Trajectory, modes: Sequence[ModeFinding]) -> RunOutcome:
-    """Decide without a model: what was recorded counts first, then how the run ended, then rules."""
+    """Decide without a model: a recorded outcome counts first, then the end of the run, then rules."""
+    recorded = recorded_outcome(trajectory)
+    if recorded is not None:
+        return recorded
+    if trajectory.termination_reason in _STOPPED_BY_PEOPLE:
+        return RunOutcome("unknown", suspicion(modes))
+    return _by_rules(modes)
+
+
+def recorded_outcome(trajectory: Trajectory) -> RunOutcome | None:
+    """Return the recorded outcome of the run, or that of its root span; None if there is neither."""
     if trajectory.outcome == "success":
         return RunOutcome("success", 0.0, "recorded")
     if trajectory.outcome == "failure":
@@ -65,8 +77,7 @@ def outcome_of(trajectory: Trajectory, modes: Sequence[ModeFinding]) -> RunOutco
             return RunOutcome("failure", 0.97, "error")
         if trajectory.termination_reason in _BROKEN_OFF:
             return RunOutcome("failure", 0.95, "termination")
-        return _by_rules(modes)
-    return RunOutcome("unknown", suspicion(modes))
+    return None
 
 
 def _by_rules(modes: Sequence[ModeFinding]) -> RunOutcome:
@@ -83,7 +94,7 @@ def _by_rules(modes: Sequence[ModeFinding]) -> RunOutcome:
 
 
 def suspicion(modes: Sequence[ModeFinding]) -> float:
-    """Return how likely a run failed of which nobody knows, from its failure modes alone."""
+    """Return the failure probability of a run with unknown outcome, from its failure modes alone."""
     fine = 1.0 - _BASE_RATE
     for mode in modes:
         fine *= 1.0 - _WEIGHTS[mode.evidence] * mode.probability
@@ -91,5 +102,12 @@ def suspicion(modes: Sequence[ModeFinding]) -> float:
 
 
 def strongly_suspect(modes: Sequence[ModeFinding]) -> bool:
-    """Whether a finding is certain enough to name a decisive step in a run of unknown outcome."""
-    return any(mode.evidence is Evidence.EXACT and mode.probability >= _CERTAIN for mode in modes)
+    """Return whether a finding names a decisive step in a run of unknown outcome.
+
+    It does if it is exact, of a mode that makes the result wrong. Repetition and lost context are
+    facts, too, but agents recover from them.
+    """
+    return any(
+        mode.code in _WRONG and mode.evidence is Evidence.EXACT and mode.probability >= _CERTAIN
+        for mode in modes
+    )

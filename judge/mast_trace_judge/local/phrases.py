@@ -1,4 +1,4 @@
-"""Patterns of phrases, looked for quickly.
+"""Patterns of phrases with a quick pre-check.
 
 A pattern of many phrases costs a tenth of a millisecond on a page of text, even where none of its
 words occurs. `Phrases` first looks for signs, of which each match holds one: plain words, found
@@ -12,18 +12,18 @@ from functools import lru_cache
 from itertools import islice
 
 _REMEMBERED = 20_000
-"""Length up to which a text in lower case is kept for the next pattern."""
+"""Length up to which a text in lower case is cached for the next pattern."""
 
 
 class Phrases:
-    """A pattern without regard to case, and signs without which it cannot match.
+    """A pattern without regard to case, with signs of which every match contains one.
 
     Attributes:
         pattern: the compiled pattern.
     """
 
     def __init__(self, pattern: str, *signs: str) -> None:
-        """Compile.
+        """Compile the pattern.
 
         Args:
             pattern: a regular expression, in lower case.
@@ -38,7 +38,8 @@ class Phrases:
         low = lowered(text)
         if not self._may_match(low) or not self._lower.search(low):
             return None
-        # Lower case may be longer than the text: the match's place is that in the text itself.
+        # Lower case may be longer than the text: the position of the match is that in the text
+        # itself.
         return self.pattern.search(text)
 
     def count(self, text: str, most: int) -> int:
@@ -53,7 +54,7 @@ class Phrases:
 
 
 def lowered(text: str) -> str:
-    """Return the text in lower case; short texts are asked for by one pattern after the other."""
+    """Return the text in lower case; short texts are cached for the next pattern."""
     return _lowered(text) if len(text) <= _REMEMBERED else text.lower()
 
 

@@ -1,4 +1,4 @@
-"""What rules and attribution read off a text: similarity, numbers, code, failure, quotes."""
+"""Features of a text that rules and attribution use: similarity, numbers, code, failure, quotes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _COMPARED = 3000
-"""Characters that similarity looks at; the rest of a longer text adds cost and little else."""
+"""Characters that similarity compares; the rest of a longer text adds cost and little else."""
 
 _WORDS_BELOW = 0.4
-"""How far the share of common words may be below that of common 4-grams: a changed word takes few."""
+"""Distance by which the share of common words may be below that of common 4-grams: a changed
+word affects few of them."""
 _A_WORD = 24
-"""Characters for each different word above which a text is no prose with spaces between words."""
+"""Characters per different word above which a text is no prose with spaces between words."""
 _REMEMBERED = 20_000
-"""Length up to which what was found in a text is kept: several rules ask for it."""
+"""Length up to which the results for a text are cached: several rules ask for them."""
 _STOPS = ("\n", ". ", "! ", "? ")
 _NUMBER = re.compile(
     # The first character comes first: what is in front of it is looked at only where there is one.
@@ -34,11 +35,11 @@ _FAILED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _FAILURE_SIGNS = ("exit", "fail", "traceback", "error", "exception")
-"""One of these is in whatever `_FAILED` matches."""
+"""One of these is in every match of `_FAILED`."""
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case with single spaces, cut to what is compared."""
+    """Return the text in lower case with single spaces, cut to the compared length."""
     if len(text) > _COMPARED:
         text = text[: _COMPARED // 2] + " " + text[-_COMPARED // 2 :]
     return " ".join(text.split()).lower()
@@ -67,7 +68,7 @@ def similarity(one: str, other: str) -> float:
 
 
 def alike(one: str, other: str, threshold: float) -> bool:
-    """Whether `similarity` reaches the threshold; cheap where the lengths rule it out."""
+    """Return whether `similarity` reaches the threshold; cheap where the lengths rule it out."""
     lengths = sorted((min(len(one), _COMPARED), min(len(other), _COMPARED)))
     if 2 * lengths[0] < lengths[1]:
         return False
@@ -121,13 +122,22 @@ def code_blocks(text: str) -> list[str]:
     return [block.strip() for block in _FENCE.findall(text) if block.strip()]
 
 
+def prose(text: str) -> str:
+    """Return the beginning of a text with its fenced code blocks blank, each character in its place.
+
+    That is all of it, unless it is a document.
+    """
+    start = text[:_REMEMBERED]
+    return _FENCE.sub(lambda block: " " * len(block[0]), start) if "```" in start else start
+
+
 def words(text: str) -> set[str]:
     """Return the words of three letters or more, in lower case."""
     return {word.lower() for word in _WORD.findall(text)}
 
 
 def says_failed(text: str) -> re.Match[str] | None:
-    """Find what marks an execution's output as failed: an exit code, a traceback, an error line."""
+    """Find the mark of a failed execution in its output: an exit code, a traceback, an error line."""
     return _says_failed(text[:_REMEMBERED])
 
 
@@ -143,7 +153,7 @@ def _says_failed(start: str) -> re.Match[str] | None:
 def quote(text: str, start: int = 0, end: int | None = None, limit: int = 160) -> str:
     """Return a passage of the text, word for word, at most ``limit`` long.
 
-    That is the sentence around ``start:end``, or the first line that is not empty.
+    The passage is the sentence around ``start:end``, or the first line that is not empty.
     """
     if end is None:
         start += len(text[start:]) - len(text[start:].lstrip())

@@ -1,4 +1,4 @@
-"""What people say of a run: the labels that `judge agree` and `judge fit` read."""
+"""People's labels of runs, which `judge agree` and `judge fit` read."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 TABLE = "mast_human_labels"
 OUTCOMES = ("", "success", "failure")
 NO_MODES = ("none",)
-"""The modes of somebody who looked for failure modes and saw none; no modes at all is no opinion."""
+"""The modes of an annotator who looked for failure modes and saw none; no modes at all means no
+opinion.
+"""
 
 
 @dataclass(frozen=True)
 class HumanLabel:
-    """One person's word on one run; a later one of the same person takes its place.
+    """One person's label of one run; a later one of the same person replaces it.
 
     Attributes:
-        annotator: who says it.
+        annotator: name of the person.
         outcome: ``success``, ``failure``, or empty for no opinion.
         modes: codes of the failure modes that the run shows; empty for no opinion, `NO_MODES`
             where it shows none.
@@ -43,10 +45,10 @@ class HumanLabel:
     project: str = ""
 
     def __post_init__(self) -> None:
-        """Check what can be checked without the run.
+        """Check the fields that can be checked without the run.
 
         Raises:
-            ConfigurationError: an outcome or a failure mode that does not exist, or no annotator.
+            ConfigurationError: an unknown outcome or failure mode, or no annotator.
         """
         if not self.annotator.strip():
             raise ConfigurationError("a label needs the name of who gives it")
@@ -61,7 +63,7 @@ def save_labels(store: Store, labels: Sequence[HumanLabel]) -> None:
     """Store labels.
 
     Raises:
-        StorageError: the database does not take them.
+        StorageError: the database does not accept them.
     """
     now = datetime.now(timezone.utc)
     rows = [

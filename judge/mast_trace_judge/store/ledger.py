@@ -1,7 +1,7 @@
-"""The ledger: every call of a judge's model, what it cost and what it answered.
+"""The ledger: every call of a judge's model with its cost and its answer.
 
-A call is written when it ends. That makes it the memory of what was paid for, too: a judge that
-was killed in the middle of a run finds the answers that it had and makes only the other calls.
+A call is written when it ends. So the ledger also serves as a cache of paid answers: a judge that
+was killed in the middle of a run finds its earlier answers and makes only the missing calls.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class JudgeCall:
     """One call, retries included.
 
     Attributes:
-        stage: which question was asked.
+        stage: the question.
         status: ``ok``, ``unreadable`` or ``error``.
-        error: what went wrong, empty if nothing did.
+        error: text of the error, empty if there was none.
         request_hash: equal for the same question about the same record to the same model.
         answer: the text, where it could be read.
     """
@@ -57,7 +57,7 @@ class JudgeCall:
 
 
 class Ledger(Protocol):
-    """Where calls are written, and answers that were paid for are found."""
+    """The interface that records calls, and finds paid answers."""
 
     async def record(self, call: JudgeCall) -> None:
         """Write a call."""
@@ -66,7 +66,7 @@ class Ledger(Protocol):
         """Return the answers that could be read, by the hash of their request."""
 
     async def flush(self) -> None:
-        """Write what could not be written before."""
+        """Write calls that could not be written before."""
 
     def spent_today(self) -> float:
         """Return the US dollars of all calls since midnight UTC."""
@@ -96,7 +96,7 @@ class MemoryLedger:
         }
 
     async def flush(self) -> None:
-        """Do nothing: everything is in memory at once."""
+        """Do nothing: memory needs no writing."""
 
     def spent_today(self) -> float:
         """Return the US dollars of all calls since midnight UTC."""
@@ -107,7 +107,7 @@ class MemoryLedger:
 class StoreLedger:
     """The ledger in the database's table ``mast_judge_calls``.
 
-    While the database is away calls wait in memory, so that judging goes on.
+    While the database is down calls wait in memory, so that judging goes on.
     """
 
     def __init__(self, store: Store) -> None:
@@ -124,10 +124,10 @@ class StoreLedger:
             _LOG.warning("%d judge calls wait for the database: %s", len(self._waiting), error)
 
     async def flush(self) -> None:
-        """Write what could not be written before.
+        """Write calls that could not be written before.
 
         Raises:
-            StorageError: the database does not take it.
+            StorageError: the database does not accept them.
         """
         if self._waiting:
             await asyncio.shield(asyncio.to_thread(self._write))

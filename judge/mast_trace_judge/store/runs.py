@@ -27,5 +27,5 @@ def read_alone(store: Store, run: RunSummary) -> Trajectory:
 
 
 def trajectory_of(run: RunSummary, spans: Sequence[SpanRecord]) -> Trajectory:
-    """Read a run from its spans, with the outcome that was said of it last."""
+    """Read a run from its spans, with the outcome that was recorded last."""
     return with_said_outcome(run, read_trajectory(spans))

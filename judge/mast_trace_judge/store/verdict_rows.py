@@ -1,8 +1,8 @@
-"""Rows of ``mast_verdicts`` and the verdicts that they hold: one table of columns for both ways.
+"""Conversion between verdicts and rows of ``mast_verdicts``: one table of columns for both directions.
 
 A field's column has the field's name in CamelCase, behind the prefix of its record; `_NAMES` has
-the exceptions. So a new field of a verdict needs a column in a new version of the schema, and
-nothing here.
+the exceptions. So a new field of a verdict needs a column in a new version of the schema, and no
+change here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PARTS = frozenset({"modes", "candidates", "decisive", "run"})
 _UNDECIDED = DecisiveError.model_construct(step=None, agent="", probability=0.0)
 """Stored where a verdict names no decisive error."""
 _UNKNOWN = RunFacts(seen=datetime.fromtimestamp(0, timezone.utc))
-"""Stored where a verdict does not say what the run was, as those of earlier versions did not."""
+"""Stored where a verdict has no run metadata, as those of earlier versions."""
 
 
 def _columns(
@@ -51,7 +51,7 @@ _RUN = _columns(RunFacts, "Run")
 
 
 def row_of(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as a row."""
+    """Return the row of a verdict."""
     return {
         **_row(verdict, _VERDICT),
         **_nested(verdict.modes, _MODE),
@@ -62,7 +62,7 @@ def row_of(verdict: Verdict) -> dict[str, Any]:
 
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:
-    """Return the verdict that a row holds."""
+    """Return the verdict of a row."""
     decided = row[_DECISIVE["step"]] is not None
     run = RunFacts(**_fields(row, _RUN))
     return Verdict(
@@ -106,10 +106,10 @@ def _stored(value: Any) -> Any:
 def _read(field: str, value: Any) -> Any:
     if isinstance(value, datetime):
         return utc(value)
-    # Storing as Float32 added something behind the sixth digit.
+    # Storing as Float32 added digits behind the sixth.
     return round(value, 6) if field.endswith("probability") else value
 
 
 def utc(moment: datetime) -> datetime:
-    """Return a moment with its zone: the database gives those in UTC without."""
+    """Return a time with its zone: the database returns those in UTC without."""
     return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment

@@ -1,4 +1,4 @@
-"""Verdicts in ``mast_verdicts``: stored, and read again."""
+"""Storage of verdicts in ``mast_verdicts``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TABLE = "mast_verdicts"
 
 
 def save(store: Store, verdicts: Sequence[Verdict]) -> None:
-    """Store verdicts; one of the same run, content and judge version takes the place of its own.
+    """Store verdicts; one of the same run, content and judge version replaces the earlier one.
 
     Raises:
-        StorageError: the database does not take them.
+        StorageError: the database does not accept them.
     """
     rows = [row_of(verdict) for verdict in verdicts]
     if rows:
@@ -63,7 +63,7 @@ def load_version(
     """Return the newest verdict of one judge version on each run, by the run's end.
 
     Args:
-        store: where they are.
+        store: the database.
         judge_version: of the judge.
         since: only runs that ended then or later.
 
@@ -81,7 +81,7 @@ def load_version(
 
 
 def _token(verdicts: Sequence[Verdict]) -> str:
-    """Name an insert by its content, so that one repeated after a lost answer stores nothing."""
+    """Return an insert's token by its content, so that a repetition after a lost answer stores nothing."""
     digest = hashlib.sha256()
     for verdict in verdicts:
         digest.update(verdict.model_dump_json().encode())

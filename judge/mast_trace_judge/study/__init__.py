@@ -1,1 +1,1 @@
-"""Measures of the judge: benchmarks, agreement, fitting, judging again."""
+"""Studies of the judge: benchmarks, agreement, fitting, re-judging."""

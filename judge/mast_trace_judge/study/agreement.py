@@ -1,8 +1,8 @@
-"""How far raters of the same runs agree, people or judges, beyond what chance would give.
+"""Agreement between annotators of the same runs, people or judges, corrected for chance.
 
-Cohen's kappa (1960) corrects for chance by each rater's own shares; where a mode is rare it falls
-although the raters agree on nearly every run. Gwet's AC1 (2008) does not, so both are given, with
-the prevalence, and no kappa at all where either rater named too few runs.
+Cohen's kappa (1960) corrects for chance by each annotator's own shares; where a mode is rare it falls
+although the annotators agree on nearly every run. Gwet's AC1 (2008) does not, so both are given, with
+the prevalence, and no kappa at all where either annotator named too few runs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
 FEWEST_POSITIVES = 5
-"""Below this many positives of either rater a kappa says nothing and is not given."""
+"""Number of positives of either annotator below which a kappa is meaningless and not given."""
 _RESAMPLES = 1000
 _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A two-sided interval at 95 %."""
+    """Normal quantile of a two-sided interval at 95 %."""
 
     low: float
     high: float
@@ -36,22 +36,23 @@ class Interval:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How two raters agree on one question.
+    """The agreement of two annotators on one question.
 
     Attributes:
         subject: a mode's code, a category's title, or another name.
-        raters: whose answers are compared.
-        items: the number of answers that both gave: a run each, over all modes one of each mode.
-        positives: how many of them each rater answered with yes.
-        both: how many both answered with yes.
+        annotators: those whose answers are compared.
+        items: the number of questions that both answered: one per run, or over all modes one per
+            run and mode.
+        positives: the number of yes answers of each annotator.
+        both: the number of questions that both answered with yes.
         observed: the share of equal answers.
-        kappa: None where a rater has fewer than `FEWEST_POSITIVES`, or chance leaves no room.
+        kappa: None where an annotator has fewer than `FEWEST_POSITIVES`, or chance leaves no room.
         kappa_interval: by bootstrap over runs; None with kappa.
         ac1: None where nothing was rated.
     """
 
     subject: str
-    raters: tuple[str, str]
+    annotators: tuple[str, str]
     items: int
     positives: tuple[int, int]
     both: int
@@ -62,12 +63,12 @@ class Agreement:
 
     @property
     def prevalence(self) -> float:
-        """The mean share of yes among the two raters' answers."""
+        """The mean share of yes among the two annotators' answers."""
         return sum(self.positives) / (2 * self.items) if self.items else 0.0
 
 
 def cohen_kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | None:
-    """Return Cohen's kappa of two raters' answers; None where chance alone explains everything."""
+    """Return Cohen's kappa of two annotators' answers; None where chance alone explains everything."""
     if not one:
         return None
     observed = _equal(one, other)
@@ -77,7 +78,7 @@ def cohen_kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | N
 
 
 def gwet_ac1(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | None:
-    """Return Gwet's AC1 of two raters' answers; None where there are none."""
+    """Return Gwet's AC1 of two annotators' answers; None where there are none."""
     if not one:
         return None
     observed = _equal(one, other)
@@ -91,16 +92,16 @@ def gwet_ac1(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | None
 
 def compare(
     subject: str,
-    raters: tuple[str, str],
+    annotators: tuple[str, str],
     one: Sequence[bool],
     other: Sequence[bool],
     runs: Sequence[Hashable] | None = None,
 ) -> Agreement:
-    """Compare two raters' answers, one by one.
+    """Compare two annotators' answers, one by one.
 
     Args:
         subject: of the comparison.
-        raters: who answers.
+        annotators: their names.
         one: the answers of the first.
         other: those of the second.
         runs: the run that each answer is about; every answer is about another one if absent.
@@ -113,7 +114,7 @@ def compare(
     kappa = cohen_kappa(one, other) if enough else None
     return Agreement(
         subject=subject,
-        raters=raters,
+        annotators=annotators,
         items=len(one),
         positives=positives,
         both=sum(a and b for a, b in zip(one, other, strict=True)),
@@ -125,13 +126,13 @@ def compare(
 
 
 def agreement(ratings: Mapping[str, Mapping[str, Mapping[str, bool]]]) -> list[Agreement]:
-    """Compare every pair of raters, mode by mode, category by category, and over all modes.
+    """Compare every pair of annotators, mode by mode, category by category, and over all modes.
 
     Only runs and modes that both rated count. A category is yes where any of its modes is; over all
     modes, every pair of run and mode is one answer.
 
     Args:
-        ratings: by rater, by run, whether the run shows a mode, by code.
+        ratings: by annotator, by run, whether the run shows a mode, by code.
     """
     found: list[Agreement] = []
     for pair in combinations(sorted(ratings), 2):
@@ -160,12 +161,12 @@ def agreement(ratings: Mapping[str, Mapping[str, Mapping[str, bool]]]) -> list[A
 
 
 ALL_MODES = "all modes"
-"""The subject under which `agreement` compares every answer of two raters at once."""
+"""The subject under which `agreement` compares all answers of two annotators together."""
 
 
 @dataclass(frozen=True)
 class StepAgreement:
-    """How far two raters agree on the decisive step and agent, as shares of the runs."""
+    """The agreement of two annotators on the decisive step and agent, as shares of the runs."""
 
     runs: int
     exact: float
@@ -178,7 +179,7 @@ class StepAgreement:
 def step_agreement(
     one: Sequence[tuple[int, str]], other: Sequence[tuple[int, str]]
 ) -> StepAgreement:
-    """Compare two raters' decisive steps and agents, run by run."""
+    """Compare two annotators' decisive steps and agents, run by run."""
     count = max(1, len(one))
     distances = [abs(a[0] - b[0]) for a, b in zip(one, other, strict=True)]
     agents = [a[1].lower() for a in one], [b[1].lower() for b in other]
@@ -206,7 +207,7 @@ def wilson(successes: int, trials: int) -> Interval:
 
 def _equal(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
     if len(one) != len(other):
-        raise ValueError(f"{len(one)} answers of one rater, {len(other)} of the other")
+        raise ValueError(f"{len(one)} answers of one annotator, {len(other)} of the other")
     return sum(map(eq, one, other)) / len(one) if one else 0.0
 
 
@@ -215,10 +216,10 @@ def _bootstrap(
 ) -> Interval | None:
     """Return the percentile interval of kappa over runs drawn with replacement.
 
-    Kappa depends on how often the raters gave each pair of answers alone, and many runs have the
-    same pairs: how often runs of each kind are drawn is one multinomial draw, whatever their number.
-    The generator is the one whose numbers numpy has promised never to change, so that the same
-    answers give the same interval everywhere. A draw in which kappa does not exist is left out.
+    Kappa depends only on the counts of each pair of answers, and many runs have the same pairs: the
+    number of drawn runs of each kind is one multinomial draw. The generator is the one whose
+    numbers numpy guarantees never to change, so that the same answers give the same interval
+    everywhere. A draw in which kappa does not exist is left out.
     """
     np = numpy_module()
     pairs: dict[Hashable, list[int]] = defaultdict(lambda: [0, 0, 0, 0])

@@ -1,4 +1,4 @@
-"""Chooses how a profile is trained: ridge, agent's share of the loss, and the temperature.
+"""Chooses the training parameters of a profile: ridge, agent's share of the loss, temperature.
 
 All three are chosen on folds that never divide a group of runs.
 """
@@ -23,7 +23,7 @@ _INNER_FOLDS = 4
 
 @dataclass(frozen=True)
 class Fold:
-    """Some of the runs, and what a profile says that was trained on all others.
+    """A fold of the runs, with the predictions of a profile that was trained on all others.
 
     Attributes:
         own: the probabilities of the fold's runs, by the run's place among all.
@@ -52,7 +52,7 @@ def train(
     stack = Stack.of(examples)
     weights = np.round(minimise(stack, ridge, share) / stack.scale / temperature, 4)
     settings = {"ridge": ridge, "agent_share": share, "temperature": round(temperature, 2)}
-    # A single group is in no fold; then there is nothing but what the weights say themselves.
+    # A single group has no folds; then only the weights' own predictions exist.
     inner = [
         probabilities(example.rows @ weights if score is None else score / temperature)
         for example, score in zip(examples, scores, strict=True)
@@ -103,7 +103,7 @@ def _loss(examples: Sequence[Example], scores: Sequence[Any]) -> float:
 def _miscalibration(
     examples: Sequence[Example], scores: Sequence[Any], temperature: float
 ) -> float:
-    """Return how far the mean probability of the first candidates is from how often they are right."""
+    """Return the distance of the first candidates' mean probability from their share of right ones."""
     first = [
         (max(probabilities(score / temperature)), int(score.argmax()) == example.gold)
         for example, score in zip(examples, scores, strict=True)

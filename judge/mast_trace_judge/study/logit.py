@@ -24,10 +24,10 @@ class Example:
     """A labelled run as numbers.
 
     Attributes:
-        rows: the features of each step that somebody can answer for.
+        rows: the features of each attributable step.
         steps: the index of each of them in the run.
         agents: the agent of each.
-        gold: the place of the labelled step among them; None if it is not there.
+        gold: the index of the labelled step among them; None if it is missing.
         blamed: the places of the labelled agent's steps.
         group: runs of one group stay in one fold.
     """
@@ -42,7 +42,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Stack:
-    """All examples' rows under each other, standardised, with what the loss needs of each row."""
+    """All examples' rows, standardised, with the data that the loss needs of each row."""
 
     rows: Any
     scale: Any
@@ -104,7 +104,7 @@ def minimise(stack: Stack, ridge: float, share: float, start: Any = None) -> Any
         stack: the labelled runs.
         ridge: weight of the squared weights in the loss.
         share: weight of the agent's term.
-        start: where the search begins; at zero if absent.
+        start: initial weights of the search; zero if absent.
 
     Raises:
         ConfigurationError: scipy is not installed.

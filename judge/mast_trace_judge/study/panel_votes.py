@@ -1,4 +1,4 @@
-"""What each model of a panel said, taken from the ledger, and how far they agree."""
+"""The votes of each model of a panel, read from the ledger, and their agreement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORDER BY StartedAt, toString(Stage) = 'map'
 def panel_votes(store: Store, judge_version: str) -> dict[str, dict[str, dict[str, bool]]]:
     """Return, by model and run, whether it reported each failure mode.
 
-    A run that a model has read without anything to map has none of them.
+    A run that a model has read without naming an error has none of them.
 
     Raises:
         StorageError: the database does not answer.
@@ -49,5 +49,5 @@ def panel_agreement(store: Store, judge_version: str) -> list[Agreement]:
 def _codes(answer: str) -> set[str]:
     try:
         return {mode.code for mode in parse_answer(answer, MappedModes).modes}
-    except VerdictUnreadable:  # written by another version's question
+    except VerdictUnreadable:  # written for another version's question
         return set()

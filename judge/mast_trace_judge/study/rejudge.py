@@ -1,4 +1,4 @@
-"""Judges runs again on request: after a change of the judge, or what was left unscored."""
+"""Judges runs again on request: after a change of the judge, or if they were left unscored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ORDER BY End
 
 @dataclass(frozen=True)
 class Selection:
-    """Which runs are judged again.
+    """The selection of runs to judge again.
 
     Attributes:
         since: runs that ended then or later; all if None.
@@ -57,7 +57,7 @@ async def rejudge(
 ) -> AsyncIterator[Verdict]:
     """Judge runs that the present judge version has not judged with their present content.
 
-    Each verdict is stored before it is given out, so that this may be broken off and begun anew.
+    Each verdict is stored before it is yielded, so that this may be interrupted and repeated.
     Answers of the model that are in the ledger are not asked for again.
 
     Raises:

@@ -1,12 +1,14 @@
-"""Fits a profile to labelled runs, and says how it does on runs that it has not seen."""
+"""Fits a profile to labelled runs, and scores it on held-out runs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution.features import FEATURES, features
+from mast_trace_judge.local.attribution.likeness import likeness_of, run_hash
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.study.datasets.who_and_when import same_agent
 from mast_trace_judge.study.feature_selection import Fold, folds, probabilities, train
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 FEWEST_LABELS = 10
-"""Below this many labelled runs a profile would be noise."""
+"""Number of labelled runs below which a profile would be noise."""
 _OUTER_FOLDS = 5
 REPEATS = 10
 """Partitions into outer folds over which cross-validated scores are averaged."""
@@ -29,7 +31,6 @@ def fit(
     labelled: Sequence[LabelledRun],
     *,
     name: str,
-    agents: tuple[str, ...] = (),
     frameworks: tuple[str, ...] = (),
     trained_on: str = "",
     seed: int = 0,
@@ -37,14 +38,13 @@ def fit(
 ) -> Profile:
     """Fit a profile to the runs that have a label.
 
-    The profile carries the number of labels and its cross-validated scores, for which everything,
-    ridge and temperature too, was chosen anew without the runs that were scored.
+    The profile carries the number of labels and its cross-validated scores, for which all
+    parameters, ridge and temperature included, were chosen without the scored runs.
 
     Args:
         labelled: the runs.
         name: of the profile.
-        agents: see `Profile`.
-        frameworks: likewise.
+        frameworks: see `Profile`.
         trained_on: likewise.
         seed: of the partitions into folds.
         repeats: partitions over which the cross-validated scores are averaged.
@@ -52,23 +52,38 @@ def fit(
     Raises:
         ConfigurationError: fewer than `FEWEST_LABELS` runs have a label, or numpy is missing.
     """
-    examples = [example for run in labelled if (example := to_example(run)) is not None]
+    taught = [(run, example) for run in labelled if (example := to_example(run)) is not None]
+    examples = [example for _, example in taught]
     if len(examples) < FEWEST_LABELS:
         raise ConfigurationError(
             f"{len(examples)} labelled runs are too few to fit a profile: {FEWEST_LABELS} at least"
         )
+    examples, folded_by = in_groups(examples)
     weights, settings, _ = train(examples, seed)
     held_out = [cross_validate(examples, seed + repeat) for repeat in range(repeats)]
     return Profile(
         name=name,
         weights=dict(zip(FEATURES, weights, strict=True)),
-        agents=agents,
         frameworks=frameworks,
         trained_on=trained_on,
         labels=len(examples),
         scores=_scores(examples, held_out),
         settings=settings,
+        likeness=likeness_of([run.trajectory for run, _ in taught]),
+        runs=tuple(sorted({run_hash(run.trajectory) for run, _ in taught})),
+        folded_by=folded_by,
     )
+
+
+def in_groups(examples: Sequence[Example]) -> tuple[list[Example], str]:
+    """Return examples whose groups can be divided into folds, and the unit of a group.
+
+    Where nearly all runs have one task, each run is a group of its own: the scores then hold for
+    more runs of these tasks, not for others.
+    """
+    if len({example.group for example in examples}) >= _OUTER_FOLDS:
+        return list(examples), "task"
+    return [replace(example, group=str(place)) for place, example in enumerate(examples)], "run"
 
 
 def to_example(run: LabelledRun) -> Example | None:
@@ -89,10 +104,10 @@ def to_example(run: LabelledRun) -> Example | None:
 
 
 def cross_fit(examples: Sequence[Example], seed: int) -> list[Fold]:
-    """Divide the runs into folds, and give each fold probabilities without having seen it.
+    """Divide the runs into folds, and predict each fold by a profile that has not seen it.
 
-    What is learned from probabilities, such as their calibration, is to be learned from those that
-    each fold gives of the other runs, and then applied to the fold's own.
+    Parameters that are learned from probabilities, such as a calibration, have to be learned from
+    each fold's predictions of the other runs, and then applied to the fold's own.
     """
     np = numpy_module()
     found = []

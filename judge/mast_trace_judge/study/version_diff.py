@@ -1,4 +1,4 @@
-"""What two versions of the judge say differently of the same runs."""
+"""Differences between the verdicts of two judge versions on the same runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunDiff:
-    """What changed on one run.
+    """The changes of one run's verdict.
 
     Attributes:
         gained: codes that only the newer verdict reports.
@@ -38,21 +38,21 @@ class RunDiff:
 
     @property
     def changed(self) -> bool:
-        """Whether anything is different."""
+        """Whether anything differs."""
         return bool(self.gained or self.lost or self.outcome or self.decisive or self.status)
 
 
 @dataclass(frozen=True)
 class VersionDiff:
-    """What changed from one judge version to another.
+    """The changes from one judge version to another.
 
     Attributes:
         compared: runs that both have judged with the same content.
         only_before: runs that only the older has judged, or with other content.
         only_after: likewise for the newer.
         changed: the runs on which they differ.
-        gained: how many runs gained each code.
-        lost: how many lost it.
+        gained: number of runs that gained each code.
+        lost: number of runs that lost it.
         cost_usd: (older, newer) cost of the compared runs.
     """
 
@@ -70,7 +70,7 @@ class VersionDiff:
 def diff_versions(
     store: Store, before: str, after: str, *, since: datetime | None = None
 ) -> VersionDiff:
-    """Compare what two judge versions say of the runs that both have judged.
+    """Compare the verdicts of two judge versions on the runs that both have judged.
 
     Raises:
         StorageError: the database does not answer.

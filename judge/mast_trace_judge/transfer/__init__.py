@@ -1,1 +1,1 @@
-"""Takes runs in from files of other programs, and gives out runs with verdicts and labels."""
+"""Imports runs from files of other programs, and exports runs with verdicts and labels."""

@@ -1,4 +1,4 @@
-"""Gives out runs with their verdict and labels, a few at a time, as JSON lines or Parquet."""
+"""Exports runs with their verdict and labels, a few at a time, as JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ _PAGE = 500
 _KEYS = """
 SELECT DISTINCT Project, TraceId FROM mast_run_states
 WHERE ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
+  AND ({run:Nullable(String)} IS NULL OR TraceId = {run:Nullable(String)})
   AND (Project > {after_project:String}
     OR (Project = {after_project:String} AND TraceId > {after:String}))
 ORDER BY Project, TraceId
 LIMIT {page:UInt64}
 """
-"""A page of runs, found by the order in which they are stored: no page looks at all runs."""
+"""A page of runs in storage order: no page scans all runs."""
 _RUNS = """
 SELECT * FROM mast_runs
 WHERE Project IN {projects:Array(String)} AND TraceId IN {traces:Array(String)}
@@ -46,6 +47,7 @@ _COUNT = """
 SELECT count() AS Runs FROM mast_runs
 WHERE End >= fromUnixTimestamp64Nano({since:Int64})
   AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
+  AND ({run:Nullable(String)} IS NULL OR TraceId = {run:Nullable(String)})
 """
 _VERDICTS = "SELECT * FROM mast_latest_verdicts WHERE TraceId IN {traces:Array(String)}"
 _LABELS = """
@@ -65,36 +67,55 @@ COLUMNS = (
     "verdict",
     "labels",
 )
-"""What is given of each run; in Parquet the last three are JSON texts."""
+"""The columns of each run; in Parquet the last three are JSON texts."""
 PART = "part"
-"""In Parquet, the number of a row among those of its run: 0, but for what is too long for one row.
-Each row then holds a part of the trajectory; their steps, turns and texts put together are the run's."""
+"""Number of a row among those of its run, in Parquet: 0, except for runs that are too long for one
+row. Each row then holds a part of the trajectory; their steps, turns and texts together are the
+run's.
+"""
 _NESTED = ("trajectory", "verdict", "labels")
 _PART = 4 * 1024 * 1024
-"""Characters of JSON after which a long run goes on in another row."""
+"""Characters of JSON after which a long run continues in another row."""
 _ROW_GROUP = 8 * 1024 * 1024
 """Characters of JSON after which rows are written out."""
 
 
-def count_runs(store: Store, *, since: datetime | None = None, project: str | None = None) -> int:
-    """Return how many runs `export_runs` would give."""
-    (row,) = store.query(_COUNT, {"since": _nanoseconds(since), "project": project})
+def count_runs(
+    store: Store,
+    *,
+    since: datetime | None = None,
+    project: str | None = None,
+    run: str | None = None,
+) -> int:
+    """Return the number of runs that `export_runs` would yield."""
+    given = {"since": _nanoseconds(since), "project": project, "run": run}
+    (row,) = store.query(_COUNT, given)
     return int(row["Runs"])
 
 
 def export_runs(
-    store: Store, *, since: datetime | None = None, project: str | None = None
+    store: Store,
+    *,
+    since: datetime | None = None,
+    project: str | None = None,
+    run: str | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield runs with trajectory, newest verdict and labels; few are in memory at a time.
 
     The trajectory of a run that is too long to be held is a `LongRun`, which is read while it is
     written: before the next run is asked for.
 
+    Args:
+        store: where they are.
+        since: leaves out runs that ended before.
+        project: leaves out the runs of others.
+        run: leaves out all other runs.
+
     Raises:
         StorageError: the database does not answer.
     """
     after = ("", "")
-    while keys := _keys(store, project, after):
+    while keys := _keys(store, project, run, after):
         after = keys[-1]
         known = set(keys)
         page = {"projects": sorted({each for each, _ in keys}), "traces": [t for _, t in keys]}
@@ -104,8 +125,11 @@ def export_runs(
             yield from _chunk(store, chunk)
 
 
-def _keys(store: Store, project: str | None, after: tuple[str, str]) -> list[tuple[str, str]]:
-    given = {"project": project, "page": _PAGE, "after_project": after[0], "after": after[1]}
+def _keys(
+    store: Store, project: str | None, run: str | None, after: tuple[str, str]
+) -> list[tuple[str, str]]:
+    filters = {"project": project, "run": run}
+    given = {**filters, "page": _PAGE, "after_project": after[0], "after": after[1]}
     return [(row["Project"], row["TraceId"]) for row in store.query(_KEYS, given)]
 
 
@@ -139,13 +163,13 @@ def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]
 def _spans(
     store: Store, runs: Sequence[RunSummary]
 ) -> dict[tuple[str, str], list[SpanRecord]] | None:
-    """Return the spans of runs; None if they are more than may be held at a time."""
+    """Return the spans of runs; None if they exceed the limit of memory."""
     if any(run.spans > MOST_SPANS for run in runs):
         return None
     try:
         return spans_of(store, [run.trace_id for run in runs])
     except StorageError:
-        store.query("SELECT 1")  # raises where it is not these runs that cannot be read
+        store.query("SELECT 1")  # raises where the failure is not about these runs
         return None
 
 
@@ -159,7 +183,7 @@ def _trajectory(
 
 
 def write_jsonl(path: Path, runs: Iterable[dict[str, Any]]) -> int:
-    """Write each run on a line of its own, however long; return their number."""
+    """Write each run on a line of its own, of any length; return their number."""
     count = 0
     with path.open("w", encoding="utf-8") as file:
         for run in runs:
@@ -175,7 +199,7 @@ def write_jsonl(path: Path, runs: Iterable[dict[str, Any]]) -> int:
 
 
 def write_parquet(path: Path, runs: Iterable[dict[str, Any]]) -> int:
-    """Write a Parquet file with one row for each run, of a long one several; return their number.
+    """Write a Parquet file with one row for each run, several for a long one; return their number.
 
     Raises:
         ConfigurationError: pyarrow is missing.
@@ -204,7 +228,7 @@ def write_parquet(path: Path, runs: Iterable[dict[str, Any]]) -> int:
 
 
 def _rows(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a run; verdict and labels stand in the first one."""
+    """Yield the rows of a run; verdict and labels are in the first one."""
     texts = {
         name: json.dumps(run[name], ensure_ascii=False) for name in _NESTED if name != "trajectory"
     }

@@ -3,89 +3,167 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.store.labels import save_labels
-from mast_trace_judge.transfer.reading import Transcript
+from mast_trace_judge.transfer.export_spans import to_spans, trace_id_of_run
+from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.spans import to_request, trace_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
+
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.store.labels import HumanLabel
-    from mast_trace_judge.transfer.reading import Read
+    from mast_trace_judge.transfer.reading import Piece
 
-_KNOWN = "SELECT DISTINCT SpanId FROM otel_traces WHERE TraceId IN {traces:Array(String)}"
+_KNOWN = """
+SELECT DISTINCT TraceId, SpanId FROM otel_traces
+WHERE TraceId IN {traces:Array(String)} AND SpanId IN {spans:Array(String)}
+"""
+_STORED = "SELECT DISTINCT TraceId FROM otel_traces WHERE TraceId IN {traces:Array(String)}"
+_BATCH_SPANS = 5000
+_BATCH_BYTES = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Imported:
-    """What an import did.
+@dataclass
+class Taken:
+    """The content of a file in one format.
 
     Attributes:
-        runs: ids of the runs in the files, in their order.
-        spans: the number of spans that were stored; those already there are not.
-        labels: the number of labels that came along.
+        title: of the format.
+        runs: ids of the runs, in their order.
+        steps: number of steps, where the format has steps; of spans otherwise.
+        of_spans: whether ``steps`` counts spans.
+        equal: number of runs whose texts equal those of an earlier one of this file: they are one
+            run.
+        verdicts: number of verdicts in the file, which are not imported.
     """
 
-    runs: tuple[str, ...]
-    spans: int
-    labels: int
+    title: str
+    runs: dict[str, None] = field(default_factory=dict)
+    steps: int = 0
+    of_spans: bool = False
+    equal: int = 0
+    verdicts: int = 0
 
 
-def import_runs(store: Store, found: Iterable[Read]) -> Imported:
-    """Store runs; what the store has already is left as it is.
+class Importer:
+    """Stores runs and spans; those that the store has already are left unchanged.
 
-    Raises:
-        StorageError: the database does not take them.
+    Attributes:
+        runs: ids of all runs that were given, in their order.
+        spans: the number of newly stored spans.
+        labels: the number of stored labels.
     """
-    writer = SpanWriter(store)
-    runs: dict[str, None] = {}
-    spans = 0
-    labels: list[HumanLabel] = []
-    for one in found:
-        request = _request(one) if isinstance(one, Transcript) else one
-        runs |= dict.fromkeys(_trace_ids(request))
-        new = _without_known(store, request)
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._writer = SpanWriter(store)
+        self._waiting: list[ExportTraceServiceRequest] = []
+        self._waiting_spans = 0
+        self._waiting_bytes = 0
+        self._labels: list[HumanLabel] = []
+        self.runs: dict[str, None] = {}
+        self.spans = 0
+        self.labels = 0
+
+    def take(self, piece: Piece, taken: Taken) -> None:
+        """Store one run, or some spans, and count them.
+
+        Raises:
+            StorageError: the database does not accept them.
+            ValueError: an exported run lacks an id.
+        """
+        read = piece.read
+        if isinstance(read, Transcript):
+            request = to_request(read.trajectory, name=read.name, start=time.time_ns())
+            identity = trace_id_of(read.trajectory)
+            taken.equal += identity in taken.runs
+            self._labels += [replace(label, trace_id=identity) for label in read.labels]
+            taken.steps += len(read.trajectory.steps)
+        elif isinstance(read, StoredRun):
+            identity = trace_id_of_run(read)
+            request = self._unless_stored(read, identity)
+            self._labels += [
+                replace(label, trace_id=identity, project=read.project) for label in read.labels
+            ]
+            taken.steps += len(read.trajectory.steps)
+            taken.verdicts += read.has_verdict
+            taken.runs[identity] = None
+            self.runs[identity] = None
+        else:
+            request = read
+            taken.of_spans = True
+            taken.steps += sum(1 for _ in _spans_of(request))
+        ids = {span.trace_id.hex(): None for span in _spans_of(request)}
+        taken.runs |= ids
+        self.runs |= ids
+        self._waiting.append(request)
+        self._waiting_spans += sum(1 for _ in _spans_of(request))
+        self._waiting_bytes += request.ByteSize()
+        if self._waiting_spans >= _BATCH_SPANS or self._waiting_bytes >= _BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Store the remaining batch.
+
+        Raises:
+            StorageError: the database does not accept it.
+        """
+        whole = ExportTraceServiceRequest()
+        for request in self._waiting:
+            whole.resource_spans.extend(request.resource_spans)
+        self._waiting, self._waiting_spans, self._waiting_bytes = [], 0, 0
+        new = _without_known(self._store, whole)
         if new.resource_spans:
             data = new.SerializeToString(deterministic=True)
-            spans += writer.write([data], token=f"import-{time.time_ns()}")
-        if isinstance(one, Transcript):
-            identity = trace_id_of(one.trajectory)
-            labels += [replace(label, trace_id=identity) for label in one.labels]
-    save_labels(store, labels)
-    return Imported(tuple(runs), spans, len(labels))
+            self.spans += self._writer.write([data], token=f"import-{time.time_ns()}")
+        save_labels(self._store, self._labels)
+        self.labels += len(self._labels)
+        self._labels = []
+
+    def _unless_stored(self, run: StoredRun, identity: str) -> ExportTraceServiceRequest:
+        """Return the spans of an exported run; none where the store has that run."""
+        if self._store.query(_STORED, {"traces": [identity]}):
+            return ExportTraceServiceRequest()
+        return to_spans(run)
 
 
-def _request(one: Transcript) -> ExportTraceServiceRequest:
-    return to_request(one.trajectory, name=one.name, start=time.time_ns())
-
-
-def _trace_ids(request: ExportTraceServiceRequest) -> list[str]:
-    return [
-        span.trace_id.hex()
+def _spans_of(request: ExportTraceServiceRequest) -> Iterator[Span]:
+    return (
+        span
         for resource in request.resource_spans
         for scope in resource.scope_spans
         for span in scope.spans
-    ]
+    )
 
 
 def _without_known(store: Store, request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
-    """Return the request without the spans that are stored already."""
-    traces = sorted(set(_trace_ids(request)))
-    known = {row["SpanId"] for row in store.query(_KNOWN, {"traces": traces})}
-    if not known:
+    """Return the request without the spans that are stored already, or are duplicates in it."""
+    ids = {(span.trace_id.hex(), span.span_id.hex()) for span in _spans_of(request)}
+    if not ids:
         return request
+    asked = {"traces": sorted({each for each, _ in ids}), "spans": sorted({s for _, s in ids})}
+    known = {(row["TraceId"], row["SpanId"]) for row in store.query(_KNOWN, asked)}
     left = ExportTraceServiceRequest()
     for resource in request.resource_spans:
+        to = None
         for scope in resource.scope_spans:
-            new = [span for span in scope.spans if span.span_id.hex() not in known]
+            new = []
+            for span in scope.spans:
+                key = (span.trace_id.hex(), span.span_id.hex())
+                if key not in known:
+                    known.add(key)
+                    new.append(span)
             if new:
-                to = left.resource_spans.add(resource=resource.resource)
+                if to is None:
+                    to = left.resource_spans.add(resource=resource.resource)
                 to.scope_spans.add(scope=scope.scope, spans=new)
     return left

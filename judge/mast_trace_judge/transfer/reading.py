@@ -1,177 +1,285 @@
-"""Reads files of runs, whatever program wrote them."""
+"""Reads the runs of files of any known program, one value at a time."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
-from mast_trace.exceptions import MastTraceError
-from mast_trace.untrusted_json import read_json
-from mast_trace_collector.otlp.errors import RequestError
-from mast_trace_collector.otlp.json_decoding import parse_json
-from mast_trace_collector.otlp.signals import TRACES
-from mast_trace_judge.store.labels import NO_MODES, HumanLabel
 from mast_trace_judge.study.datasets.agentrx import read_agentrx
-from mast_trace_judge.study.datasets.mast import from_trace, read_mast_v0
-from mast_trace_judge.study.datasets.who_and_when import SUBSETS, from_history, read_who_and_when
+from mast_trace_judge.study.datasets.mast import read_mast_v0
+from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
+from mast_trace_judge.transfer.formats import format_of_messages, format_of_record
+from mast_trace_judge.transfer.formats.otlp import OTLP, request_from_protobuf
+from mast_trace_judge.transfer.formats.own_export import parts_joined
+from mast_trace_judge.transfer.formats.published import MAST, WHO_AND_WHEN, labelled
+from mast_trace_judge.transfer.json_values import Broken, Value, values_of
+from mast_trace_judge.transfer.parquet_rows import rows_of
+from mast_trace_judge.transfer.source import LARGEST, UnreadableFile, is_parquet, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    import io
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.transfer.formats.kinds import Format, Read
+    from mast_trace_judge.transfer.source import Source
 
-_NESTING = 64
-
-
-class UnreadableFile(MastTraceError):
-    """A file holds no runs that can be read; the text names the file and says why."""
+_ENVELOPES = ("data", "runs", "traces", "spans", "observations", "items", "results")
+"""Keys under which APIs put their lists of results."""
+_LOOKED_AT = 100
+_SHOWN_KEYS = 6
+_FOLDERS = ("who-and-when", "Who&When", "agentrx", "mast-v0", *SUBSETS)
+_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".parquet", ".pb", ".log", ".txt"})
+_COMPRESSED = frozenset({".gz", ".zst"})
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""Errors of a reader for a value that only looks like its format."""
 
 
 @dataclass(frozen=True)
-class Transcript:
-    """A run of a file that is no OTLP.
+class Piece:
+    """The format of one value of a file, and its content."""
+
+    row: Format
+    read: Read
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An unreadable value: its position and the reason.
 
     Attributes:
-        name: of the run.
-        labels: that came with it; their trace id is still empty.
+        line: of the file, or its row in a table; None for the file as a whole.
     """
 
-    trajectory: Trajectory
-    name: str
-    labels: tuple[HumanLabel, ...] = ()
+    file: str
+    line: int | None
+    problem: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.problem}"
 
 
-Read = Transcript | ExportTraceServiceRequest
-"""A transcript, or spans as they are."""
+def read_source(source: Source, row: Format | None = None) -> Iterator[Piece | Refused]:
+    """Yield the content of a file in its order, and its unreadable values.
 
+    One line, document or row is held at a time; the messages of a run on lines of their own are
+    held together.
 
-def read_path(path: Path) -> list[Read]:
-    """Read a file, or a folder of one of the published data sets with its labels.
-
-    Raises:
-        UnreadableFile: it holds no runs.
+    Args:
+        source: the file.
+        row: the format of the file; None recognises it by each value.
     """
+    found = False
     try:
-        found = _folder(path) if path.is_dir() else _file(path)
-    except OSError as error:
-        raise UnreadableFile(f"{error.filename or path}: {error.strerror or error}") from error
-    except RequestError as error:
-        raise UnreadableFile(f"{path}: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnreadableFile(f"{path}: {type(error).__name__}: {error}") from error
+        with source.opened() as data:
+            for each in _File(source, row).read(data):
+                found = True
+                yield each
+    except UnreadableFile as error:
+        yield Refused(source.name, None, str(error).removeprefix(f"{source.name}: "))
+        return
+    except (ValueError, EOFError) as error:
+        yield Refused(source.name, None, str(error))
+        return
     if not found:
-        raise UnreadableFile(f"{path}: it holds no runs")
-    return found
+        yield Refused(source.name, None, "it holds no runs")
 
 
-def _folder(path: Path) -> list[Read]:
-    runs = [("Who&When", run) for subset in SUBSETS for run in read_who_and_when(path, subset)]
-    if (path / "agentrx").is_dir():
-        runs += [("AgentRx", run) for run in read_agentrx(path)]
-    if (path / "mast-v0").is_dir():
-        runs += [("MAST", run) for run in read_mast_v0(path)]
-    return [_labelled(annotator, run) for annotator, run in runs]
+class _File:
+    """Reads one file."""
+
+    def __init__(self, source: Source, row: Format | None) -> None:
+        self._name = source.name
+        self._stem = source.stem
+        self._row = row
+        self._held: list[tuple[Value, Any]] = []
+        self._held_size = 0
+
+    def read(self, data: io.BufferedReader) -> Iterator[Piece | Refused]:
+        if is_parquet(data):
+            values = parts_joined(rows_of(data))
+        elif (text := text_of(data)) is not None:
+            values = values_of(text)
+        else:
+            yield Piece(OTLP, request_from_protobuf(_all_of(data)))
+            return
+        first, several = None, False
+        for each in values:
+            if first is None:
+                first = each
+                continue
+            if not several:
+                several = True
+                yield from self._value(first, f"{self._stem}/{first.line}")
+            yield from self._value(each, f"{self._stem}/{each.line}")
+        if first is not None and not several:
+            yield from self._value(first, self._stem)
+        yield from self._held_messages()
+
+    def _value(self, each: Value | Broken, name: str) -> Iterator[Piece | Refused]:
+        if isinstance(each, Broken):
+            yield Refused(self._name, each.line, each.problem)
+            return
+        yield from self._pieces(each.value, each, name)
+
+    def _pieces(self, value: Any, at: Value, name: str) -> Iterator[Piece | Refused]:
+        row = self._row
+        if row is not None and _belongs(row, value):
+            yield from self._read(row, value, at, name)
+            return
+        record = None if row is not None else format_of_record(value)
+        if record is not None:
+            yield from self._read(record, value, at, name)
+            return
+        listed = _records_in(value, row)
+        if listed is not None:
+            for number, item in enumerate(listed):
+                yield from self._pieces(item, at, f"{name}/{number}")
+            return
+        if isinstance(value, list):
+            yield from self._messages(value, at, name)
+        elif (row or format_of_messages([value])) and (row is None or row.message(value)):
+            yield from self._hold(value, at)
+        elif row is not None:
+            yield from self._read(row, value, at, name)
+        else:
+            yield Refused(self._name, at.line, _unknown(value))
+
+    def _messages(self, value: list[Any], at: Value, name: str) -> Iterator[Piece | Refused]:
+        row = self._row or format_of_messages(value)
+        if row is None:
+            problem = "it holds no messages" if not value else _unknown(value)
+            yield Refused(self._name, at.line, problem)
+        else:
+            yield from self._read(row, value, at, name)
+
+    def _read(self, row: Format, value: Any, at: Value, name: str) -> Iterator[Piece | Refused]:
+        """Read a value completely: a value that fails half-way yields nothing."""
+        try:
+            pieces = [Piece(row, each) for each in row.read(value, name)]
+        except _UNREADABLE as error:
+            problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            yield Refused(self._name, at.line, f"no {row.title} that can be read: {problem}")
+            return
+        yield from pieces
+
+    def _hold(self, message: Any, at: Value) -> Iterator[Refused]:
+        self._held_size += at.size
+        if self._held_size > LARGEST:
+            self._held_size -= at.size
+            problem = f"its run is longer than {LARGEST >> 20} MiB: the message is left out"
+            yield Refused(self._name, at.line, problem)
+            return
+        self._held.append((at, message))
+
+    def _held_messages(self) -> Iterator[Piece | Refused]:
+        """Read the messages on lines of their own: they are one run."""
+        if not self._held:
+            return
+        row = self._row or format_of_messages([message for _, message in self._held])
+        assert row is not None  # each was held because a row recognises it
+        readable = []
+        for at, message in self._held:
+            try:
+                row.entry(message)
+            except _UNREADABLE as error:
+                problem = f"no message of {row.title} that can be read: {error}"
+                yield Refused(self._name, at.line, problem)
+            else:
+                readable.append(message)
+        yield from self._read(row, readable, self._held[0][0], self._stem)
 
 
-def _labelled(annotator: str, run: LabelledRun) -> Transcript:
-    known = run.step is not None and 0 <= run.step < len(run.trajectory.steps)
-    outcome = {True: "success", False: "failure", None: run.trajectory.outcome}[run.success]
-    said = HumanLabel(
-        trace_id="",
-        annotator=annotator,
-        outcome=outcome,
-        modes=_modes(run.modes),
-        decisive_step=run.step if known else None,
-        decisive_agent=run.agent,
-    )
-    others = (HumanLabel("", rater, modes=_modes(modes)) for rater, modes in run.raters.items())
-    return Transcript(run.trajectory, f"{run.subset}/{run.name}", (said, *others))
+def _belongs(row: Format, value: Any) -> bool:
+    """Return whether a value, of a file whose format is named, holds whole runs of that format."""
+    if row.record(value):
+        return True
+    return isinstance(value, list) and bool(value) and any(map(row.message, value))
 
 
-def _modes(looked_at: Mapping[str, bool]) -> tuple[str, ...]:
-    """Return the modes that somebody saw, who looked at so many; empty where nobody looked."""
-    shown = tuple(sorted(code for code, shown in looked_at.items() if shown))
-    return shown or (NO_MODES if looked_at else ())
+def _records_in(value: Any, row: Format | None) -> list[Any] | None:
+    """Return the items of a list, or of an answer of an API, that are read one by one."""
+    listed = value
+    if isinstance(value, dict):
+        under = (value[key] for key in _ENVELOPES if isinstance(value.get(key), list))
+        listed = next(under, None)
+    if not isinstance(listed, list):
+        return None
+    known = row.record if row is not None else format_of_record
+    looked_at = listed[:_LOOKED_AT]
+    chats = any(isinstance(each, list) and each for each in looked_at)
+    return listed if chats or any(map(known, looked_at)) else None
 
 
-def _file(path: Path) -> list[Read]:
-    data = path.read_bytes()
-    if data.lstrip()[:1] not in {b"{", b"["}:
-        return [_protobuf(data)]
+def _unknown(value: Any) -> str:
+    if isinstance(value, dict):
+        keys = [str(key)[:40] for key in list(value)[:_SHOWN_KEYS]]
+        noun = "key" if len(value) == 1 else "keys"
+        what = f"an object with the {noun} {', '.join(keys)}" if keys else "an empty object"
+    else:
+        what = "a list that holds neither messages nor runs"
+    return f"{what} is of no known format; `mast-trace import --formats` lists what is read"
+
+
+def _all_of(data: io.BufferedReader) -> bytes:
+    whole = data.read(LARGEST + 1)
+    if len(whole) > LARGEST:
+        raise ValueError(
+            f"it is longer than {LARGEST >> 20} MiB: split it, or send it to a collector"
+        )
+    return whole
+
+
+# -- folders --------------------------------------------------------------------------------------
+
+
+def is_published_set(folder: Path) -> bool:
+    """Return whether a folder holds one of the published sets, whose labels are in files of their own."""
+    names = {name.lower() for name in _FOLDERS}
     try:
-        return [_record(read_json(data), data, path)]
-    except json.JSONDecodeError:
-        # One record on each line, as the collector's file exporter writes them.
-        lines = [line for line in data.splitlines() if line.strip()]
-        if len(lines) < 2:
-            raise
-        return [_record(read_json(line), line, path) for line in lines]
+        return any(each.is_dir() and each.name.lower() in names for each in folder.iterdir())
+    except OSError as error:
+        raise UnreadableFile(f"{folder}: {error.strerror or error}") from error
 
 
-def _protobuf(data: bytes) -> ExportTraceServiceRequest:
+def read_published_set(folder: Path) -> Iterator[Piece | Refused]:
+    """Yield the runs of Who&When, AgentRx and MAST in a folder, with their labels."""
     try:
-        request = ExportTraceServiceRequest.FromString(data)
-    except DecodeError as error:
-        raise ValueError(f"neither JSON nor an OTLP trace request: {error}") from error
-    if not any(scope.spans for each in request.resource_spans for scope in each.scope_spans):
-        raise ValueError("it holds no spans")
-    return request
+        runs = [
+            (WHO_AND_WHEN, "Who&When", run)
+            for subset in SUBSETS
+            for run in read_who_and_when(folder, subset)
+        ]
+        if (folder / "agentrx").is_dir():
+            runs += [(WHO_AND_WHEN, "AgentRx", run) for run in read_agentrx(folder)]
+        if (folder / "mast-v0").is_dir():
+            runs += [(MAST, "MAST", run) for run in read_mast_v0(folder)]
+        found = [Piece(row, labelled(annotator, run)) for row, annotator, run in runs]
+    except OSError as error:
+        problem = f"{error.filename or folder}: {error.strerror or error}"
+        yield Refused(str(folder), None, problem)
+        return
+    except _UNREADABLE as error:
+        problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        yield Refused(str(folder), None, problem)
+        return
+    yield from found
+    if not found:
+        yield Refused(str(folder), None, "it holds no runs")
 
 
-def _record(value: Any, data: bytes, path: Path) -> Read:
-    if isinstance(value, list):
-        return Transcript(_chat(value), path.stem)
-    if "resourceSpans" in value or "resource_spans" in value:
-        request: ExportTraceServiceRequest = parse_json(data, TRACES, _NESTING)
-        return _protobuf(request.SerializeToString())
-    if "history" in value:
-        return _who_and_when(value, path.stem)
-    if "trajectory" in value or "content" in value:
-        return Transcript(_checked(from_trace(value, path.stem)), path.stem)
-    raise ValueError(
-        "neither OTLP, Who&When (history), MAST (trajectory) nor a list of role, name and content"
+def files_in(folder: Path) -> list[Path]:
+    """Return the files below a folder whose names are those of recorded runs, in their order."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith(".") and _may_hold_runs(path)
     )
 
 
-def _who_and_when(record: dict[str, Any], name: str) -> Transcript:
-    trajectory = from_history(
-        record["history"], trace_id=name, task=str(record.get("question") or "")
-    )
-    step = int(record["mistake_step"]) if "mistake_step" in record else None
-    if step is not None and not 0 <= step < len(trajectory.steps):
-        raise ValueError(f"mistake_step {step} is no step of its {len(trajectory.steps)}")
-    agent = str(record.get("mistake_agent") or "")
-    said = HumanLabel("", "Who&When", trajectory.outcome, (), step, agent)
-    return Transcript(_checked(trajectory), name, () if step is None else (said,))
-
-
-def _chat(entries: Sequence[Any]) -> Trajectory:
-    for number, entry in enumerate(entries):
-        if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
-            raise TypeError(f"entry {number} is no object with a text as its content")
-        if not (entry.get("role") or entry.get("name")):
-            raise ValueError(f"entry {number} has neither role nor name")
-    read = from_history(entries, trace_id="", task=next(_tasks(entries), ""))
-    steps = tuple(
-        dataclasses.replace(step, role=str(entry.get("role") or step.role))
-        for step, entry in zip(read.steps, entries, strict=True)
-    )
-    # A plain transcript does not say how it ended.
-    return _checked(dataclasses.replace(read, steps=steps, outcome=""))
-
-
-def _tasks(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    return (entry["content"] for entry in entries if entry.get("role") == "user")
-
-
-def _checked(trajectory: Trajectory) -> Trajectory:
-    if not trajectory.steps:
-        raise ValueError("it holds no messages")
-    return trajectory
+def _may_hold_runs(path: Path) -> bool:
+    suffixes = path.suffixes[::-1]
+    if suffixes and suffixes[0] in _COMPRESSED:
+        suffixes = suffixes[1:]
+    return bool(suffixes) and suffixes[0] in _SUFFIXES

@@ -1,4 +1,4 @@
-"""Writes a run of any length as JSON, part by part: what `to_dict` returns, and its verdict."""
+"""Writes a run of any length as JSON, part by part: the text of `to_dict`, and its verdict."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class LongRun:
-    """A run whose steps, turns and texts are read as they are asked for, each once.
+    """A run whose steps, turns and texts are read on demand, each once.
 
     Attributes:
-        head: what is known of it beside these.
+        head: the run without these.
         outline: of the run.
     """
 
@@ -32,7 +32,7 @@ class LongRun:
 
         Args:
             spans: of the run.
-            outcome: stands in for what the run says of its own end.
+            outcome: overrides the run's own.
             outcome_reason: likewise.
 
         Raises:
@@ -71,7 +71,7 @@ class LongRun:
                     yield identity, message
 
     def json(self) -> Iterator[str]:
-        """Yield the text of the trajectory, as `json.dumps` writes what `to_dict` returns.
+        """Yield the text of the trajectory, as `json.dumps` writes the result of `to_dict`.
 
         Raises:
             StorageError: the database does not answer.
@@ -95,11 +95,11 @@ class LongRun:
     def parts(self, most: int) -> Iterator[str]:
         """Yield the trajectory as several, each the text of one that `trajectory_from_dict` reads.
 
-        The first says what is known of the run; their steps, turns and texts, put together in their
-        order, are the run's.
+        The first has the fields of the run; their steps, turns and texts, joined in order, are the
+        run's.
 
         Args:
-            most: characters of each, about.
+            most: approximate characters of each.
 
         Raises:
             StorageError: the database does not answer.
@@ -148,7 +148,7 @@ def steps_of(spans: RunSpans, outline: Outline) -> Iterator[Step]:
 
 
 def _reader(spans: RunSpans, here: dict[str, SpanRecord]) -> Fetch:
-    """Return a reader of spans of which some are here."""
+    """Return a reader of spans, some of which are passed here."""
 
     def fetch(span_ids: Sequence[str], between: tuple[int, int] | None) -> Iterator[SpanRecord]:
         yield from (here[span_id] for span_id in span_ids if span_id in here)
@@ -167,7 +167,7 @@ def run_as_json(
     Args:
         spans: of the run.
         verdict: on it; None if there is none.
-        outcome: stands in for what the run says of its own end, as in `LongRun`.
+        outcome: overrides the run's own, as in `LongRun`.
         outcome_reason: likewise.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Turns a transcript into spans, so that it is stored and judged like any other run."""
+"""Converts a transcript into spans, so that it is stored and judged like any other run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from mast_trace import semconv
 from mast_trace.content import content_hash
-from mast_trace.trajectory import StepKind
+from mast_trace.trajectory import StepKind, vocabulary
 from mast_trace_judge.local.layers import TRANSCRIPTS
 
 if TYPE_CHECKING:
@@ -22,17 +22,24 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Step, Trajectory
 
+SCOPE = "mast_trace.import"
+"""With a scope of ours the spans are not translated: names of agents are the file's own."""
 _APART = 1_000_000
 """Nanoseconds between steps that have no times of their own."""
+_OPERATIONS = {
+    StepKind.MESSAGE: semconv.SEND_MESSAGE,
+    StepKind.TOOL: semconv.EXECUTE_TOOL,
+    StepKind.MODEL: semconv.CHAT,
+}
 
 
 def trace_id_of(trajectory: Trajectory) -> str:
-    """Return an id that follows from what was said, so that the same run gets it again."""
-    said = [
+    """Return an id derived from the content, so that the same run gets it again."""
+    contents = [
         [s.kind.value, s.agent, s.text, s.tool, s.arguments, list(s.recipients)]
         for s in trajectory.steps
     ]
-    digest = hashlib.sha256(json.dumps([trajectory.task, said]).encode())
+    digest = hashlib.sha256(json.dumps([trajectory.task, contents]).encode())
     return digest.hexdigest()[:32]
 
 
@@ -49,6 +56,7 @@ def to_request(trajectory: Trajectory, *, name: str, start: int) -> ExportTraceS
     resource = request.resource_spans.add()
     _put(resource.resource.attributes.add(), semconv.SERVICE_NAME, TRANSCRIPTS)
     scope = resource.scope_spans.add()
+    scope.scope.name = SCOPE
     root_id = _span_id(trace_id, -1)
     root = scope.spans.add()
     values: dict[str, Any] = {
@@ -64,14 +72,16 @@ def to_request(trajectory: Trajectory, *, name: str, start: int) -> ExportTraceS
         values[semconv.INPUT_MESSAGES] = json.dumps(
             [{"role": "user", "id": identity, "parts": parts}], ensure_ascii=False
         )
-    end = start + (len(trajectory.steps) + 1) * _APART
+    begins = _begins(trajectory, start)
+    start = min(start, begins[0]) if begins else start
+    end = (begins[-1] if begins else start) + _APART
     _fill(root, trace_id, root_id, f"{semconv.INVOKE_WORKFLOW} {name}", (start, end), values)
     for step in trajectory.steps:
         span = scope.spans.add()
-        begin = start + (step.index + 1) * _APART
-        operation = semconv.EXECUTE_TOOL if step.kind is StepKind.TOOL else semconv.SEND_MESSAGE
+        begin = begins[step.index]
+        operation = _OPERATIONS[step.kind]
         title = f"{operation} {step.tool or step.agent}".strip()
-        times = (begin, begin + _APART // 2)
+        times = (begin, max(begin + 1, min(step.end or begin + _APART // 2, end)))
         _fill(
             span, trace_id, _span_id(trace_id, step.index), title, times, _values(step, operation)
         )
@@ -82,13 +92,30 @@ def to_request(trajectory: Trajectory, *, name: str, start: int) -> ExportTraceS
     return request
 
 
+def _begins(trajectory: Trajectory, start: int) -> list[int]:
+    """Return the start of each step: its own time where all have one, and never before the last."""
+    own = all(step.start for step in trajectory.steps)
+    begins: list[int] = []
+    for step in trajectory.steps:
+        begin = step.start if own else start + (step.index + 1) * _APART
+        begins.append(max(begin, begins[-1] + 1) if begins else begin)
+    return begins
+
+
 def _values(step: Step, operation: str) -> dict[str, Any]:
-    shared = {semconv.OPERATION_NAME: operation, semconv.AGENT_NAME: step.agent}
+    shared = {
+        semconv.OPERATION_NAME: operation,
+        semconv.AGENT_NAME: step.agent,
+        semconv.HANDOFF_TARGET: step.handoff_to,
+    }
+    if operation == semconv.CHAT:
+        return shared | {semconv.OUTPUT_MESSAGES: _asked(step)}
     if operation == semconv.EXECUTE_TOOL:
         return shared | {
             semconv.TOOL_NAME: step.tool,
             semconv.TOOL_CALL_ARGUMENTS: step.arguments,
             semconv.TOOL_CALL_RESULT: step.text,
+            semconv.TOOL_CALL_ID: step.call_id,
             semconv.ERROR_TYPE: "error" if step.error is not None else "",
         }
     return shared | {
@@ -99,7 +126,15 @@ def _values(step: Step, operation: str) -> dict[str, Any]:
         semconv.MESSAGE_CONTENT: step.text,
         semconv.MESSAGE_CONTENT_HASH: content_hash(step.text),
         semconv.MESSAGE_SYNTHETIC: step.synthetic,
+        semconv.MESSAGE_TOOL_CALLS: step.arguments,
     }
+
+
+def _asked(step: Step) -> str:
+    """Return a model's answer that asks for tools, as JSON text."""
+    calls = [{"type": "tool_call", **call} for call in vocabulary.loaded(step.arguments) or ()]
+    parts = [*([{"type": "text", "content": step.text}] if step.text else []), *calls]
+    return json.dumps([{"role": "assistant", "parts": parts}], ensure_ascii=False)
 
 
 def _fill(

@@ -1,4 +1,4 @@
-"""The prompts: texts with a version, in files of their own."""
+"""The prompts: versioned texts in files of their own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def prompt(name: str) -> Prompt:
     """Read a prompt by its file's name.
 
     Raises:
-        ValueError: its first line says no version.
+        ValueError: its first line has no version.
     """
     file = resources.files(__name__) / f"{name}.md"
     content = file.read_text("utf-8").replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-"""Which agent and which step decided a failure, without a model of language."""
+"""Attribution of a failure to an agent and a step, without a language model."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.local.attribution.cascade import cascade, weigh
-from mast_trace_judge.local.attribution.mode_votes import votes
+from mast_trace_judge.local.attribution.cascade import FAILS_FROM_HERE, cascade, weigh
+from mast_trace_judge.local.attribution.inheritance import inheritance
+from mast_trace_judge.local.attribution.mode_votes import proven, votes
 from mast_trace_judge.local.attribution.profile import Profile, choose_profile
 from mast_trace_judge.verdict import Candidate, DecisiveError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
 UNTRAINED = "cascade"
-"""Stands in for a profile's name where none was used."""
-ABSTAIN_BELOW = 0.25
-"""Below this probability the best candidate is a hint, not a verdict."""
+"""Replaces a profile's name where none was used."""
+ABSTAIN_BELOW = 0.5
+"""Below this probability the best candidate is a hint, not a verdict: it is more often wrong than
+right."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,15 @@ class Attribution:
     """A probability over the steps of a run.
 
     Attributes:
-        probabilities: of each step that somebody can answer for, by its index; they add up to 1.
+        probabilities: of each attributable step, by its index; they add up to 1.
         agents: the sum over each agent's steps.
         candidates: the three likeliest steps, likeliest first.
         decisive: the first candidate; None where the run succeeded or the judge abstains.
-        abstained: the first candidate is below `ABSTAIN_BELOW`, or there is none.
-        rule: what speaks for the first candidate.
+        abstained: nothing makes it more likely than not that the first candidate is the error: its
+            probability is below `ABSTAIN_BELOW`, or means nothing for such a run and no rule that
+            held for strangers' runs speaks for it.
+        calibrated: whether the probabilities were measured on runs like this one.
+        rule: the reason for the first candidate.
         profile: the trained profile that was used; ``cascade`` for none.
     """
 
@@ -44,6 +49,7 @@ class Attribution:
     abstained: bool = True
     rule: str = ""
     profile: str = UNTRAINED
+    calibrated: bool = False
 
 
 def attribute(
@@ -51,9 +57,10 @@ def attribute(
     modes: Iterable[ModeFinding] = (),
     profiles: Sequence[Profile] = (),
 ) -> Attribution:
-    """Say which step decided the failure, as far as the run's structure and findings tell.
+    """Name the step that decided the failure, as far as the run's structure and findings show it.
 
-    A run whose outcome is a success has no decisive error.
+    A run whose outcome is a success has no decisive error, and a step that only passes on the final
+    answer is none: its origin is.
 
     Args:
         trajectory: the run.
@@ -65,8 +72,18 @@ def attribute(
         return Attribution()
     profile = choose_profile(trajectory, profiles)
     mass, reasons = profile.distribution(trajectory) if profile else cascade(trajectory)
-    mass, reasons = weigh(mass, reasons, votes(modes, trajectory, mass))
-    return summarise(trajectory, mass, reasons, profile=profile.name if profile else UNTRAINED)
+    found = list(modes)
+    shown = proven(found, trajectory, mass)
+    inherited = inheritance(trajectory, mass)
+    mass, reasons = weigh(mass, reasons, inherited.moved(votes(found, trajectory, mass)))
+    return summarise(
+        trajectory,
+        inherited.origin_first(mass, shown),
+        reasons,
+        profile=profile.name if profile else UNTRAINED,
+        calibrated=profile is not None,
+        shown={step for step, why in reasons.items() if why == FAILS_FROM_HERE} | shown,
+    )
 
 
 def summarise(
@@ -75,8 +92,21 @@ def summarise(
     reasons: Mapping[int, str],
     *,
     profile: str,
+    calibrated: bool = True,
+    least: float = ABSTAIN_BELOW,
+    shown: Collection[int] = (),
 ) -> Attribution:
-    """Turn a distribution over steps into an attribution; equal steps count from the first on."""
+    """Turn a distribution over steps into an attribution; equal steps count from the first on.
+
+    Args:
+        trajectory: the run.
+        probabilities: of its steps.
+        reasons: of each step.
+        profile: the trained profile behind them, or `UNTRAINED`.
+        calibrated: whether the probabilities were measured on runs like this one.
+        least: the probability from which the likeliest step is decisive, if so.
+        shown: steps for which something speaks that holds in any system, calibrated or not.
+    """
     agents: dict[str, float] = defaultdict(float)
     for step, probability in probabilities.items():
         agents[trajectory.steps[step].agent] += probability
@@ -90,8 +120,9 @@ def summarise(
         )
         for step in ranked
     )
-    abstained = not candidates or candidates[0].probability < ABSTAIN_BELOW
     best = candidates[0] if candidates else None
+    likely = best is not None and calibrated and best.probability >= least
+    abstained = best is None or not (likely or best.step in shown)
     return Attribution(
         probabilities=dict(probabilities),
         agents=dict(sorted(agents.items(), key=lambda item: -item[1])),
@@ -108,4 +139,5 @@ def summarise(
         abstained=abstained,
         rule=best.rule if best else "",
         profile=profile,
+        calibrated=calibrated and best is not None,
     )

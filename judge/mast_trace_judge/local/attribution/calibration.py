@@ -1,9 +1,9 @@
-"""Calibration of a distribution over steps: how often the first, second, third step is right.
+"""Calibration of a distribution over steps: the frequencies of the first, second, third step.
 
-A distribution says too much of its first step where its reasons repeat each other. It is mixed with
-what is known of any run of the kind: the k-th step is the decisive one with a probability that
-falls by a constant factor from step to step. The order of the steps stays as it is. Two numbers
-are few enough to be fitted to some dozen labelled runs, by their likelihood.
+A distribution overestimates its first step where its reasons repeat each other. It is mixed with
+the usual distribution of such runs: the k-th step is the decisive one with a probability that falls
+by a constant factor from step to step. The order of the steps stays as it is. Two numbers are few
+enough to be fitted to some dozen labelled runs, by their likelihood.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def fit_calibration(samples: Iterable[tuple[Mapping[int, float], int | None]]) -
 
     Args:
         samples: distributions that were made without knowing their run, and the decisive step of
-            each run. A run without one, or whose one has no probability, says nothing.
+            each run. A run without one, or whose step has no probability, is ignored.
     """
     placed = [
         (probabilities[step], ranked(probabilities).index(step), len(probabilities))
@@ -85,7 +85,7 @@ def cascade_calibration() -> Calibration:
 
 
 def fused_calibration(profile: str) -> Calibration:
-    """Return that of local probabilities joined with a model's reading.
+    """Return the calibration of local probabilities joined with a model's reading.
 
     Profiles that do not ship share one.
     """

@@ -1,7 +1,7 @@
-"""The untrained attribution: what the structure of a run says of each step.
+"""The untrained attribution: evidence for each step from the structure of a run.
 
-Each rule that applies names a step and a strength. The cascade's own rules come in a fixed order,
-and one that fires weakens those after it: the step before the first failed tool run; the step that
+Each matching rule names a step and a strength. The cascade's own rules have a fixed order, and a
+match weakens the rules after it: the step before the first failed tool run; the step that
 introduces the final answer; the first writer of the code that survives; the first actor.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.local.attribution.answer import final_answer, introduced
 from mast_trace_judge.local.attribution.calibration import cascade_calibration
+from mast_trace_judge.local.rules._answer import final_answer, introduced
 from mast_trace_judge.local.rules._evidence import by_user, failed, is_handoff, is_said
 from mast_trace_judge.local.texts import code_blocks
 
@@ -22,14 +22,19 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
 
 _BACKGROUND = 0.8
-"""Weight that all steps share, beside what the rules name: how often the rules are all wrong."""
+"""Weight that all steps share, beside the rules' votes: the frequency with which all rules are
+wrong.
+"""
 _WEAKENED = 0.45
-"""What remains of a rule's strength after one before it in the cascade has fired."""
+"""Factor of a rule's strength after an earlier rule of the cascade has matched."""
+
+
+FAILS_FROM_HERE = "tool runs fail from here on"
 
 
 @dataclass(frozen=True)
 class Vote:
-    """What a rule says: a step, with a strength, and why."""
+    """A rule's vote: a step, with a strength and a reason."""
 
     step: int
     strength: float
@@ -37,7 +42,7 @@ class Vote:
 
 
 def cascade(trajectory: Trajectory) -> tuple[dict[int, float], dict[int, str]]:
-    """Return the probability of each step that somebody can answer for, and what speaks for it.
+    """Return the probability of each attributable step, and the reason for it.
 
     Empty where nobody acted.
     """
@@ -46,7 +51,7 @@ def cascade(trajectory: Trajectory) -> tuple[dict[int, float], dict[int, str]]:
 
 
 def uncalibrated(trajectory: Trajectory) -> tuple[dict[int, float], dict[int, str]]:
-    """Return what the rules' strengths amount to, before they are set against labelled runs."""
+    """Return the distribution by the rules' strengths, before calibration."""
     actors = answerable(trajectory.steps)
     if not actors:
         return {}, {}
@@ -57,7 +62,7 @@ def uncalibrated(trajectory: Trajectory) -> tuple[dict[int, float], dict[int, st
 def weigh(
     mass: Mapping[int, float], reasons: Mapping[int, str], votes: Iterable[Vote]
 ) -> tuple[dict[int, float], dict[int, str]]:
-    """Add votes to what the steps weigh already, and make probabilities of it."""
+    """Add votes to the steps' weights, and normalise them."""
     weights, told = dict(mass), dict(reasons)
     spoken = set()
     for vote in sorted(votes, key=lambda vote: -vote.strength):
@@ -70,7 +75,7 @@ def weigh(
 
 
 def answerable(steps: Sequence[Step]) -> list[int]:
-    """Return the steps that are somebody's own act: no executor's output, no user, no hand-off."""
+    """Return the steps that are an agent's own act: no executor's output, no user, no hand-off."""
     executors = _executors(steps)
     return [
         step.index
@@ -82,13 +87,14 @@ def answerable(steps: Sequence[Step]) -> list[int]:
 
 
 def _executors(steps: Sequence[Step]) -> set[str]:
-    """Return the names that only ever run what others wrote."""
+    """Return the names of agents that only ever run the code of others."""
     tools = {step.agent for step in steps if step.kind is StepKind.TOOL and step.agent == step.tool}
     return tools - {step.agent for step in steps if step.kind is not StepKind.TOOL}
 
 
 def _votes(trajectory: Trajectory, actors: Sequence[int]) -> list[Vote]:
     found = [
+        (fails_from_here(trajectory.steps), 0.9, FAILS_FROM_HERE),
         (before_first_failure(trajectory.steps, actors), 0.4, "the first failed tool run"),
         (introduces_answer(trajectory, actors), 0.25, "first step with the final answer"),
         (writes_surviving_code(trajectory.steps), 0.2, "first writer of the code that survives"),
@@ -102,8 +108,24 @@ def _votes(trajectory: Trajectory, actors: Sequence[int]) -> list[Vote]:
     return votes
 
 
+def fails_from_here(steps: Sequence[Step]) -> int | None:
+    """Return the first failed tool run where at least half of the runs from there on fail, too.
+
+    Only tool runs whose spans are marked as failed count, and at least two of them. Where a person
+    speaks after the first one, the run may have taken another course.
+    """
+    runs = [step for step in steps if step.kind is StepKind.TOOL and not is_handoff(step)]
+    bad = [step.index for step in runs if step.error is not None and step.span_id]
+    if len(bad) < 2:
+        return None
+    rest = [step for step in runs if step.index >= bad[0]]
+    if 2 * len(bad) < len(rest) or any(by_user(step) for step in steps[bad[0] :]):
+        return None
+    return bad[0]
+
+
 def before_first_failure(steps: Sequence[Step], actors: Sequence[int]) -> int | None:
-    """Return who caused the first failed tool run: the caller's step, or whose code was run."""
+    """Return the step that caused the first failed tool run: the caller's, or that of the code's author."""
     acting = set(actors)
     previous = None
     for step in steps:
@@ -115,7 +137,7 @@ def before_first_failure(steps: Sequence[Step], actors: Sequence[int]) -> int | 
 
 
 def introduces_answer(trajectory: Trajectory, actors: Sequence[int]) -> int | None:
-    """Return who first brought up the final answer."""
+    """Return the step that first mentioned the final answer."""
     index = introduced(trajectory, final_answer(trajectory.steps))
     if index is None:
         return None

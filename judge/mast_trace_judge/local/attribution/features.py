@@ -1,4 +1,4 @@
-"""The features of a step from which a trained profile tells the decisive one.
+"""The features of a step from which a trained profile estimates the decisive one.
 
 They are few and plain on purpose: structure and provenance carry over between runs of one system;
 word counts are kept to a handful of classes. All are computed in one pass.
@@ -81,7 +81,7 @@ _PLAN = Phrases(
 
 
 def features(trajectory: Trajectory) -> tuple[list[int], list[list[float]]]:
-    """Return the steps that somebody can answer for, and the features of each."""
+    """Return the attributable steps, and the features of each."""
     steps = trajectory.steps
     actors = answerable(steps)
     return actors, _Reader(trajectory, actors).rows()
@@ -89,7 +89,7 @@ def features(trajectory: Trajectory) -> tuple[list[int], list[list[float]]]:
 
 @dataclass
 class _Reader:
-    """Reads a run from its first step to its last."""
+    """Computes the features of a run from its first step to its last."""
 
     trajectory: Trajectory
     actors: Sequence[int]
@@ -159,11 +159,11 @@ class _Reader:
 
 
 def _director(steps: Sequence[Step]) -> str:
-    """Return the agent that instructs the others; empty where nobody addresses anybody."""
+    """Return the agent that instructs the others; empty if no agent addresses another."""
     addressed = Counter(step.agent for step in steps if step.recipients)
     return addressed.most_common(1)[0][0] if addressed else ""
 
 
 def _count(pattern: Phrases, text: str) -> float:
-    """Return how often a class of words occurs, from 0 to 1 at three times."""
+    """Return the frequency of a class of words, from 0 to 1 at three occurrences."""
     return pattern.count(text, 3) / 3

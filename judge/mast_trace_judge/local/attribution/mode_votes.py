@@ -1,10 +1,11 @@
-"""What the rules' findings say about the decisive step."""
+"""Votes of the rules' findings for the decisive step."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace_judge.local.attribution.cascade import Vote
+from mast_trace_judge.local.rules._evidence import is_said
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Strength(NamedTuple):
-    """Odds against everything else in the run, and which of the finding's steps they are for."""
+    """Odds of a finding against the rest of the run, and the steps of the finding that they apply to."""
 
     exact: float
     heuristic: float
@@ -23,23 +24,26 @@ class _Strength(NamedTuple):
 
 
 _STRENGTHS = {
-    "2.6": _Strength(2.5, 1.0, -1),  # the wrong statement, not the result before it
-    "1.3": _Strength(2.0, 0.0, 1),  # the first repetition
+    "2.6": _Strength(2.5, 1.0, -1),
+    "1.3": _Strength(0.6, 0.0, 1),  # the first repetition
     "2.1": _Strength(1.5, 0.0, 0),
-    "1.4": _Strength(1.5, 0.2, -1),
-    "2.5": _Strength(1.5, 0.2, -1),
-    "3.3": _Strength(1.2, 0.3, -1),
-    "2.4": _Strength(0.8, 0.2, -1),
-    "3.1": _Strength(0.7, 0.3, -1),
-    "3.2": _Strength(0.6, 0.4, 0),
+    "1.4": _Strength(1.5, 0.0, -1),
+    "2.5": _Strength(1.5, 0.0, -1),
+    "3.3": _Strength(1.2, 0.0, -1),
+    "2.4": _Strength(0.8, 0.0, -1),
 }
-"""Modes that are not named say how a run went, not which step decided it."""
+"""Strengths by failure mode. Modes without an entry describe the course of a run, not the decisive step:
+in 150 failed loops of one agent with a strong heuristic finding of such a mode or an end on an error,
+the finding named the faulty step once.
+"""
+DECIDING = frozenset(["2.6", "2.1", "1.4", "2.5", "3.3", "2.4"])
+"""Modes whose exact finding shows the error itself, in any system."""
 
 
 def votes(
     modes: Iterable[ModeFinding], trajectory: Trajectory, actors: Collection[int]
 ) -> list[Vote]:
-    """Turn findings into votes for steps that somebody can answer for.
+    """Turn findings into votes for attributable steps.
 
     Heuristic findings count in recorded runs only: in transcripts, where messages and tool runs
     cannot be told apart, they drew the attribution away from the decisive step.
@@ -52,7 +56,30 @@ def votes(
             continue
         exact = mode.evidence is Evidence.EXACT
         odds = strength.exact if exact else strength.heuristic if recorded else 0.0
-        step = mode.steps[min(strength.place, len(mode.steps) - 1)]
+        step = _in_error(mode, trajectory)
         if odds and step in actors:
             found.append(Vote(step, odds * mode.probability, f"{mode.code}: {mode.reason}"))
     return found
+
+
+def proven(
+    modes: Iterable[ModeFinding], trajectory: Trajectory, actors: Collection[int]
+) -> set[int]:
+    """Return the attributable steps that an exact finding shows to be in error."""
+    found = {
+        _in_error(mode, trajectory)
+        for mode in modes
+        if mode.evidence is Evidence.EXACT and mode.code in DECIDING and mode.steps
+    }
+    return found & set(actors)
+
+
+def _in_error(mode: ModeFinding, trajectory: Trajectory) -> int:
+    """Return the step of a finding that is the error itself.
+
+    Among wrong statements it is the first one, because the others may build on it.
+    """
+    if mode.code == "2.6":
+        known = [i for i in mode.steps if i < len(trajectory.steps)]
+        return next((i for i in known if is_said(trajectory.steps[i])), mode.steps[-1])
+    return mode.steps[min(_STRENGTHS[mode.code].place, len(mode.steps) - 1)]

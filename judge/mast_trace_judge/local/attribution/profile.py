@@ -1,10 +1,9 @@
-"""A trained profile: what the decisive step looks like in the runs of one system."""
+"""Trained profiles: the features of the decisive step in the runs of one system."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution.features import FEATURES, features
+from mast_trace_judge.local.attribution.likeness import Likeness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,39 +50,47 @@ class Profile:
     """Weights of a conditional logit over the steps of a run.
 
     Attributes:
-        name: by which verdicts name it.
-        weights: by feature; a feature that is not named has weight 0.
-        agents: patterns; the profile is meant for runs in which each matches an agent's name.
-        frameworks: values of a run's framework for which it is meant, whatever the agents' names.
-        trained_on: in words.
+        name: used in verdicts.
+        weights: by feature; a missing feature has weight 0.
+        frameworks: values of a run's framework that it applies to; none where the runs that it was
+            fitted to do not name theirs.
+        trained_on: description of the runs.
         labels: the number of labelled runs.
         scores: cross-validated, from 0 to 1, by measure.
         settings: of the training.
+        likeness: the shapes of the runs that it was fitted to.
+        runs: `run_hash` of each of them.
+        folded_by: unit of the folds of its cross-validation: ``task``, or ``run`` where the
+            labelled runs had too few different tasks.
     """
 
     name: str
     weights: Mapping[str, float]
-    agents: tuple[str, ...] = ()
     frameworks: tuple[str, ...] = ()
     trained_on: str = ""
     labels: int = 0
     scores: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, float] = field(default_factory=dict)
+    likeness: Likeness = field(default_factory=Likeness)
+    runs: tuple[str, ...] = ()
+    folded_by: str = "task"
 
     def fits(self, trajectory: Trajectory) -> bool:
-        """Whether the profile is meant for such a run."""
-        if trajectory.framework and trajectory.framework in self.frameworks:
-            return True
-        names = {step.agent for step in trajectory.steps}
-        return bool(self.agents) and all(
-            any(re.search(pattern, name, re.IGNORECASE) for name in names)
-            for pattern in self.agents
-        )
+        """Whether a run is of one of the profile's frameworks, and like the runs that it was fitted to.
+
+        A run without a framework is compared with the shapes of the runs alone. Names of agents are
+        ignored: every team has an expert.
+        """
+        measured = bool(self.likeness.means)
+        if trajectory.framework:
+            meant = trajectory.framework in self.frameworks
+            return meant and (not measured or self.likeness.covers(trajectory))
+        return measured and self.likeness.covers(trajectory)
 
     def distribution(self, trajectory: Trajectory) -> tuple[dict[int, float], dict[int, str]]:
-        """Return the probability of each step that somebody can answer for, and what speaks for it.
+        """Return the probability of each attributable step, and the reason for it.
 
-        What speaks for a step is the feature that lifts it most above the run's average.
+        The reason for a step is the feature that raises it most above the run's average.
         """
         actors, rows = features(trajectory)
         if not actors:
@@ -108,8 +116,10 @@ class Profile:
         """
         try:
             values: dict[str, Any] = json.loads(text)
-            values["agents"] = tuple(values.get("agents", ()))
+            values.pop("agents", None)  # key under which runs were selected formerly
             values["frameworks"] = tuple(values.get("frameworks", ()))
+            values["runs"] = tuple(values.get("runs", ()))
+            values["likeness"] = Likeness(**values.get("likeness", {}))
             profile = cls(**values)
             unknown = set(profile.weights) - set(FEATURES)
         except (ValueError, TypeError, AttributeError) as error:
@@ -131,14 +141,14 @@ def softmax(scores: Sequence[float]) -> list[float]:
 
 @cache
 def shipped_profiles() -> tuple[Profile, ...]:
-    """Return the profiles that come with the package."""
+    """Return the profiles that ship with the package."""
     folder = files(__package__) / "profiles"
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=str)
     return tuple(Profile.from_json(entry.read_text(encoding="utf-8")) for entry in found)
 
 
 def choose_profile(trajectory: Trajectory, own: Iterable[Profile] = ()) -> Profile | None:
-    """Return the first profile that is meant for a run, the user's own before the shipped ones."""
+    """Return the first profile that applies to a run, the user's own before the shipped ones."""
     return next((p for p in (*own, *shipped_profiles()) if p.fits(trajectory)), None)
 
 

@@ -11,17 +11,30 @@ import dataclasses
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import mast_trace_judge.local.rules.approval
+import mast_trace_judge.local.rules.calculation
+import mast_trace_judge.local.rules.claimed_checks
 import mast_trace_judge.local.rules.clarification
 import mast_trace_judge.local.rules.inter_agent
 import mast_trace_judge.local.rules.lost_context
 import mast_trace_judge.local.rules.mismatch
+import mast_trace_judge.local.rules.misreading
 import mast_trace_judge.local.rules.premature_end
 import mast_trace_judge.local.rules.repetition
 import mast_trace_judge.local.rules.reset
 import mast_trace_judge.local.rules.termination
 import mast_trace_judge.local.rules.verification
 import mast_trace_judge.local.rules.withholding
-from mast_trace_judge.local.rules._registry import Reach, Rule, reach_of, registered
+from mast_trace_judge.local.rules._evidence import has_failed
+from mast_trace_judge.local.rules._registry import (
+    Reach,
+    Rule,
+    code_of,
+    explains_failures,
+    needs_end,
+    reach_of,
+    registered,
+)
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 if TYPE_CHECKING:
@@ -29,29 +42,31 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
 
-# Each rule has entered itself when its module was imported above.
+# Each rule has registered itself when its module was imported above.
 RULES: tuple[Rule, ...] = registered()
-"""Every rule, by the taxonomy's order of what it finds."""
+"""Every rule, by the taxonomy's order of its mode."""
 
 _IN_SUCCESS = 0.5
-"""What a finding is worth in a run that succeeded, where most repetition and haste is benign."""
+"""Factor for a finding in a run that succeeded, where most repetition and haste is benign."""
 _UNREAD = 0.6
-"""What a finding is worth that a part of the run which nobody read might take back."""
+"""Factor for a finding that an unread part of the run might refute."""
 _LEAST = 0.2
 _SHOWN = 12
 _MOST_STEPS = 1000
-"""Steps that a finding lists."""
+"""Number of steps that a finding lists."""
 
 
 def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
     """Apply every rule and return one finding per failure mode, most probable first.
 
     Where a mode has exact evidence, only that is shown for it. In a run whose outcome is a success
-    probabilities are halved, and weak heuristics are left out. In a run of which steps were not read
-    nothing is exact that they might take back.
+    probabilities are halved, and weak heuristics are left out. Rules that explain failures are
+    applied only to runs that are known to have failed. In a run of which steps were not read nothing
+    is exact that they might take back. A run of which no end was seen, for its process was killed or
+    it waits for somebody, is accused of nothing that may still come.
     """
     by_code: dict[str, list[ModeFinding]] = defaultdict(list)
-    for rule in RULES:
+    for rule in _applied(trajectory):
         for found in _found_by(rule, trajectory):
             by_code[found.code].append(found)
     merged = [_shortened(_merge(found)) for found in by_code.values()]
@@ -62,6 +77,24 @@ def find_modes(trajectory: Trajectory) -> tuple[ModeFinding, ...]:
         ]
         merged = [found for found in merged if found.probability >= _LEAST]
     return tuple(sorted(merged, key=lambda found: (-found.probability, found.code)))
+
+
+def examined_modes(trajectory: Trajectory) -> tuple[str, ...]:
+    """Return the codes of the failure modes that the rules look for in a run, in their order.
+
+    The other modes are not examined unless a model reads the run.
+    """
+    return tuple(sorted({code_of(rule) for rule in _applied(trajectory)}))
+
+
+def _applied(trajectory: Trajectory) -> list[Rule]:
+    """Return the rules that are applied to a run."""
+    failed = has_failed(trajectory)
+    return [
+        rule
+        for rule in RULES
+        if (failed or not explains_failures(rule)) and (trajectory.finished or not needs_end(rule))
+    ]
 
 
 def _found_by(rule: Rule, trajectory: Trajectory) -> list[ModeFinding]:
@@ -89,7 +122,7 @@ def _beginning(trajectory: Trajectory) -> Trajectory:
 
 
 def _shortened(found: ModeFinding) -> ModeFinding:
-    """Return a finding with as many steps as somebody may look at; its reason says so."""
+    """Return a finding with a limited number of steps; its reason mentions the limit."""
     if len(found.steps) <= _MOST_STEPS:
         return found
     more = f"The first {_MOST_STEPS:,} of {len(found.steps):,} such steps are listed."

@@ -1,4 +1,4 @@
-"""What the rules share: who acts, what a tool call is, and how a finding is written."""
+"""Helpers that the rules share: acting agents, tool calls, and the writing of findings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace_judge.local.outcome import recorded_outcome
 from mast_trace_judge.local.texts import quote, says_failed
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
@@ -55,7 +56,7 @@ def finding(
     steps: Iterable[Step],
     quotes: Iterable[str] = (),
 ) -> ModeFinding:
-    """Write a finding; steps in order and once each, empty and double quotes left out."""
+    """Write a finding; steps in order and once each, without empty and duplicate quotes."""
     return ModeFinding(
         code=code,
         probability=probability,
@@ -67,22 +68,33 @@ def finding(
 
 
 def by_user(step: Step) -> bool:
-    """Whether a person, not an agent, said it."""
+    """Return whether a person, not an agent, wrote the step."""
     return step.kind is StepKind.MESSAGE and step.agent.lower() in USERS
 
 
+def speakers(trajectory: Trajectory) -> set[str]:
+    """Return the names of the agents that write messages themselves; a user is none."""
+    return {step.agent for step in trajectory.steps if is_said(step)}
+
+
+def is_team(steps: Iterable[Step]) -> bool:
+    """Return whether two agents take part: they act, are written to, or are handed the work."""
+    names = {name for step in steps for name in (step.agent, *step.recipients, step.handoff_to)}
+    return len({name for name in names if name.lower() not in USERS}) >= 2
+
+
 def is_handoff(step: Step) -> bool:
-    """Whether the step only passes control on."""
+    """Return whether the step only passes control on."""
     return bool(step.handoff_to) or (step.kind is StepKind.TOOL and bool(_HANDOFF.match(step.tool)))
 
 
 def is_tool(step: Step) -> bool:
-    """Whether a tool ran that does more than pass control on."""
+    """Return whether a tool ran that does more than pass control on."""
     return step.kind is StepKind.TOOL and not is_handoff(step)
 
 
 def is_said(step: Step) -> bool:
-    """Whether an agent wrote it itself: no tool, no user, no text of the framework's."""
+    """Return whether an agent wrote it itself: no tool, no user, no text of the framework's."""
     return (
         step.kind is not StepKind.TOOL
         and bool(step.text.strip())
@@ -92,14 +104,20 @@ def is_said(step: Step) -> bool:
     )
 
 
+def has_failed(trajectory: Trajectory) -> bool:
+    """Return whether other evidence than a rule shows that the run failed."""
+    recorded = recorded_outcome(trajectory)
+    return recorded is not None and recorded.outcome == "failure"
+
+
 def failed(step: Step) -> bool:
-    """Whether a tool run failed: its span says so, or its output is that of a failed execution."""
+    """Whether a tool run failed: its span is marked so, or its output is that of a failed execution."""
     return step.error is not None or (is_tool(step) and says_failed(step.text) is not None)
 
 
 @lru_cache(maxsize=1024)
 def checks(agent: str) -> bool:
-    """Whether an agent's name says that it checks the work of others."""
+    """Return whether an agent's name claims that it checks the work of others."""
     return bool(_CHECKER.search(agent))
 
 
@@ -109,7 +127,7 @@ def call_key(step: Step) -> tuple[str, str, str]:
 
 
 def result_key(step: Step) -> str:
-    """Return what identifies a call's result; empty where content is not captured."""
+    """Return the identity of a call's result; empty where content is not captured."""
     return step.text.strip() or (step.error or "")
 
 
@@ -120,7 +138,7 @@ def name_words(name: str) -> frozenset[str]:
 
 
 def ends_run(step: Step) -> bool:
-    """Whether a tool call delivers the answer or ends the run, by the tool's name."""
+    """Return whether a tool call delivers the answer or ends the run, by the tool's name."""
     return step.kind is StepKind.TOOL and bool(_ENDS_RUN & name_words(step.tool))
 
 
@@ -144,7 +162,7 @@ def conversations(trajectory: Trajectory) -> dict[str, str]:
 
 
 class Conversations:
-    """Finds the first ancestor of a span that is no turn and no model call."""
+    """Finds the first ancestor of a span that is neither a turn nor a model call."""
 
     def __init__(self, trajectory: Trajectory) -> None:
         self._parents = {call.span_id: call.parent_span_id for call in trajectory.invocations}
@@ -157,17 +175,17 @@ class Conversations:
             passed[span] = None
             span = self._parents[span]
         found = self._known.get(span, span)
-        # Spans that lie in each other have no first one: they are a conversation of their own.
+        # Spans whose parents form a circle have no first one: they are a conversation of their own.
         self._known.update(dict.fromkeys(passed, found))
         return found
 
 
 def shown_together(trajectory: Trajectory) -> list[list[Invocation]]:
-    """Group what was shown into sequences in which an agent's input should only grow.
+    """Group inputs into sequences in which an agent's input should only grow.
 
-    These are: an agent's turns in one conversation; its model calls within one turn; and the first
-    model calls of those turns that saw all that the agent's first turn saw, and more. A program
-    that asks an agent anew starts new sequences.
+    The sequences are: an agent's turns in one conversation; its model calls within one turn; and
+    the first model calls of those turns that saw all that the agent's first turn saw, and more. A
+    program that asks an agent anew starts new sequences.
     """
     around = conversations(trajectory)
     turns = {call.span_id: call for call in trajectory.invocations if call.kind == "agent"}

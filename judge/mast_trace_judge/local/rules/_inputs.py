@@ -1,4 +1,4 @@
-"""What agents were shown in a run, as far as their models' inputs say."""
+"""Inputs of agents in a run, as recorded by their model calls."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Invocation, Step, Trajectory
 
 _QUOTABLE = 20
-"""Characters from which a text that occurs in another one is taken for a quotation."""
+"""Characters from which a text that occurs in another one counts as a quotation."""
 _SEARCHED = 2_000_000_000
 """Characters that are searched for quotations in one run: about two seconds."""
 _A_SEARCH = 2000
 """Characters that each search counts beside those that it looks at."""
 _FOLDED = 64_000_000
-"""Characters of what agents were shown that are kept for it."""
+"""Characters of an agent's inputs that are kept for the search."""
 _TRIED = 500
-"""Earlier calls, the nearest ones, that are looked through for one that was shown more."""
+"""Number of earlier calls, the nearest ones, that are compared."""
 
 
 @dataclass
 class Allowance:
-    """What may be spent on one run; beyond, a text counts as quoted, for nothing proves it is not."""
+    """The search budget of one run; beyond it, a text counts as quoted, because the opposite is unproven."""
 
     searched: int = _SEARCHED
     folded: int = _FOLDED
@@ -37,11 +37,11 @@ class Allowance:
 
 @dataclass
 class Inbox:
-    """What an agent was shown in the run.
+    """The inputs of an agent in the run.
 
     Attributes:
         name: of the agent.
-        calls: of its models, or its turns where no call says what it was shown; by their start.
+        calls: of its models, or its turns where no call has a recorded input; by their start.
         allowance: shared by the run's inboxes.
     """
 
@@ -58,7 +58,7 @@ class Inbox:
 
     @cached_property
     def text(self) -> str | None:
-        """All that it was shown; None if that is more than may be kept."""
+        """All inputs of the agent; None if they exceed the limit."""
         texts = self.trajectory.texts
         size = sum(len(texts[identity].content) for identity in self.ids if identity in texts)
         if size > self.allowance.folded:
@@ -67,7 +67,7 @@ class Inbox:
         return folded(self.trajectory, self.ids)
 
     def quotes(self, step: Step) -> bool:
-        """Whether the text of a step is part of something that it was shown, for all we know."""
+        """Return whether the text of a step may be part of an input."""
         text = " ".join(step.text[:1000].lower().split())
         if not text:
             return False
@@ -77,7 +77,7 @@ class Inbox:
         return text in self.text
 
     def expects(self, sent: Iterable[Step]) -> bool:
-        """Whether any message that was sent to it arrived.
+        """Return whether any message that was sent to it arrived.
 
         Args:
             sent: the messages of which it is a recipient.
@@ -96,7 +96,7 @@ class Inbox:
         return self.calls[place] if place < len(self.calls) else None
 
     def saw_more_before(self, call: Invocation) -> bool:
-        """Whether an earlier call was shown all that this one was, and more."""
+        """Return whether an earlier call was shown all that this one was, and more."""
         shown = set(call.input_ids)
         rarest = min((self._places[identity] for identity in shown), key=len, default=[])
         end = bisect_right(rarest, call.start - 1, key=lambda place: self.calls[place].start)
@@ -121,7 +121,7 @@ def _start(call: Invocation) -> int:
 
 
 def inboxes_of(trajectory: Trajectory) -> dict[str, Inbox]:
-    """Return what each agent was shown, by its name."""
+    """Return the inputs of each agent, by its name."""
     inboxes: dict[str, Inbox] = {}
     allowance = Allowance()
     for call in _closest(trajectory):
@@ -133,10 +133,10 @@ def inboxes_of(trajectory: Trajectory) -> dict[str, Inbox]:
 
 
 def readers_of(trajectory: Trajectory) -> dict[str, Inbox]:
-    """Return what each agent was shown that reads.
+    """Return the inputs of each agent that reads.
 
-    Where calls of models are recorded, who makes none reads nothing: it runs the tools of others,
-    or stands in for a person.
+    Where calls of models are recorded, an agent without any reads nothing: it runs the tools of
+    others, or stands in for a person.
     """
     inboxes = inboxes_of(trajectory)
     models = {name: inbox for name, inbox in inboxes.items() if inbox.calls[0].kind != "agent"}
@@ -144,7 +144,7 @@ def readers_of(trajectory: Trajectory) -> dict[str, Inbox]:
 
 
 def _closest(trajectory: Trajectory) -> list[Invocation]:
-    """Return each agent's calls of models, or its turns where no call says what it was shown."""
+    """Return each agent's calls of models, or its turns where no call has a recorded input."""
     told = [call for call in trajectory.invocations if call.agent and call.input_ids]
     models = {call.agent for call in told if call.kind != "agent"}
     return [call for call in told if (call.kind != "agent") == (call.agent in models)]

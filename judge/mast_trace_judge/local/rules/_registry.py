@@ -1,4 +1,4 @@
-"""The register of the rules: each enters itself where it is defined."""
+"""The register of the rules: each registers itself where it is defined."""
 
 from __future__ import annotations
 
@@ -18,36 +18,68 @@ class Reach(Enum):
 
     WHOLE = "whole"
     BACK = "back"
-    """What came before a finding: what comes later takes nothing back."""
+    """Everything before a finding: later steps do not refute it."""
     END = "end"
     """The run as a whole and its last step alone."""
 
 
 _codes: dict[Rule, str] = {}
 _reaches: dict[Rule, Reach] = {}
+_of_what_lacks: set[Rule] = set()
+_of_failures: set[Rule] = set()
 
 
-def rule(code: str, reach: Reach = Reach.WHOLE) -> Callable[[Rule], Rule]:
-    """Enter a rule into the register.
+def rule(
+    code: str,
+    reach: Reach = Reach.WHOLE,
+    *,
+    needs_end: bool = False,
+    of_failures: bool = False,
+) -> Callable[[Rule], Rule]:
+    """Register a rule.
 
     Args:
         code: of the failure mode that it finds; rules of one mode apply in the order of their
             definition.
-        reach: what its findings follow from.
+        reach: the part of the run that its findings depend on.
+        needs_end: whether it finds that something is lacking. It is not applied to a run without a
+            known end, where that may still come.
+        of_failures: whether it explains a failure and does not show one: its findings are ordinary
+            in successful runs, so that it is applied only where other evidence shows that the run
+            failed.
     """
 
     def enter(function: Rule) -> Rule:
         _codes[function], _reaches[function] = code, reach
+        if needs_end:
+            _of_what_lacks.add(function)
+        if of_failures:
+            _of_failures.add(function)
         return function
 
     return enter
 
 
 def registered() -> tuple[Rule, ...]:
-    """Return every rule, by the taxonomy's order of what it finds."""
+    """Return every rule, by the taxonomy's order of its mode."""
     return tuple(sorted(_codes, key=lambda each: _codes[each]))
 
 
 def reach_of(function: Rule) -> Reach:
     """Return the part of a run that a rule's findings follow from."""
     return _reaches.get(function, Reach.WHOLE)
+
+
+def code_of(function: Rule) -> str:
+    """Return the code of the failure mode that a rule finds."""
+    return _codes[function]
+
+
+def needs_end(function: Rule) -> bool:
+    """Return whether a rule finds that something is lacking at the end of a run."""
+    return function in _of_what_lacks
+
+
+def explains_failures(function: Rule) -> bool:
+    """Return whether a rule is applied only to runs that are known to have failed."""
+    return function in _of_failures

@@ -31,7 +31,7 @@ _ASKS = Phrases(
 )
 
 
-@rule("2.2")
+@rule("2.2", of_failures=True)
 def assumed_instead_of_asking(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent puts an assumption or made-up data where something is missing, and nobody asks.
 

@@ -36,7 +36,7 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
     Definition: MAST 2.5, "disregarding or failing to adequately consider input provided by other
     agents". Counted only for agents whose recorded inputs hold other messages that were sent to
     them, as they were sent or quoted in a prompt: then the framework shows messages, and this one
-    is missing. What an agent's models were shown counts where it is recorded: a node may be given
+    is missing. The inputs of an agent's models count where they are recorded: a node may be given
     more than it uses. Where the recipient's next input lacks what it was shown before, too, that is
     mode 1.4 or 2.1.
     """
@@ -74,7 +74,7 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-@rule("2.5")
+@rule("2.5", of_failures=True)
 def unchanged_after_correction(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent is corrected by another one and says the same again (heuristic).
 

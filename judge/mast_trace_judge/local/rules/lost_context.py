@@ -39,9 +39,9 @@ _LACKS = Phrases(
     *("please ", "i do"),
 )
 _SHARED = 4
-"""Words that a question must share with a lost message to be a question for it."""
+"""Number of words that a question must share with a lost message to be a question for it."""
 _SOUGHT = 50
-"""Lost messages of an agent, the first ones, with which its questions are compared."""
+"""Number of lost messages of an agent, the first ones, that its questions are compared with."""
 
 
 @rule("1.4", Reach.BACK)
@@ -84,10 +84,10 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
 
 @rule("1.4")
 def asks_for_what_it_had(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent asks for something that a message said which it was shown and lost (heuristic).
+    """An agent asks for the content of a message that it was shown and lost (heuristic).
 
-    Definition: MAST 1.4. That the message is gone is recorded; that the question is about it is
-    read off the words that the two share.
+    Definition: MAST 1.4. The loss of the message is recorded; the question's relation to it is
+    inferred from shared words.
     """
     lost: dict[str, list[tuple[int, set[str], str]]] = defaultdict(list)
     for (agent, identity), gone in _lost(trajectory).items():
@@ -125,9 +125,9 @@ def _questions(text: str) -> Iterator[str]:
 
 
 def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
-    """Return when an agent was last shown less: by agent and message id, the time of the turn.
+    """Return the time at which an agent last lacked a message, by agent and message id.
 
-    What came back in a later turn, or a later call of its model, is not lost.
+    A message that came back in a later turn, or a later call of its model, is not lost.
     """
     latest: dict[tuple[str, str, str], int] = {}
     for call in trajectory.invocations:
@@ -136,7 +136,7 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
     lost: dict[tuple[str, str], int] = {}
     for turns in _sequences(trajectory):
         had: set[str] = set()
-        # What each reader was shown, by the time at which it was shown it last.
+        # Inputs of each reader, by the time at which it last had them.
         until: dict[tuple[str, str], list[tuple[int, str]]] = {
             (turn.kind, turn.agent): [] for turn in turns
         }
@@ -157,7 +157,7 @@ def _lost(trajectory: Trajectory) -> Mapping[tuple[str, str], int]:
 def _losses(trajectory: Trajectory) -> Mapping[tuple[str, str], list[Invocation]]:
     """Return the turns, or model calls, that were not shown a message which was there before.
 
-    By agent and message id. That it is back later is for `_last_without` to see.
+    By agent and message id. `_last_without` handles messages that come back later.
     """
     losses: dict[tuple[str, str], list[Invocation]] = defaultdict(list)
     for turns in _sequences(trajectory):
@@ -174,7 +174,7 @@ def _losses(trajectory: Trajectory) -> Mapping[tuple[str, str], list[Invocation]
 
 
 class _Calls:
-    """What each agent's turns and calls were shown, found by their time."""
+    """The inputs of each agent's turns and calls, indexed by time."""
 
     def __init__(self, trajectory: Trajectory) -> None:
         self._trajectory = trajectory
@@ -202,7 +202,7 @@ class _Calls:
         return made[bisect_right(made, time, key=_start) - 1]
 
     def shows(self, like: Invocation, identity: str, time: int) -> bool:
-        """Whether one of the same kind and agent, from one on until ``time``, showed a message."""
+        """Return whether one of the same kind and agent, from one on until ``time``, showed a message."""
         shown = self._shown[like.kind, like.agent, identity]
         place = bisect_left(shown, like.start)
         return place < len(shown) and shown[place] <= time
@@ -215,7 +215,7 @@ def _start(call: Invocation) -> int:
 def _last_without(
     losses: Iterable[Invocation], calls: _Calls, identity: str, time: int
 ) -> Invocation | None:
-    """Return what an agent was shown last until ``time``, if a message had gone by then."""
+    """Return the agent's last input until ``time``, if a message had gone by then."""
     for gone in losses:
         if gone.start <= time and not calls.shows(gone, identity, time):
             return calls.last(gone, time)
@@ -223,7 +223,7 @@ def _last_without(
 
 
 def _quotes(trajectory: Trajectory, call: Invocation, text: str) -> bool:
-    """Whether a text is part of what an agent was shown, in whichever message."""
+    """Return whether a text is part of what an agent was shown, in whichever message."""
     wanted = " ".join(text.lower().split())
     return bool(wanted) and wanted in folded(trajectory, call.input_ids)
 
@@ -236,8 +236,8 @@ def _sequences(trajectory: Trajectory) -> list[list[Invocation]]:
 def _continued(trajectory: Trajectory) -> list[list[Invocation]]:
     """Return the model calls of each turn, followed by the first call of a turn that continues it.
 
-    That is the agent's next turn, if it is shown what this one ended with: then what tools returned
-    in between should be shown as well.
+    The continuing turn is the agent's next one, if its input has the end of this one: then the tool
+    results in between should be in it as well.
     """
     turns = {call.span_id: call for call in trajectory.invocations if call.kind == "agent"}
     calls: dict[str, list[Invocation]] = defaultdict(list)

@@ -14,6 +14,7 @@ from mast_trace_judge.local.rules._evidence import (
     failed,
     finding,
     first_line,
+    has_failed,
     is_said,
     is_tool,
     ordinary,
@@ -46,18 +47,19 @@ _PAGE = ("page", "current_page", "currentPage")
 _PAGES = ("pages", "total_pages", "totalPages", "page_count")
 
 
-@rule("3.1", Reach.END)
+@rule("3.1", Reach.END, needs_end=True)
 def ended_with_error(trajectory: Trajectory) -> list[ModeFinding]:
-    """The run as a whole, or its very last step, failed (exact).
+    """The run as a whole, or the very last step of a run that failed, ended in an error (exact).
 
     Definition: MAST 3.1, "ending a dialogue, interaction or task before all necessary information
-    has been exchanged or objectives have been met".
+    has been exchanged or objectives have been met". A last call that fails by itself says nothing:
+    it may have been a best effort after the answer.
     """
     if trajectory.outcome == "success" or trajectory.termination_reason in _STOPPED_BY_PEOPLE:
         return []
     last = trajectory.steps[-1:]
     error = trajectory.error
-    if error is None and last and last[0].error is not None:
+    if error is None and last and last[0].error is not None and has_failed(trajectory):
         error = last[0].error
     if error is None:
         return []
@@ -73,7 +75,7 @@ def ended_with_error(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
-@rule("3.1", Reach.END)
+@rule("3.1", Reach.END, needs_end=True)
 def left_items_open(trajectory: Trajectory) -> list[ModeFinding]:
     """The framework's own plan had open items when the run ended (exact).
 
@@ -97,7 +99,7 @@ def left_items_open(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
-@rule("3.1")
+@rule("3.1", needs_end=True, of_failures=True)
 def ended_without_answer(trajectory: Trajectory) -> list[ModeFinding]:
     """No agent's word concludes the run.
 
@@ -106,7 +108,7 @@ def ended_without_answer(trajectory: Trajectory) -> list[ModeFinding]:
     result, for the result may be the answer.
     """
     steps = ordinary(trajectory)
-    if not steps or not trajectory.finished or trajectory.outcome == "success":
+    if not steps or trajectory.outcome == "success":
         return []
     if trajectory.termination_reason in _STOPPED_BY_PEOPLE or steps[-1].handoff_to:
         return []
@@ -127,7 +129,7 @@ def ended_without_answer(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
-@rule("3.1")
+@rule("3.1", needs_end=True, of_failures=True)
 def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
     """The last word says that something could not be done (heuristic).
 
@@ -154,7 +156,7 @@ def gave_up(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
-@rule("3.1")
+@rule("3.1", needs_end=True)
 def unkept_promise(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent's last words announce work, and it does not act again (heuristic).
 
@@ -162,7 +164,7 @@ def unkept_promise(trajectory: Trajectory) -> list[ModeFinding]:
     in it may be done in the same breath.
     """
     steps = ordinary(trajectory)
-    if trajectory.outcome == "success" or not trajectory.finished:
+    if trajectory.outcome == "success":
         return []
     last_of = {step.agent: step for step in steps}
     for step in reversed(steps):
@@ -173,7 +175,7 @@ def unkept_promise(trajectory: Trajectory) -> list[ModeFinding]:
             return [
                 finding(
                     "3.1",
-                    0.55,
+                    0.55 if has_failed(trajectory) else 0.45,
                     Evidence.HEURISTIC,
                     f"{step.agent} announces work that never follows.",
                     [step, ending(steps)],
@@ -183,13 +185,13 @@ def unkept_promise(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-@rule("3.1")
+@rule("3.1", needs_end=True, of_failures=True)
 def left_pages_unread(trajectory: Trajectory) -> list[ModeFinding]:
     """A tool's result says that there is more, and nobody asks for it (heuristic).
 
     Definition: MAST 3.1, "before all necessary information has been exchanged". Reads results in
-    JSON: a page number below the number of pages, or a flag that there is more. That the rest was
-    needed is an assumption, so the rule looks at failed runs and short listings only.
+    JSON: a page number below the number of pages, or a flag that there is more. The need for the
+    rest is an assumption, so the rule covers failed runs and short listings only.
     """
     if trajectory.outcome == "success":
         return []
@@ -215,7 +217,7 @@ def left_pages_unread(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 def _more(text: str) -> bool | None:
-    """Whether a result in JSON says that more can be read; None if it says nothing of it."""
+    """Return whether a result in JSON says that more can be read; None if it says nothing of it."""
     if not text.startswith("{") or len(text) > 200_000:
         return None
     result = loaded(text)

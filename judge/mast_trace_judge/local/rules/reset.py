@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import ModeFinding
 
 _EARLY = 0.25
-"""Share of the run in which starting over is no loss."""
+"""Share of the run in which starting over loses nothing."""
 _GROWTH = 1.5
-"""An input has grown when it is this many times as long as the agent's first one."""
-_RESTART = Phrases(
+"""Factor by which an input must exceed the agent's first one to count as grown."""
+RESTART = Phrases(
     r"\b(?:(?:let'?s|let me|let us|we(?: will|'ll)?|i(?: will|'ll)?|to) (?:now )?"
     r"(?:start|begin) (?:all )?(?:over|again|afresh|anew|from scratch|from the beginning)"
     r"|(?:start|begin)(?:ing)? (?:over )?from (?:scratch|the (?:very )?beginning)"
@@ -30,6 +30,7 @@ _RESTART = Phrases(
     r"|initialized \w*agent\w* instance)\b",
     *("start", "begin", "initialized "),
 )
+"""Words of whoever begins anew."""
 
 
 @rule("2.1", Reach.BACK)
@@ -104,7 +105,7 @@ def _fell_back(
 def restarted(trajectory: Trajectory) -> list[ModeFinding]:
     """After the first quarter, an agent speaks of starting over or returns to its first message.
 
-    Definition: MAST 2.1 (heuristic). What it is worth: `benchmarks/judge/rules.md`.
+    Definition: MAST 2.1 (heuristic). Its accuracy is in `benchmarks/judge/rules.md`.
     """
     first: dict[str, Step] = {}
     restarts: list[tuple[Step, str]] = []
@@ -115,7 +116,7 @@ def restarted(trajectory: Trajectory) -> list[ModeFinding]:
         opening = first.setdefault(step.agent, step)
         if step.index < begin or opening is step:
             continue
-        phrase = _RESTART.search(step.text[:2000])
+        phrase = RESTART.search(step.text[:2000])
         if phrase:
             restarts.append((step, quote(step.text, *phrase.span())))
         elif step.index - opening.index > 4 and _returns(step, opening):
@@ -135,5 +136,5 @@ def restarted(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 def _returns(step: Step, opening: Step) -> bool:
-    """Whether an agent is back at its first message, of a length that is no formula."""
+    """Return whether an agent is back at its first message, of a length that is no formula."""
     return len(step.text) >= 120 and alike(step.text, opening.text, 0.92)

@@ -30,7 +30,7 @@ _DONE = Phrases(
 )
 _PLAIN = 0.6
 _UNSAID = 0.4
-"""A limit of turns in a run of which nobody said that it failed."""
+"""Probability for a limit of turns in a run without a recorded failure."""
 _LIMITS = {
     Termination.MAX_TURNS: ("the limit of turns", _PLAIN),
     Termination.RECURSION_LIMIT: ("the recursion limit", 0.95),
@@ -38,7 +38,7 @@ _LIMITS = {
 }
 
 
-@rule("1.5", Reach.END)
+@rule("1.5", Reach.END, of_failures=True)
 def ended_by_limit(trajectory: Trajectory) -> list[ModeFinding]:
     """A limit of turns, steps or budget ended the run, not the agents (exact).
 
@@ -99,7 +99,7 @@ def went_on_after_signal(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-@rule("1.5")
+@rule("1.5", of_failures=True)
 def went_on_after_done(trajectory: Trajectory) -> list[ModeFinding]:
     """Agents declare the task done at least twice and carry on (heuristic).
 
@@ -127,7 +127,7 @@ def went_on_after_done(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 def _answers(step: Step, signal: Step) -> bool:
-    """Whether a step goes on in the exchange that the signal was to end."""
+    """Return whether a step goes on in the exchange that the signal was to end."""
     if step.agent == signal.agent:
         return bool(set(step.recipients) & set(signal.recipients))
     return step.agent in signal.recipients and signal.agent in step.recipients

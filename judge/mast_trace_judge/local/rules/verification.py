@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.phrases import Phrases
+from mast_trace_judge.local.rules._answer import final_answer, holds
 from mast_trace_judge.local.rules._evidence import (
     checks,
     ending,
     failed,
     finding,
     first_line,
+    has_failed,
     is_said,
     is_tool,
     name_words,
@@ -31,12 +34,16 @@ _WRITES = frozenset(
     ["write", "edit", "create", "save", "patch", "apply", "replace", "insert", "generate", "commit"]
 )
 _SKIPS = Phrases(
-    r"\b(?:(?:skip(?:ping|ped)?|without|no need (?:for|to)|not? (?:yet )?(?:been )?)"
-    r" ?(?:any |the |further |additional |do(?:ing)? (?:a |the )?)?"
-    r"(?:test(?:s|ed|ing)?|check(?:s|ed|ing)?|verif(?:y|ied|ying|ication)|review(?:s|ed|ing)?"
-    r"|validat(?:e|ed|ing|ion)|double-check(?:ing)?)|untested|unverified)\b",
+    r"\b(?:(?:(?:i|we)(?:'ll| will|'ve| have)? |let'?s |let me )?skip(?:ping|ped)? "
+    r"(?:any |the |further |all |a )?(?:test(?:s|ing)\b|check(?:s|ing)?\b|verification|review|validation)"
+    r"|(?:without|no need (?:for|to)) (?:any |the |further |additional |do(?:ing)? (?:a |the )?)?"
+    r"(?:test(?:s|ing)?\b|check(?:s|ing)?\b|verif(?:y(?:ing)?\b|ication)|review(?:s|ing)?\b"
+    r"|validat(?:e|ing|ion)|double-check(?:ing)?)"
+    r"|not (?:yet )?(?:been )?(?:tested|checked|verified|reviewed|validated)|untested|unverified)\b",
     *("test", "check", "verif", "review", "validat"),
 )
+_OF_CODE = re.compile(r"[`(]")
+"""Characters of sentences about a program's behaviour."""
 _PASSES = Phrases(
     r"\b(?:approved?|lgtm|looks? (?:good|correct|right|fine)|all tests (?:pass(?:ed)?|succeed(?:ed)?)"
     r"|(?:is|are|was|were|has been|have been) (?:now )?(?:correct|verified|validated|confirmed)"
@@ -45,20 +52,28 @@ _PASSES = Phrases(
     *("approve", "lgtm", "look", "all tests ", "correct", "verified", "validated", "confirmed"),
     *("expected", "successfully", " found", " remain", "ready to "),
 )
+_RUNS = frozenset(["run", "execute", "exec", "python", "code", "interpreter", "terminal", "shell"])
+_CHECKS = frozenset(
+    [
+        *("test", "tests", "pytest", "run", "execute", "exec", "check", "verify", "validate"),
+        *("lint", "build", "compile", "code"),
+    ]
+)
 _DOUBTS = re.compile(
-    r"\b(?:not|n't|fail(?:s|ed|ure|ing)?|error|wrong|incorrect|however|but|issue|must|fix|unless)\b",
+    r"\b(?:if|not|n't|fail(?:s|ed|ure|ing)?|error|wrong|incorrect|however|but|issue|must|fix|unless)\b",
     re.IGNORECASE,
 )
 
 
-@rule("3.2")
+@rule("3.2", needs_end=True, of_failures=True)
 def unchecked_artefact(trajectory: Trajectory) -> list[ModeFinding]:
-    """After the last artefact nothing tests, runs or reviews it (exact).
+    """No tool and no agent tests, runs or reviews the last artefact (exact).
 
     Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes".
-    An artefact is a fenced block of code or the work of a tool that writes. That no tool and no
-    checking agent acts after it is a fact; that it should have been checked is the rule's judgement,
-    hence the probability. A transcript in which nothing is ever run says nothing of checks.
+    An artefact is a fenced block of code or the work of a tool that writes. The absence of a tool
+    or a checking agent after it is a fact; the need for a check is the rule's judgement, hence the
+    probability. A transcript without any run of a tool or program gives no
+    evidence about checks.
     """
     if trajectory.outcome == "success":
         return []
@@ -81,12 +96,12 @@ def unchecked_artefact(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
-@rule("3.2")
+@rule("3.2", needs_end=True, of_failures=True)
 def idle_checker(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent whose name says that it checks never acts after the answer is there.
+    """An agent whose name marks it as a checker never acts.
 
-    Definition: MAST 3.2. Exact where the agent is addressed or handed to in recorded spans; it is
-    part of the team, and the run ends without it.
+    Definition: MAST 3.2. Exact where recorded spans show that the agent is addressed or handed to:
+    it is part of the team, and the run ends before it acts.
     """
     if trajectory.outcome == "success":
         return []
@@ -109,11 +124,12 @@ def idle_checker(trajectory: Trajectory) -> list[ModeFinding]:
     ]
 
 
-@rule("3.2")
+@rule("3.2", needs_end=True, of_failures=True)
 def skipped_check(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent says that it leaves out a check (heuristic).
 
-    Definition: MAST 3.2; counted when no tool ran after those words that does more than write.
+    Definition: MAST 3.2. It counts if afterwards no tool ran that does more than write. Sentences
+    about checks that a program omits, and reports of skipped tests, do not count.
     """
     if trajectory.outcome == "success":
         return []
@@ -123,7 +139,7 @@ def skipped_check(trajectory: Trajectory) -> list[ModeFinding]:
         if _verifies(step) and is_tool(step):
             return []
         match = _SKIPS.search(step.text) if is_said(step) else None
-        if match:
+        if match and not _OF_CODE.search(quote(step.text, *match.span(), limit=300)):
             return [
                 finding(
                     "3.2",
@@ -137,13 +153,13 @@ def skipped_check(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-@rule("3.2")
+@rule("3.2", needs_end=True, of_failures=True)
 def unsupported_answer(trajectory: Trajectory) -> list[ModeFinding]:
     """The final figure comes from no tool and not from the task, and nobody checked it.
 
-    Definition: MAST 3.2 (heuristic). Looks at the numbers of the last message in runs that use
-    tools: one that no tool returned was worked out in somebody's head. Counted when no tool ran and
-    no checking agent spoke after it came up.
+    Definition: MAST 3.2 (heuristic). It examines the numbers of the last message in runs that use
+    tools: the model computed a number that no tool returned. It counts if no tool ran and no
+    checking agent spoke after the number first appeared.
     """
     steps = ordinary(trajectory)
     if trajectory.outcome == "success" or not any(is_tool(step) for step in steps):
@@ -177,7 +193,7 @@ def unsupported_answer(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 def _origins(steps: Sequence[Step], figures: set[float]) -> dict[float, Step]:
-    """Return who said each figure first."""
+    """Return the message in which each figure first appears."""
     origins: dict[float, Step] = {}
     for step in steps:
         if is_said(step):
@@ -194,8 +210,10 @@ def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 3.3, "failure to adequately validate or cross-check crucial information". The
     failing run must be the last one before the words of approval, and the words must come without
-    any reservation.
+    any reservation. Exact where the run is that of a check and its span says that it failed; evidence
+    from texts alone counts only in runs that failed.
     """
+    run_failed = has_failed(trajectory)
     last_run: Step | None = None
     for step in ordinary(trajectory):
         if is_tool(step):
@@ -203,12 +221,19 @@ def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:
             continue
         if last_run is None or not failed(last_run) or not is_said(step):
             continue
-        match = _PASSES.search(step.text)
-        if match is None or _DOUBTS.search(quote(step.text, *match.span(), limit=300)):
+        match = approves(step)
+        if match is None:
             continue
         if not checks(step.agent) and step.agent != last_run.agent:
             continue
-        exact = last_run.error is not None and bool(last_run.span_id) and checks(step.agent)
+        exact = (
+            last_run.error is not None
+            and bool(last_run.span_id)
+            and checks(step.agent)
+            and bool(_CHECKS & name_words(last_run.tool))
+        )
+        if not exact and not run_failed:
+            continue
         return [
             finding(
                 "3.3",
@@ -222,15 +247,60 @@ def passed_a_failure(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
+@rule("3.3", of_failures=True)
+def confirmed_wrong_answer(trajectory: Trajectory) -> list[ModeFinding]:
+    """A program that the agents ran gave the final answer, and the run failed (heuristic).
+
+    Definition: MAST 3.3. An agent whose answer comes from a run of code takes that run for its
+    check; the outcome shows that it was none. Only runs whose outcome is a
+    failure count; a run that ended with an error has no answer.
+    """
+    if trajectory.outcome != "failure" or trajectory.error is not None:
+        return []
+    answer = final_answer(trajectory.steps)
+    last = next((step for step in reversed(trajectory.steps) if is_said(step)), None)
+    if not answer or last is None or not holds(last.text, answer):
+        return []
+    ran = [step for step in trajectory.steps[: last.index] if _ran_code(step)]
+    confirming = next((step for step in reversed(ran) if holds(step.text, answer)), None)
+    if confirming is None:
+        return []
+    return [
+        finding(
+            "3.3",
+            0.55,
+            Evidence.HEURISTIC,
+            f"A run of code gave the answer {answer[:60]}, and nobody checked it another way.",
+            [confirming, last],
+            [first_line(confirming), first_line(last)],
+        )
+    ]
+
+
+def approves(step: Step) -> re.Match[str] | None:
+    """Find the words with which a message approves something, in a sentence without any reservation."""
+    match = _PASSES.search(step.text)
+    if match is None or _DOUBTS.search(quote(step.text, *match.span(), limit=300)):
+        return None
+    return match
+
+
+def _ran_code(step: Step) -> bool:
+    """Return whether a step is the output of code that an agent wrote."""
+    if step.kind is StepKind.TOOL:
+        return step.agent == step.tool or bool(_RUNS & name_words(step.tool))
+    return step.synthetic and step.index > 0
+
+
 def _makes(step: Step) -> bool:
-    """Whether a step leaves an artefact behind."""
+    """Return whether a step leaves an artefact behind."""
     if is_tool(step):
         return bool(_WRITES & name_words(step.tool)) and not failed(step)
     return is_said(step) and any(block.count("\n") >= 2 for block in code_blocks(step.text))
 
 
 def _verifies(step: Step) -> bool:
-    """Whether a step can show that an artefact is wrong: a run, a look-up or a reviewer's word."""
+    """Return whether a step can show that an artefact is wrong: a run, a look-up or a reviewer's word."""
     return (is_tool(step) and not _WRITES & name_words(step.tool)) or (
         checks(step.agent) and is_said(step)
     )

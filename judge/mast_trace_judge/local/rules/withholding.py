@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.rules._evidence import (
     USERS,
+    failed,
     finding,
     first_line,
     is_said,
+    is_team,
     is_tool,
     ordinary,
 )
@@ -25,23 +28,42 @@ if TYPE_CHECKING:
     from mast_trace_judge.local.rules._inputs import Inbox
     from mast_trace_judge.verdict import ModeFinding
 
+_NAME = re.compile(
+    r"(?<=[a-z,:] )[A-Z][a-z'-]{3,}\b|\b[\w.+-]{1,64}@[\w-]{1,63}\.\w{2,12}\b|\b(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9_-]{5,}\b"
+)
+_SOUGHT = 20
+"""Turns of a run, the first ones, whose names are looked for in all other texts."""
+_READ = 2000
+"""Characters of a result in which names are sought."""
+_NAMES = 8
+"""Number of names above which a result is a listing, which nobody repeats in full."""
+_DAYS = frozenset(
+    [
+        *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january"),
+        *("february", "march", "april", "june", "july", "august", "september", "october"),
+        *("november", "december"),
+    ]
+)
+"""Words that are translated or written as figures."""
 _FACTS = 25
-"""A result with more figures is a listing of which nobody repeats all."""
+"""Number of figures above which a result is a listing, which nobody repeats in full."""
 
 
-@rule("2.4")
+@rule("2.4", needs_end=True, of_failures=True)
 def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
-    """What an agent's tools found is in nothing that it says, and nobody else was shown it.
+    """An agent passes nothing of its tools' findings on, and nobody else was shown them.
 
     Definition: MAST 2.4, "failure to share or communicate important data". Looks at the figures of
     two digits or more that only the tool results of one turn hold; counted when the agent then
     speaks to others and none of the figures occurs in any later text or argument. Exact where the
-    recorded inputs of the others' models show that they never saw the results.
+    recorded inputs of the others' models show that they never saw the results. One agent alone has
+    nobody from whom to withhold anything.
     """
-    if trajectory.outcome == "success":
+    steps = ordinary(trajectory)
+    if trajectory.outcome == "success" or not is_team(steps):
         return []
     readers = readers_of(trajectory)
-    steps = ordinary(trajectory)
+    agents = {*trajectory.agents, *readers}
     last_said: dict[float, int] | None = None
     shown_to: Mapping[str, set[str]] | None = None
     known = values([trajectory.task])
@@ -50,7 +72,7 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
         if is_tool(step) and step.error is None:
             results[step.agent].append(step)
             continue
-        if not is_said(step) or not _to_agents(step):
+        if not is_said(step) or not _to_agents(step, agents):
             continue
         found = results.pop(step.agent, [])
         facts = values(s.text for s in found) - known
@@ -82,8 +104,71 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
+@rule("2.4", needs_end=True, of_failures=True)
+def withheld_names(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent passes on none of the names that its tools found (heuristic).
+
+    Definition: MAST 2.4, as for `withheld_findings`, for results without figures: names, addresses
+    and ids that only the results of one turn hold. Counted where the agent then speaks to another
+    one, nobody was shown the results, and none of the names occurs in any later text or argument.
+    """
+    if trajectory.outcome == "success":
+        return []
+    readers = readers_of(trajectory)
+    steps = ordinary(trajectory)
+    agents = {*trajectory.agents, *readers}
+    results: dict[str, list[Step]] = defaultdict(list)
+    sought = 0
+    for place, step in enumerate(steps):
+        if is_tool(step) and not failed(step):
+            results[step.agent].append(step)
+            continue
+        if not is_said(step) or not _to_agents(step, agents):
+            continue
+        found = results.pop(step.agent, [])
+        names = {name for result in found for name in _names(result.text[:_READ])}
+        if not 0 < len(names) <= _NAMES or values(s.text for s in found):
+            continue
+        if (sought := sought + 1) > _SOUGHT:
+            return []
+        before = [
+            trajectory.task,
+            *(f"{s.text} {s.arguments}" for s in steps[:place] if s not in found),
+        ]
+        before += [result.arguments for result in found]
+        later = [f"{s.text} {s.arguments}" for s in steps[place:]]
+        if _mentioned(names, before) or _mentioned(names, later):
+            continue
+        others = [inbox for name, inbox in readers.items() if name != step.agent]
+        if any(inbox.quotes(result) for inbox in others for result in found):
+            continue
+        return [
+            finding(
+                "2.4",
+                0.5,
+                Evidence.HEURISTIC,
+                f"{step.agent} passes on nothing of what {found[0].tool} returned.",
+                [*found, step],
+                [first_line(found[0]), first_line(step)],
+            )
+        ]
+    return []
+
+
+def _names(text: str) -> set[str]:
+    """Return the names, addresses and ids in a result; words that begin a sentence may be none."""
+    return {match[0].lower() for match in _NAME.finditer(text)} - _DAYS
+
+
+def _mentioned(names: set[str], texts: Iterable[str]) -> bool:
+    return any(name in text.lower() for text in texts for name in names)
+
+
 def _shown_to(readers: Iterable[Inbox]) -> Mapping[str, set[str]]:
-    """Return who was shown each message as it is: up to two names, for one may be its writer's."""
+    """Return the agents that were shown each message whole, one or two names.
+
+    One of the two may be the author's.
+    """
     shown: dict[str, set[str]] = defaultdict(set)
     for inbox in readers:
         for identity in inbox.ids:
@@ -92,9 +177,11 @@ def _shown_to(readers: Iterable[Inbox]) -> Mapping[str, set[str]]:
     return shown
 
 
-def _to_agents(step: Step) -> bool:
-    """Whether a message is for another agent, as far as is known."""
-    return not step.recipients or any(name.lower() not in USERS for name in step.recipients)
+def _to_agents(step: Step, agents: Iterable[str]) -> bool:
+    """Return whether a message is for another agent, as far as is known; one agent alone has no others."""
+    if step.recipients:
+        return any(name.lower() not in USERS for name in step.recipients)
+    return any(name != step.agent and name.lower() not in USERS for name in agents)
 
 
 def _last_occurrence(steps: list[Step]) -> dict[float, int]:

@@ -1,9 +1,9 @@
-"""Scores the judge on labelled runs, beside the baselines that any judge has to beat."""
+"""Scores the judge on labelled runs, beside baselines that any judge has to beat."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -12,31 +12,34 @@ from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Agreement, StepAgreement, agreement, step_agreement
 from mast_trace_judge.study.bench import held_out, methods
-from mast_trace_judge.study.bench.notes import NOTES
+from mast_trace_judge.study.bench.in_sample import places_seen, scores_by_sample
+from mast_trace_judge.study.bench.notes import notes_on
 from mast_trace_judge.study.bench.scoring import Score, score
 from mast_trace_judge.study.datasets.agentrx import read_agentrx
-from mast_trace_judge.study.datasets.mast import read_mast_v0, read_mathchat
+from mast_trace_judge.study.datasets.mast import read_ag2_coding, read_mast_v0, read_mathchat
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
+from mast_trace_judge.study.healthy import HealthyRates, accused, healthy_runs
 from mast_trace_judge.study.training import FEWEST_LABELS, REPEATS
+from mast_trace_judge.verdict import SHOWN_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
+    from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.study.bench.scoring import Prediction
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 LAYERS = ("rules", "local", "recorded")
-"""What can be measured without a model: rules, attribution, and recorded answers of models."""
-SHOWN_FROM = 0.5
-"""A finding counts as the rules' yes from this probability on."""
+"""The layers that can be measured without a model: rules, attribution, and recorded answers."""
 _RULES = "rules"
+_TOLD = "rules, outcome told"
 _PEOPLE = "people"
 
 
 @dataclass(frozen=True)
 class OutcomeRates:
-    """In how many right and wrong runs of known outcome the rules find a mode."""
+    """Number of right and wrong runs of known outcome in which the rules find a mode."""
 
     code: str
     in_wrong: float
@@ -45,23 +48,27 @@ class OutcomeRates:
 
 @dataclass(frozen=True)
 class Report:
-    """What a benchmark found.
+    """The results of a benchmark.
 
     Attributes:
         scores: of every method on every subset, baselines first.
-        ceilings: how two teams of people agree on the same runs, by subset.
-        modes: how rules and recorded models agree with people on failure modes.
-        outcomes: how often rules fire in right and in wrong runs.
+        in_sample: number of runs of a subset that a shipped profile was trained on, by subset.
+        ceilings: the agreement of two teams of people on the same runs, by subset.
+        modes: the agreement of rules and recorded models with people on failure modes.
+        outcomes: number of right and wrong runs with a finding.
         outcome_runs: the number of wrong and of right ones.
-        milliseconds: median per run, by layer; it depends on the machine.
-        notes: what a reader has to know.
+        healthy: number of healthy runs that are accused, outcome withheld, by set and shape.
+        milliseconds: median processor time per run, by layer; it depends on the machine.
+        notes: remarks for the reader.
     """
 
     scores: tuple[Score, ...] = ()
+    in_sample: Mapping[str, int] = field(default_factory=dict)
     ceilings: Mapping[str, StepAgreement] = field(default_factory=dict)
     modes: tuple[Agreement, ...] = ()
     outcomes: tuple[OutcomeRates, ...] = ()
     outcome_runs: tuple[int, int] = (0, 0)
+    healthy: tuple[HealthyRates, ...] = ()
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -71,6 +78,7 @@ def run_bench(
     layers: Collection[str] = LAYERS,
     judges: Mapping[str, Callable[[LabelledRun], Prediction]] | None = None,
     repeats: int = REPEATS,
+    profiles: Sequence[Profile] = (),
 ) -> Report:
     """Score the layers on every set of labelled runs that the folder holds.
 
@@ -79,6 +87,7 @@ def run_bench(
         layers: some of `LAYERS`.
         judges: further methods by name, such as a judge on a language model.
         repeats: partitions into folds over which cross-validated figures are averaged.
+        profiles: the user's own, which the further methods use.
 
     Raises:
         ConfigurationError: a layer is unknown, or the folder holds none of the sets.
@@ -88,24 +97,31 @@ def run_bench(
         raise ConfigurationError(f"unknown layers {sorted(unknown)}; there are {list(LAYERS)}")
     attributed = _attributed_runs(data)
     labelled = read_mast_v0(data) if (data / "mast-v0").is_dir() else []
+    labelled += read_ag2_coding(data) if (data / "ag2-coding").is_dir() else []
     solved = read_mathchat(data) if (data / "ag2-mathchat").is_dir() else []
     if not attributed and not labelled:
         raise ConfigurationError(f"no labelled runs in {data}")
     scores = [
         found
         for subset, runs in attributed.items()
-        for found in _scores(subset, runs, data, layers, judges or {}, repeats)
+        for found in (
+            *_scores(subset, runs, data, layers, repeats),
+            *_scores_of_judges(runs, judges or {}, profiles),
+        )
     ]
+    seen = {subset: len(places_seen(runs)) for subset, runs in attributed.items()}
     rules = "rules" in layers
     rates, counts = _outcome_rates(solved) if rules and solved else ((), (0, 0))
     return Report(
         scores=tuple(scores),
+        in_sample=seen,
         ceilings=_ceilings(attributed),
         modes=tuple(_mode_agreement(labelled)) if rules and labelled else (),
         outcomes=rates,
         outcome_runs=counts,
+        healthy=tuple(accused(healthy_runs(data))) if rules else (),
         milliseconds=_milliseconds([run for runs in attributed.values() for run in runs]),
-        notes=NOTES,
+        notes=notes_on(any_seen=any(seen.values())),
     )
 
 
@@ -121,7 +137,6 @@ def _scores(
     runs: Sequence[LabelledRun],
     data: Path,
     layers: Collection[str],
-    judges: Mapping[str, Callable[[LabelledRun], Prediction]],
     repeats: int,
 ) -> list[Score]:
     rows = {
@@ -136,14 +151,27 @@ def _scores(
         rows["cascade, untrained"] = methods.untrained(runs)
         if folds:
             rows["profile, cross-validated"] = held_out.trained(runs, folds)
-        rows[f"as shipped, in-sample ({methods.profile_of(runs) or 'no profile'})"] = (
-            methods.shipped(runs)
-        )
+    answered = {}
     if "recorded" in layers and subset in SUBSETS and folds:
-        rows |= _with_answers(runs, methods.recorded_answers(data), folds)
-    for name, judge in judges.items():
-        rows[name] = [[judge(run)] for run in runs]
-    return [score(method, subset, runs, predictions) for method, predictions in rows.items()]
+        answered = _with_answers(runs, methods.recorded_answers(data), folds)
+    found = [score(method, subset, runs, given) for method, given in rows.items()]
+    if "local" in layers:
+        shipped = methods.shipped(runs)
+        named = methods.profile_of
+        found += scores_by_sample("as shipped", runs, shipped, places_seen(runs), of=named)
+    return found + [score(method, subset, runs, given) for method, given in answered.items()]
+
+
+def _scores_of_judges(
+    runs: Sequence[LabelledRun],
+    judges: Mapping[str, Callable[[LabelledRun], Prediction]],
+    profiles: Sequence[Profile],
+) -> list[Score]:
+    seen = places_seen(runs, profiles)
+    given = {name: [[judge(run)] for run in runs] for name, judge in judges.items()}
+    return [
+        each for name, said in given.items() for each in scores_by_sample(name, runs, said, seen)
+    ]
 
 
 def _with_answers(
@@ -185,22 +213,30 @@ def _ceilings(attributed: Mapping[str, Sequence[LabelledRun]]) -> dict[str, Step
 
 
 def _mode_agreement(runs: Sequence[LabelledRun]) -> list[Agreement]:
-    """Compare people with the rules and with the recorded models, mode by mode."""
-    ratings: dict[str, dict[str, Mapping[str, bool]]] = {_PEOPLE: {}, _RULES: {}}
+    """Compare people with the rules and with the recorded models, mode by mode.
+
+    The rules judge each run twice: without its outcome, and with it where it is known.
+    """
+    ratings: dict[str, dict[str, Mapping[str, bool]]] = {_PEOPLE: {}, _RULES: {}, _TOLD: {}}
     for run in runs:
         name = f"{run.subset}/{run.name}"
         found = {m.code for m in find_modes(run.trajectory) if m.probability >= SHOWN_FROM}
         ratings[_PEOPLE][name] = run.modes
         ratings[_RULES][name] = {code: code in found for code in run.modes}
-        for rater, answers in run.raters.items():
-            ratings.setdefault(rater, {})[name] = answers
-    return [found for found in agreement(ratings) if _PEOPLE in found.raters]
+        if run.success is not None:
+            outcome = "success" if run.success else "failure"
+            told = find_modes(replace(run.trajectory, outcome=outcome))
+            found = {m.code for m in told if m.probability >= SHOWN_FROM}
+            ratings[_TOLD][name] = {code: code in found for code in run.modes}
+        for annotator, answers in run.annotators.items():
+            ratings.setdefault(annotator, {})[name] = answers
+    return [found for found in agreement(ratings) if _PEOPLE in found.annotators]
 
 
 def _outcome_rates(
     runs: Sequence[LabelledRun],
 ) -> tuple[tuple[OutcomeRates, ...], tuple[int, int]]:
-    """Say how often each mode is found in right and wrong runs; the outcome is kept from the rules."""
+    """Count each mode in right and wrong runs; the outcome is kept from the rules."""
     fired: dict[bool, list[set[str]]] = {True: [], False: []}
     for run in runs:
         found = {m.code for m in find_modes(run.trajectory) if m.probability >= SHOWN_FROM}
@@ -219,14 +255,14 @@ def _outcome_rates(
 
 
 def _milliseconds(runs: Sequence[LabelledRun]) -> dict[str, float]:
-    """Measure the local layers, run by run."""
+    """Measure the processor time of the local layers, run by run."""
     rules, attribution = [], []
     for run in runs:
-        begin = time.perf_counter()
+        begin = time.process_time()
         modes = find_modes(run.trajectory)
-        middle = time.perf_counter()
+        middle = time.process_time()
         attribute(run.trajectory, modes)
-        attribution.append(1000 * (time.perf_counter() - middle))
+        attribution.append(1000 * (time.process_time() - middle))
         rules.append(1000 * (middle - begin))
     if not runs:
         return {}

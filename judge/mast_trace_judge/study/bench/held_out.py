@@ -1,4 +1,4 @@
-"""Scores profiles, and profiles joined with recorded answers, on runs that they have not seen.
+"""Scores profiles, and profiles joined with recorded answers, on held-out runs.
 
 For each partition of the runs into folds, a fold's runs get their probabilities from a profile that
 was trained on the others, and what joins them with a model's answers is calibrated on the others.
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 Answers = Mapping[tuple[str, str], Opinion | None]
-"""What a model answered, by subset and name of the run."""
+"""A model's answers, by subset and name of the run."""
 Distribution = dict[int, float]
 Joins = Callable[["LabelledRun", Distribution], Distribution]
-"""Changes a run's distribution by what models answered."""
+"""Changes a run's distribution by models' answers."""
 _FLIP = 0.8
 """Weight of a counterfactual that stands for a recorded answer, which names a step outright."""
 
@@ -64,7 +64,7 @@ def trained(runs: Sequence[LabelledRun], folds: Sequence[HeldOut]) -> list[list[
 def gated(
     runs: Sequence[LabelledRun], answers: Answers, folds: Sequence[HeldOut]
 ) -> list[list[Prediction]]:
-    """Predict what a model answered unless the answer contradicts itself, else the local judge."""
+    """Predict a model's answer unless it contradicts itself, else the local judge's."""
     result = []
     for run, local in zip(runs, trained(runs, folds), strict=True):
         opinion = answers.get((run.subset, run.name))
@@ -95,7 +95,7 @@ def fusions(
 
 
 def by_opinion(*answers: Answers) -> Joins:
-    """Join as `fusion` does, where a model names step and agent outright."""
+    """Join as `opinions` does, where a model names step and agent outright."""
     return lambda run, local: fuse(run.trajectory, local, _opinions(run, answers))
 
 

@@ -1,4 +1,4 @@
-"""What is scored: trivial baselines, the local layers, and recorded answers of models."""
+"""Methods of the benchmark: trivial baselines, the local layers, and recorded answers of models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_judge.local.attribution import attribute, summarise
+from mast_trace_judge.local.attribution import UNTRAINED, attribute, summarise
 from mast_trace_judge.local.attribution.cascade import cascade
 from mast_trace_judge.local.attribution.profile import choose_profile
 from mast_trace_judge.local.rules import find_modes
@@ -54,7 +54,7 @@ def untrained(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
 
 
 def shipped(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
-    """Predict as the product does: rules, and the shipped profile where one is meant for the run."""
+    """Predict as the product does: rules, and a shipped profile where one applies to the run."""
     result = []
     for run in runs:
         found = attribute(run.trajectory, find_modes(run.trajectory))
@@ -86,14 +86,15 @@ def recorded_answers(data: Path) -> dict[str, dict[tuple[str, str], Opinion | No
 def model_alone(
     runs: Sequence[LabelledRun], answers: Mapping[tuple[str, str], Opinion | None]
 ) -> list[list[Prediction]]:
-    """Predict what a model answered, as it answered it."""
+    """Predict the recorded answer of a model."""
     return [[said(answers.get((run.subset, run.name)))] for run in runs]
 
 
 def profile_of(runs: Sequence[LabelledRun]) -> str:
-    """Return the name of the shipped profile that is meant for these runs; empty without one."""
-    names = {p.name for run in runs if (p := choose_profile(run.trajectory)) is not None}
-    return ", ".join(sorted(names))
+    """Return the names of the shipped profiles, or the cascade, that apply to these runs, with counts."""
+    chosen = (choose_profile(run.trajectory) for run in runs)
+    counts = Counter(profile.name if profile else UNTRAINED for profile in chosen)
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
 
 
 def predict(
@@ -113,7 +114,7 @@ def predict(
 
 
 def said(opinion: Opinion | None) -> Prediction:
-    """Predict what a model answered; nothing where it could not be read."""
+    """Predict the recorded answer of a model; nothing where it could not be read."""
     if opinion is None:
         return Prediction((), "")
     return Prediction(() if opinion.step is None else (opinion.step,), opinion.agent)

@@ -1,4 +1,4 @@
-"""Joins what a language model says of the decisive step with the local distribution over steps.
+"""Joins a language model's opinion on the decisive step with the local distribution over steps.
 
 Log-linear: each opinion multiplies the odds of the step that it names, of that step's neighbours,
 and of the steps of the agent that it names. An opinion whose agent does not speak at its step
@@ -30,7 +30,7 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Opinion:
-    """A model's answer to which step and which agent decided a failure."""
+    """A model's answer about the step and the agent that decided a failure."""
 
     step: int | None
     agent: str = ""
@@ -66,7 +66,7 @@ def read_opinion(text: str) -> Opinion | None:
 
 
 def contradicts_itself(trajectory: Trajectory, opinion: Opinion) -> bool:
-    """Whether the named agent does not speak at the named step, or there is no such step."""
+    """Return whether the named agent does not speak at the named step, or there is no such step."""
     if opinion.step is None:
         return False
     if not 0 <= opinion.step < len(trajectory.steps):
@@ -78,7 +78,7 @@ def contradicts_itself(trajectory: Trajectory, opinion: Opinion) -> bool:
 def evidence(
     trajectory: Trajectory, probabilities: Mapping[int, float], opinions: Iterable[Opinion]
 ) -> dict[int, FusionWeights]:
-    """Return for each step what is to be multiplied with the weights, field by field."""
+    """Return for each step the factors of the weights, field by field."""
     said = [(opinion, contradicts_itself(trajectory, opinion)) for opinion in opinions]
     rows = {}
     for step, probability in probabilities.items():
@@ -104,7 +104,7 @@ def fuse(
     opinions: Iterable[Opinion],
     weights: FusionWeights | None = None,
 ) -> dict[int, float]:
-    """Return the probabilities of the steps after the opinions were heard."""
+    """Return the probabilities of the steps after the opinions were joined."""
     factors = vars(weights or FusionWeights())
     scores = {
         step: sum(factors[name] * value for name, value in vars(row).items())
@@ -117,7 +117,7 @@ def fuse(
 
 
 def plain(name: str) -> str:
-    """Return an agent's name in lower case, without what is appended in brackets."""
+    """Return an agent's name in lower case, without a suffix in brackets."""
     return _SUFFIX.sub("", name).strip().lower()
 
 

@@ -1,4 +1,4 @@
-"""Two small plots as SVG: whether probabilities mean what they say, and how far misses are off."""
+"""Two small plots as SVG: calibration of probabilities, and distances of misses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FARTHEST = 6
 
 
 def reliability_diagram(scores: Sequence[Score], title: str) -> str:
-    """Draw, for each method, how often predictions of a probability were right.
+    """Draw, for each method, the share of right predictions by their probability.
 
-    A dot's area is its share of the runs; on the diagonal, probabilities mean what they say.
+    A dot's area is its share of the runs; on the diagonal, probabilities are calibrated.
     """
     parts = [
         _line(0, 0, 1, 1, "#9ca3af", dash="4 3"),
@@ -45,7 +45,7 @@ def reliability_diagram(scores: Sequence[Score], title: str) -> str:
 
 
 def step_error_histogram(score: Score, title: str) -> str:
-    """Draw how far a method's first step is from the label; farther ones share the last bars."""
+    """Draw the distance of a method's first step from the label; the last bars collect longer ones."""
     counts = _clipped(score.step_errors)
     most = max(counts.values(), default=1.0) or 1.0
     bar = _SIDE / (2 * _FARTHEST + 1)

@@ -1,4 +1,4 @@
-"""How far a method's probabilities are from how often it is right."""
+"""Reliability of a method's probabilities: their distance from the share of right predictions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DRAWS = 100
 
 
 class Confidence(NamedTuple):
-    """The probability of a prediction's first step, and whether that was right.
+    """The probability of a prediction's first step, and whether that step was right.
 
     Attributes:
-        run: the run's place; predictions of one run are right or wrong together.
+        run: the run's index; predictions of one run are right or wrong together.
         probability: of the prediction's first step.
         right: whether that is the labelled one.
         weight: of the prediction.
@@ -31,7 +31,7 @@ class Confidence(NamedTuple):
 
 
 def reliability(given: Iterable[Confidence]) -> tuple[tuple[float, float, float], ...]:
-    """Return per bin with predictions: mean probability, share that was right, weight."""
+    """Return for each bin with predictions: mean probability, share of right ones, weight."""
     bins: dict[int, list[Confidence]] = defaultdict(list)
     for each in given:
         bins[min(_BINS - 1, int(each.probability * _BINS))].append(each)

@@ -1,4 +1,4 @@
-"""Shows a benchmark's report: as tables in a terminal, as JSON, and as Markdown with plots."""
+"""Renders a benchmark's report: as tables in a terminal, as JSON, and as Markdown with plots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_judge.study.agreement import wilson
 from mast_trace_judge.study.bench.plots import reliability_diagram, step_error_histogram
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.agreement import Agreement
     from mast_trace_judge.study.bench import Report
     from mast_trace_judge.study.bench.scoring import Score
+    from mast_trace_judge.study.healthy import HealthyRates
 
 _COLUMNS = (
     ("agent", "agent"),
@@ -44,7 +46,7 @@ def tables(report: Report) -> list[Table]:
     found = []
     for subset in dict.fromkeys(score.subset for score in report.scores):
         scores = [score for score in report.scores if score.subset == subset]
-        table = Table(title=f"{subset}: {scores[0].runs} runs, percent", title_justify="left")
+        table = Table(title=f"{_subset_title(report, subset)}, percent", title_justify="left")
         _fill(table, _score_rows(scores))
         found.append(table)
     if report.modes:
@@ -57,19 +59,24 @@ def tables(report: Report) -> list[Table]:
         table = Table(title=title, title_justify="left")
         _fill(table, _outcome_rows(report))
         found.append(table)
+    if report.healthy:
+        table = Table(title="healthy runs, outcome withheld: accused", title_justify="left")
+        _fill(table, _healthy_rows(report.healthy))
+        found.append(table)
     return found
 
 
 def write_markdown(report: Report, folder: Path, file: str = "report.md") -> Path:
     """Write the report as Markdown with its plots beside it, and return the file.
 
-    The folder is made where it does not exist.
+    The folder is created if it is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# The judge on labelled runs", ""]
     for subset in dict.fromkeys(score.subset for score in report.scores):
         scores = [score for score in report.scores if score.subset == subset]
-        lines += [f"## {subset} ({scores[0].runs} runs)", "", "Percent of the runs.", ""]
+        lines += [f"## {subset} ({scores[0].runs} runs)", ""]
+        lines += [f"{_subset_title(report, subset)}. Percent of the row's runs.", ""]
         lines += [*_markdown(_score_rows(scores)), "", *_plots(scores, folder), ""]
     for name, found in report.ceilings.items():
         lines += [
@@ -87,13 +94,23 @@ def write_markdown(report: Report, folder: Path, file: str = "report.md") -> Pat
         wrong, right = report.outcome_runs
         lines += [f"## Rules in {wrong} wrong and {right} right runs", ""]
         lines += [*_markdown(_outcome_rows(report)), ""]
+    if report.healthy:
+        lines += ["## Healthy runs, outcome withheld: how many are accused", ""]
+        lines += [*_markdown(_healthy_rows(report.healthy)), ""]
     if report.milliseconds:
         spent = ", ".join(f"{layer} {ms:.1f} ms" for layer, ms in report.milliseconds.items())
-        lines += [f"Median time per run on this machine: {spent}.", ""]
+        lines += [f"Median processor time per run on this machine: {spent}.", ""]
     lines += ["## Notes", "", *(f"- {note}" for note in report.notes), ""]
     path = folder / file
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
+
+
+def _subset_title(report: Report, subset: str) -> str:
+    """Return how many runs a subset has, and how many of them are in sample."""
+    runs = next(score.runs for score in report.scores if score.subset == subset)
+    seen = report.in_sample.get(subset, 0)
+    return f"{subset}: {runs} runs, {seen or 'none'} of them in the training of a shipped profile"
 
 
 def _plots(scores: Sequence[Score], folder: Path) -> list[str]:
@@ -117,7 +134,8 @@ def _score_rows(scores: Sequence[Score]) -> list[list[str]]:
     columns = [
         (key, title) for key, title in _COLUMNS if any(key in score.shares for score in scores)
     ]
-    rows = [["method", *(title for _, title in columns), "calibration error (by chance)"]]
+    titles = [title for _, title in columns]
+    rows = [["method", "runs", *titles, "calibration error (by chance)"]]
     for score in scores:
         cells = []
         for key, _ in columns:
@@ -129,12 +147,14 @@ def _score_rows(scores: Sequence[Score]) -> list[list[str]]:
             cells.append(text)
         error, chance = score.calibration_error, score.error_by_chance
         told = "" if error is None or chance is None else f"{error:.3f} ({chance:.3f})"
-        rows.append([score.method, *cells, told])
+        rows.append([score.method, str(score.runs), *cells, told])
     return rows
 
 
 def _mode_rows(found: Sequence[Agreement]) -> list[list[str]]:
-    rows = [["mode", "raters", "runs", "positives", "both", "kappa (95 %)", "AC1", "prevalence"]]
+    rows = [
+        ["mode", "annotators", "runs", "positives", "both", "kappa (95 %)", "AC1", "prevalence"]
+    ]
     for agreed in found:
         if agreed.subject in FAILURE_MODES:
             subject = f"{agreed.subject} {FAILURE_MODES[agreed.subject].name}"
@@ -147,7 +167,7 @@ def _mode_rows(found: Sequence[Agreement]) -> list[list[str]]:
         rows.append(
             [
                 subject,
-                " / ".join(agreed.raters),
+                " / ".join(agreed.annotators),
                 str(agreed.items),
                 " / ".join(str(count) for count in agreed.positives),
                 str(agreed.both),
@@ -157,6 +177,23 @@ def _mode_rows(found: Sequence[Agreement]) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def _healthy_rows(found: Sequence[HealthyRates]) -> list[list[str]]:
+    rows = [
+        ["runs", "recorded as", "n", "any mode", "mode shown", "exact finding", "decisive step"]
+    ]
+    for rates in found:
+        counts = (rates.possible, rates.shown, rates.exact, rates.decisive)
+        rows.append(
+            [rates.subset, rates.shape, str(rates.runs), *(_of(n, rates.runs) for n in counts)]
+        )
+    return rows
+
+
+def _of(count: int, runs: int) -> str:
+    """A count with the upper end of its share's interval (Wilson, 95 %)."""
+    return f"{count} (at most {100 * wilson(count, runs).high:.1f} %)"
 
 
 def _outcome_rows(report: Report) -> list[list[str]]:

@@ -36,14 +36,14 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a method says of a run.
+    """A method's prediction for a run.
 
     Attributes:
         steps: likeliest first; empty where the method gives no verdict, which counts as a miss.
         agent: the blamed agent.
         probability: of the first step; None where the method gives none.
-        weight: how much the prediction counts, for methods that draw one of several by chance.
-        top_3: the chance that the label is among three, where that is not read off ``steps``.
+        weight: of the prediction, for methods that draw one of several by chance.
+        top_3: the chance that the label is among three, where ``steps`` does not determine it.
     """
 
     steps: tuple[int, ...]
@@ -63,17 +63,19 @@ class Share:
 
 @dataclass(frozen=True)
 class Score:
-    """How a method does on a subset.
+    """The scores of a method on a subset.
 
     Attributes:
         method: its name.
         subset: the runs' name.
-        runs: their number.
+        runs: the number of runs.
+        in_sample: the number of those that the method's profiles were trained on.
         shares: by measure; a measure that needs labels which the subset lacks is missing.
         calibration_error: expected calibration error of the first step's probability, ten bins.
         error_by_chance: the same, on average, if the probabilities were exactly right.
         reliability: per bin with predictions: mean probability, share that was right, count.
-        step_errors: how often the first step is how far from the label, in steps.
+        step_errors: number of predictions by the distance of the first step from the label, in
+            steps.
     """
 
     method: str
@@ -84,6 +86,7 @@ class Score:
     error_by_chance: float | None = None
     reliability: tuple[tuple[float, float, float], ...] = ()
     step_errors: Mapping[int, float] = field(default_factory=dict)
+    in_sample: int = 0
 
 
 def score(
@@ -91,6 +94,8 @@ def score(
     subset: str,
     labelled: Sequence[LabelledRun],
     predictions: Sequence[Sequence[Prediction]],
+    *,
+    in_sample: int = 0,
 ) -> Score:
     """Score a method that gave each run one or several predictions, which share the run's weight."""
     sums: dict[str, float] = defaultdict(float)
@@ -122,6 +127,7 @@ def score(
         error_by_chance=error_by_chance(confident) if bins else None,
         reliability=bins,
         step_errors=dict(sorted(errors.items())),
+        in_sample=in_sample,
     )
 
 

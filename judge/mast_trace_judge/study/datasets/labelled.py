@@ -1,4 +1,4 @@
-"""What a labelled run is."""
+"""Labelled runs, and the folder that holds them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ DATA_VARIABLE = "MAST_TRACE_DATA"
 
 @dataclass(frozen=True)
 class LabelledRun:
-    """A run with what people said of it; everything that nobody said is None or empty.
+    """A run with people's labels; missing ones are None or empty.
 
     Attributes:
-        subset: where it comes from, such as ``algorithm-generated``.
+        subset: part of the data set, such as ``algorithm-generated``.
         name: of its file in the subset.
         trajectory: the run, its steps numbered as the labels count them.
         group: runs of the same question share it; cross-validation never divides a group.
         step: the decisive step.
-        agent: the agent that people blame, in its labellers' spelling.
+        agent: the agent that people blame, in their spelling.
         marked: every step that people marked as a failure.
-        modes: whether the run shows a failure mode, by code, for every mode that was looked at.
+        modes: whether the run shows a failure mode, by code, for every examined mode.
         success: whether the run solved its task.
-        raters: what other judges said of the modes, by rater.
-        extra: what else the file holds.
+        annotators: other judges' answers on the modes, by annotator.
+        extra: other fields of the file.
     """
 
     subset: str
@@ -45,7 +45,7 @@ class LabelledRun:
     marked: frozenset[int] = frozenset()
     modes: Mapping[str, bool] = field(default_factory=dict)
     success: bool | None = None
-    raters: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    annotators: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -30,7 +30,7 @@ _PROXIES = frozenset({"mathproxyagent"})
 
 
 def read_mast_v0(data: Path) -> list[LabelledRun]:
-    """Read the labelled traces of the first draft, with the answers of two models as raters."""
+    """Read the labelled traces of the first draft, with the answers of two models as annotators."""
     folder = data / "mast-v0"
     columns: dict[str, str] = json.loads((folder / "v0_to_mast14.json").read_text("utf-8"))
     rows = (folder / "labels.jsonl").read_text("utf-8").splitlines()
@@ -38,7 +38,7 @@ def read_mast_v0(data: Path) -> list[LabelledRun]:
 
 
 def read_mathchat(data: Path) -> list[LabelledRun]:
-    """Read the AG2 conversations on mathematics that say whether the answer was right."""
+    """Read the AG2 conversations on mathematics with a recorded correctness of the answer."""
     runs = []
     for path in sorted((data / "ag2-mathchat").glob("*/*.json")):
         record = read_json(path.read_text("utf-8"))
@@ -55,12 +55,32 @@ def read_mathchat(data: Path) -> list[LabelledRun]:
     return runs
 
 
+def read_ag2_coding(data: Path) -> list[LabelledRun]:
+    """Read AG2's group chats of a planner, a coder and a tester, labelled with today's 14 modes.
+
+    One annotator, who revised some labels after a model's answers; nobody runs tools there.
+    """
+    rows = (data / "ag2-coding" / "runs.jsonl").read_text("utf-8").splitlines()
+    return [_coding(read_json(row)) for row in rows if row.strip()]
+
+
+def _coding(record: Mapping[str, Any]) -> LabelledRun:
+    shown = {str(code) for code in record["modes"]}
+    return LabelledRun(
+        subset="ag2-coding",
+        name=str(record["id"]),
+        trajectory=_from_ag2(record, f"ag2-coding/{record['id']}"),
+        group=str(record["id"]),
+        modes={code: code in shown for code in FAILURE_MODES},
+    )
+
+
 def from_trace(record: Mapping[str, Any], trace_id: str) -> Trajectory:
     """Read one trace file of MAST's, whose shape tells the framework."""
     if "trajectory" not in record:
         return _from_metagpt(record, trace_id)
-    said = record["trajectory"]
-    of_ag2 = isinstance(said, list) and bool(said) and isinstance(said[0], dict)
+    log = record["trajectory"]
+    of_ag2 = isinstance(log, list) and bool(log) and isinstance(log[0], dict)
     return (_from_ag2 if of_ag2 else _from_hyperagent)(record, trace_id)
 
 
@@ -75,16 +95,16 @@ def _labelled(folder: Path, row: Mapping[str, Any], columns: Mapping[str, str]) 
         group=str(row["task_id"]),
         modes={code: bool(given[column]) for column, code in columns.items() if column in given},
         success=str(row["solved"]).upper() == "TRUE",
-        raters={
-            "o1, few examples": _raters(row.get("o1_v1")),
-            "Claude 3.7": _raters(row.get("claude37_v1")),
+        annotators={
+            "o1, few examples": _annotators(row.get("o1_v1")),
+            "Claude 3.7": _annotators(row.get("claude37_v1")),
         },
     )
 
 
-def _raters(answers: Mapping[str, bool] | None) -> dict[str, bool]:
-    """Return the answers on modes that the taxonomy kept; two of the draft's are no modes now."""
-    return {code: bool(said) for code, said in (answers or {}).items() if code in FAILURE_MODES}
+def _annotators(answers: Mapping[str, bool] | None) -> dict[str, bool]:
+    """Return the answers on modes that the taxonomy kept; two of the draft's modes were dropped."""
+    return {code: bool(answer) for code, answer in (answers or {}).items() if code in FAILURE_MODES}
 
 
 def _from_ag2(record: Mapping[str, Any], trace_id: str) -> Trajectory:
@@ -102,7 +122,7 @@ def _from_ag2(record: Mapping[str, Any], trace_id: str) -> Trajectory:
                 agent=name,
                 text=text,
                 role="user" if proxy and index == 0 else "assistant",
-                # What the proxy says is a fixed text of the framework's, or a program's output.
+                # The proxy's text is a fixed one of the framework, or a program's output.
                 synthetic=proxy,
             )
         )
@@ -116,29 +136,29 @@ def _from_ag2(record: Mapping[str, Any], trace_id: str) -> Trajectory:
 
 def _from_hyperagent(record: Mapping[str, Any], trace_id: str) -> Trajectory:
     text = _joined(record["trajectory"])
-    said = []
+    entries = []
     for entry in _entries(text, _HYPERAGENT_LINE):
         speaker = _HYPERAGENT_SPEAKER.match(entry)
         if speaker is None:
-            said.append(("HyperAgent", "", entry))
+            entries.append(("HyperAgent", "", entry))
         else:
-            said.append((speaker[1] or speaker[2], speaker[3] or "", entry[speaker.end() :]))
+            entries.append((speaker[1] or speaker[2], speaker[3] or "", entry[speaker.end() :]))
     return Trajectory(
         trace_id=trace_id,
-        steps=_steps(said),
+        steps=_steps(entries),
         framework="hyperagent",
         task=_joined(record["problem_statement"]),
     )
 
 
 def _from_metagpt(record: Mapping[str, Any], trace_id: str) -> Trajectory:
-    said = []
+    entries = []
     for entry in _entries(str(record["content"]), _METAGPT_LINE):
         speaker = _METAGPT_SPEAKER.match(entry)
-        said.append((speaker[1], "", entry[speaker.end() :]) if speaker else ("", "", entry))
+        entries.append((speaker[1], "", entry[speaker.end() :]) if speaker else ("", "", entry))
     return Trajectory(
         trace_id=trace_id,
-        steps=_steps(said),
+        steps=_steps(entries),
         framework="metagpt",
         task=str(record.get("prompt", "")),
     )
@@ -159,7 +179,7 @@ def _entries(text: str, line: re.Pattern[str]) -> Iterator[str]:
         previous = entry
 
 
-def _steps(said: Iterable[tuple[str, str, str]]) -> tuple[Step, ...]:
+def _steps(entries: Iterable[tuple[str, str, str]]) -> tuple[Step, ...]:
     return tuple(
         Step(
             index=index,
@@ -169,7 +189,7 @@ def _steps(said: Iterable[tuple[str, str, str]]) -> tuple[Step, ...]:
             role="assistant",
             recipients=(recipient,) if recipient else (),
         )
-        for index, (agent, recipient, text) in enumerate(said)
+        for index, (agent, recipient, text) in enumerate(entries)
     )
 
 

@@ -23,7 +23,7 @@ _FRAMEWORKS = {"algorithm-generated": "ag2", "hand-crafted": "magentic-one"}
 _SUFFIX = re.compile(r"\s*\(.*\)\s*$")
 _RECIPIENT = re.compile(r"\(->\s*(.*?)\s*\)")
 _EXECUTORS = frozenset({"computer_terminal", "computerterminal"})
-"""They run the code of the message before them and say nothing of their own."""
+"""Agents that run the code of the message before them and write nothing of their own."""
 
 
 def read_who_and_when(data: Path, subset: str) -> list[LabelledRun]:
@@ -56,13 +56,19 @@ def _files(data: Path, subset: str) -> list[Path]:
 
 
 def same_agent(one: str, other: str) -> bool:
-    """Whether two names are of one agent: suffixes such as ``(thought)`` and case are no part."""
+    """Return whether two names are of one agent: suffixes such as ``(thought)`` and case are no part."""
     return plain_name(one).lower() == plain_name(other).lower()
 
 
 def plain_name(name: str) -> str:
-    """Return an agent's name without what Magentic-One appends in brackets."""
+    """Return an agent's name without the suffix in brackets that Magentic-One adds."""
     return _SUFFIX.sub("", name).strip()
+
+
+def recipient_of(name: str) -> str:
+    """Return the addressee that Magentic-One adds to an agent's name; empty where there is none."""
+    found = _RECIPIENT.search(name)
+    return found[1] if found else ""
 
 
 def _labelled(record: Mapping[str, Any], subset: str, name: str) -> LabelledRun:
@@ -106,7 +112,7 @@ def from_history(
 
 def _step(index: int, name: str, text: str) -> Step:
     agent = plain_name(name)
-    recipient = _RECIPIENT.search(name)
+    recipient = recipient_of(name)
     runs = agent.lower() in _EXECUTORS
     failed = says_failed(text) if runs else None
     return Step(
@@ -115,7 +121,7 @@ def _step(index: int, name: str, text: str) -> Step:
         agent=agent,
         text=text,
         role="user" if agent == "human" else "assistant",
-        recipients=(recipient[1],) if recipient else (),
+        recipients=(recipient,) if recipient else (),
         tool=agent if runs else "",
         error=failed[0] if failed else None,
     )

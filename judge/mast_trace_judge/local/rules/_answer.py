@@ -1,4 +1,4 @@
-"""Where the final answer of a run comes from."""
+"""The origin of a run's final answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ANNOUNCED = (
     ("**", re.compile(r"\bis (?:therefore |thus |approximately )?\*\*([^*\n]{1,80})\*\*")),
     ("**", re.compile(r"\*\*([^*\n]{1,80})\*\*")),
 )
-"""Patterns of an announced value, each with what its matches hold in lower case."""
+"""Patterns of an announced value, each with the signs that its matches contain in lower case."""
 _EMPTY = re.compile(r"(?:TERMINATE|RUN\.SH COMPLETE[^\n]*|SCENARIO\.PY COMPLETE[^\n]*|[\s!#])*")
 _LAST = 12
 """Steps at the end of a run among which its last words are sought."""
@@ -55,7 +55,7 @@ def final_answer(steps: Sequence[Step]) -> str:
 
 
 def _words(step: Step) -> str:
-    """Return what a step says; of a call that ends the run, also what it is given."""
+    """Return the text of a step; for a call that ends the run, also its arguments."""
     return f"{step.arguments}\n{step.text}" if step.tool and ends_run(step) else step.text
 
 
@@ -63,18 +63,18 @@ def introduced(trajectory: Trajectory, value: str) -> int | None:
     """Return the first step after the task that holds the value; None if the task holds it."""
     if not value:
         return None
-    if _holds(trajectory.task, value):
+    if holds(trajectory.task, value):
         return None
     for step in trajectory.steps:
         if by_user(step) or step.text.startswith(trajectory.task[:200] or "\0"):
             continue
-        if _holds(step.text, value):
+        if holds(step.text, value):
             return step.index
     return None
 
 
-def _holds(text: str, value: str) -> bool:
-    """Whether a text holds a value: as a number where it is one, else as words."""
+def holds(text: str, value: str) -> bool:
+    """Return whether a text holds a value: as a number where it is one, else as words."""
     wanted = numbers(value)
     if len(wanted) == 1 and len(value) <= 30:
         figure = number(wanted[0][0])

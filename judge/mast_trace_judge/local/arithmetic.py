@@ -1,0 +1,69 @@
+"""Arithmetic relations between numbers: one follows from others, or is another one miswritten."""
+
+from __future__ import annotations
+
+TOO_MANY = 400
+"""Known numbers beyond which nothing new can be told from a sum of them."""
+_SMALL = 31
+"""Factors up to this are ordinary in sums: days, people, months."""
+_UNITS = (
+    *(1.609344, 2.204623, 2.54, 3.28084, 3.785412, 28.349523, 4.184, 1.8),
+    *(60.0, 3600.0, 24.0, 7.0, 52.0, 365.0, 12.0, 1024.0),
+)
+"""Factors between units: miles, pounds, inches, feet, gallons, ounces, calories, kelvins, times."""
+
+
+def near(one: float, other: float) -> bool:
+    """Return whether one number is the other, rounded or in another decimal unit."""
+    if one == other:
+        return True
+    if not one or not other:
+        return False
+    ratio = abs(one / other)
+    while ratio >= 10**0.5:
+        ratio /= 10
+    while ratio < 10**-0.5:
+        ratio *= 10
+    return abs(ratio - 1) < 0.01
+
+
+def derived(value: float, known: set[float]) -> bool:
+    """Return whether a number follows from known ones by one step of arithmetic.
+
+    Sums are taken of known numbers and of one with 1, products also of a known one with a small
+    whole number. Where very many numbers are known, nothing new can be told from a sum of them.
+    """
+    if len(known) > TOO_MANY or any(near(value, a) for a in known):
+        return True
+    ordered = {round(a, 6) for a in known}
+    for a in known:
+        if {round(value - a, 6), round(a - value, 6)} & (ordered | {1.0}):
+            return True
+    factors = known | {float(i) for i in range(2, _SMALL)}
+    wanted = {round(w, 6) for f in factors if f for w in (value / f, value * f)}
+    return bool(wanted & ordered)
+
+
+def in_other_unit(value: float, known: float) -> bool:
+    """Return whether a number is a known one in another unit, such as degrees Celsius for Fahrenheit.
+
+    To be asked of one known number: with many of them nearly every number is some unit's.
+    """
+    if abs(value - (known - 32) / 1.8) < 0.6 or abs(value - (known * 1.8 + 32)) < 0.6:
+        return True
+    return any(
+        abs(value - other) <= 0.01 * abs(value)
+        for factor in _UNITS
+        for other in (known * factor, known / factor)
+    )
+
+
+def slip(one: str, other: str) -> bool:
+    """Return whether two figures of three digits or more differ by one digit or two exchanged ones."""
+    a, b = one.replace(",", ""), other.replace(",", "")
+    if len(a) != len(b) or sum(c.isdigit() for c in a) < 3 or a == b:
+        return False
+    different = [i for i in range(len(a)) if a[i] != b[i]]
+    if len(different) == 1:
+        return True
+    return len(different) == 2 and sorted(a) == sorted(b) and different[1] - different[0] == 1

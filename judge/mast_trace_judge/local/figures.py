@@ -1,0 +1,106 @@
+"""Figures in a text, in any notation.
+
+``47,90`` is 47.9 in German and two numbers in a list; ``1,234`` is a thousand or 1.234; ``-$16.63``
+is -16.63. A `Figure` has all readings that its spelling allows: a rule that accuses an agent of a
+wrong figure has to rule out every reading.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_REMEMBERED = 20_000
+"""Length up to which the figures of a text are kept: rules ask for them again."""
+_SPACES = "\u00a0\u202f\u2009"
+_FIGURE = re.compile(
+    rf"(?:(?<![\w.,])(?P<sign>[-+\u2212]) ?[$\u20ac\u00a3\u00a5\u20b9]?)?(?<![\w.])"
+    rf"(?P<digits>\d+(?:[.,'{_SPACES}]\d+)*)(?!\w)"
+)
+_SEPARATORS = re.compile(rf"[.,'{_SPACES}]")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number in a text.
+
+    Attributes:
+        literal: its digits and separators, word for word, with the sign before them.
+        start: its first position in the text.
+        end: the position after it.
+        readings: the numbers that the spelling allows; also its parts, where it may be a list.
+    """
+
+    literal: str
+    start: int
+    end: int
+    readings: frozenset[float]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Start and end in the text."""
+        return self.start, self.end
+
+    @property
+    def as_one(self) -> frozenset[float]:
+        """The readings that take it for one number, and for no list."""
+        parts = {float(part) for part in re.findall(r"\d+", self.literal)}
+        return frozenset(each for each in self.readings if abs(each) not in parts) or self.readings
+
+
+def figures(text: str) -> tuple[Figure, ...]:
+    """Find the figures of a text, in order; parts of words are none."""
+    return _figures(text) if len(text) <= _REMEMBERED else tuple(_found(text))
+
+
+def known_values(texts: Iterable[str]) -> set[float]:
+    """Return every reading of every figure in the texts."""
+    return {value for text in texts for figure in figures(text) for value in figure.readings}
+
+
+@lru_cache(maxsize=256)
+def _figures(text: str) -> tuple[Figure, ...]:
+    return tuple(_found(text))
+
+
+def _found(text: str) -> Iterator[Figure]:
+    for match in _FIGURE.finditer(text):
+        positive = _readings(match["digits"])
+        signed = {-value for value in positive} if match["sign"] in {"-", "\u2212"} else set()
+        start = match.start("sign") if match["sign"] else match.start()
+        yield Figure(match[0], start, match.end(), frozenset(positive | signed))
+
+
+def _readings(digits: str) -> set[float]:
+    parts = _SEPARATORS.split(digits)
+    if len(parts) == 1:
+        return {_number(digits)}
+    marks = _SEPARATORS.findall(digits)
+    whole, last = "".join(parts[:-1]), parts[-1]
+    read: set[float] = set()
+    if len(set(marks)) == 1:
+        if all(len(part) == 3 for part in parts[1:]) or _indian(parts):
+            read.add(_number(whole + last))
+        if len(marks) == 1 and marks[0] in ".,":
+            read.add(_number(f"{whole}.{last}"))
+    elif len(set(marks[:-1])) == 1 and marks[-1] in ".,":
+        read.add(_number(f"{whole}.{last}"))
+    if set(marks) <= {","} or not read:
+        read |= {_number(part) for part in parts}
+    return read
+
+
+def _indian(parts: list[str]) -> bool:
+    """Return whether digits are grouped as in 12,34,567."""
+    return len(parts[-1]) == 3 and all(len(part) == 2 for part in parts[1:-1]) and len(parts) > 2
+
+
+def _number(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else 0.0

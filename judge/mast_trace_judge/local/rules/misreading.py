@@ -1,0 +1,256 @@
+"""Mode 2.6, reasoning-action mismatch, where a result's figures are given under each other's names."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from itertools import combinations, islice
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.local.arithmetic import near
+from mast_trace_judge.local.figures import figures, known_values
+from mast_trace_judge.local.labelled_values import labelled_values
+from mast_trace_judge.local.rules._evidence import finding, is_said, is_tool
+from mast_trace_judge.local.rules._registry import Reach, rule
+from mast_trace_judge.local.texts import prose, quote
+from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.figures import Figure
+    from mast_trace_judge.verdict import ModeFinding
+
+_KINDS: Mapping[str, frozenset[str]] = {
+    "average": frozenset(
+        ["average", "avg", "mean", "durchschnitt", "mittel", "mittelwert", "promedio", "media"]
+    ),
+    "largest": frozenset(["max", "maximum", "peak", "highest", "largest", "maximal", "maximo"]),
+    "smallest": frozenset(["min", "minimum", "lowest", "smallest", "minimal", "minimo"]),
+    "median": frozenset(["median", "p50", "mediana"]),
+    "total": frozenset(["total", "sum", "summe", "gesamt", "suma"]),
+}
+"""Words for what a figure may be of several others."""
+_KIND_WORD = re.compile(
+    r"\b(?:" + "|".join(sorted(word for words in _KINDS.values() for word in words)) + r")\b",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(
+    r"[,;.\n()|\u3002\uff0c]|\b(?:and|und|y|while|but|versus|vs|than|from|to)\b", re.IGNORECASE
+)
+_DOUBTED = re.compile(
+    r"\b(?:not|wrong|incorrect|instead|rather|if|forecast|expected|previously|nicht|falsch|statt|wenn"
+    r"|no|confus\w*|swap\w*|mix\w*|correct\w*|unlike|except|without|vs|versus|compared)\b|n't\b|[\"\u201c\u00ab?]",
+    re.IGNORECASE,
+)
+"""A sentence with one of these speaks of how it is not, or sets one thing against another."""
+_IS = re.compile(
+    r"(?:[:=]|\b(?:is|was|were|are|of|at|ist|war|waren|es|fue|era)|[\u662f\u4e3a\uff1a])\s*[$\u20ac\u00a3]?\s*$"
+)
+_COMPARES = re.compile(
+    r"\s*(?:%|\w+)?\s*(?:more|less|higher|lower|above|below|short|ahead|behind|over|under|fewer|better"
+    r"|worse|mehr|weniger|m[aá]s|menos)\b"
+)
+_SURE = 0.85
+_CLOSE = 40
+"""Characters between a name and its figure."""
+_SHORT = 300
+"""Characters of a result up to which its names are of things of one kind."""
+_MOST_GIVEN = 50
+"""Words for what a figure may be, the first ones of a message, that are looked at."""
+_FEWEST = 2
+"""Named figures of a result, of which one may stand for another."""
+_LOOKED_BACK = 8
+"""Results with which each message is compared, the nearest ones."""
+
+
+@rule("2.6", Reach.BACK)
+def mislabelled_value(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent gives a result's peak as the average, or the like (heuristic).
+
+    Definition: MAST 2.6. The result names both, with different figures; the message has the one
+    name right before the other's figure, which no other result holds, and the figure that belongs
+    to the name nowhere.
+    """
+    for result, step in _read(trajectory):
+        kinds = _kinds(labelled_values(result.text))
+        if len(kinds) < _FEWEST:
+            continue
+        text = prose(step.text)
+        for kind, start, figure in _given(text):
+            own = kinds.get(kind)
+            if (
+                own is None
+                or _holds_near(text, own)
+                or figure.readings & _elsewhere(trajectory, result, step)
+            ):
+                continue
+            taken = [name for name, of in kinds.items() if figure.readings & of]
+            sentence = quote(step.text, start, figure.end, limit=300)
+            if len(taken) == 1 and not _DOUBTED.search(sentence):
+                why = (
+                    f"{step.agent} gives {figure.literal} as the {kind}, which is the {taken[0]} "
+                    f"in what {result.tool} returned."
+                )
+                return [_misread(result, step, why, start, figure.end)]
+    return []
+
+
+@rule("2.6", Reach.BACK)
+def swapped_values(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent gives two of a result's figures under each other's names, such as years (heuristic).
+
+    Definition: MAST 2.6. Both must be exchanged, in one message, each name beside its figure with
+    nothing between that could divide them, and no other result may hold the figures.
+    """
+    for result, step in _read(trajectory):
+        named = labelled_values(result.text)
+        pairs = _beside(prose(step.text), named)
+        for one, other in combinations(pairs, 2):
+            first, second = pairs[one], pairs[other]
+            if named[one] & named[other]:
+                continue
+            if not (first.readings & named[other] and second.readings & named[one]):
+                continue
+            start, end = min(first.start, second.start), max(first.end, second.end)
+            doubted = _DOUBTED.search(quote(step.text, start, end, limit=400))
+            if not doubted and not (first.readings | second.readings) & _elsewhere(
+                trajectory, result, step
+            ):
+                why = f"{step.agent} exchanges what {result.tool} returned for {one} and {other}."
+                return [_misread(result, step, why, start, end)]
+    return []
+
+
+@rule("2.6", Reach.BACK)
+def misattributed_value(trajectory: Trajectory) -> list[ModeFinding]:
+    """An agent says that one thing is what a result gives as another one's figure (heuristic).
+
+    Definition: MAST 2.6. As for `swapped_values`, but only one of the two is given: in so many words
+    ("north was 150"), and the figure that the result has for it is not in the message. Names that
+    share a word ("price", "price difference") are left alone, and so are long results.
+    """
+    for result, step in _read(trajectory):
+        named = labelled_values(result.text) if len(result.text) <= _SHORT else {}
+        text = prose(step.text)
+        pairs = _beside(text, named) if named else {}
+        for name, figure in pairs.items():
+            taken = [other for other, of in named.items() if figure.readings & of]
+            if len(taken) != 1 or set(name.split()) & set(taken[0].split()):
+                continue
+            if _holds_near(text, named[name]):
+                continue
+            if not _IS.search(text[: figure.start]) or _COMPARES.match(text[figure.end :]):
+                continue
+            sentence = quote(step.text, *figure.span, limit=300)
+            if not _DOUBTED.search(sentence) and not figure.readings & _elsewhere(
+                trajectory, result, step
+            ):
+                why = (
+                    f"{step.agent} gives {figure.literal} for {name}, which is what {result.tool} "
+                    f"returned for {taken[0]}."
+                )
+                return [_misread(result, step, why, *figure.span)]
+    return []
+
+
+def _read(trajectory: Trajectory) -> Iterator[tuple[Step, Step]]:
+    """Yield each message with the results before it that name a figure of it, the nearest ones."""
+    results: deque[tuple[Step, frozenset[float]]] = deque(maxlen=_LOOKED_BACK)
+    for step in trajectory.steps:
+        if is_said(step):
+            said = known_values([step.text]) if results else set()
+            for result, values in results:
+                if not values.isdisjoint(said):
+                    yield result, step
+        elif is_tool(step) and step.error is None:
+            named = labelled_values(step.text)
+            if len(named) >= _FEWEST:
+                results.append((step, frozenset[float]().union(*named.values())))
+
+
+def _elsewhere(trajectory: Trajectory, result: Step, step: Step) -> set[float]:
+    """Return the figures that agents were given before a message by anything but a result."""
+    given = (each.text for each in trajectory.steps[: step.index] if not is_said(each))
+    return known_values([trajectory.task, *(text for text in given if text != result.text)])
+
+
+def _kinds(named: Mapping[str, frozenset[float]]) -> dict[str, frozenset[float]]:
+    """Return the figures that are of several others, by kind; none where a kind comes twice."""
+    found: dict[str, frozenset[float]] = {}
+    for name, readings in named.items():
+        kinds = {kind for word in name.split() if (kind := _kind(word))}
+        if len(kinds) == 1:
+            kind = kinds.pop()
+            if kind in found:
+                return {}
+            found[kind] = readings
+    return found
+
+
+def _kind(word: str) -> str:
+    return next((kind for kind, words in _KINDS.items() if word.lower() in words), "")
+
+
+def _given(text: str) -> Iterator[tuple[str, int, Figure]]:
+    """Yield the kinds that a text names right before a figure."""
+    stated = figures(text)
+    for match in islice(_KIND_WORD.finditer(text), _MOST_GIVEN):
+        figure = next((each for each in stated if each.start >= match.end()), None)
+        if figure is not None and _together(text, match.end(), figure.start):
+            yield _kind(match[0]), match.start(), figure
+
+
+def _holds_near(text: str, own: Iterable[float]) -> bool:
+    return any(near(value, each) for value in known_values([text]) for each in own)
+
+
+def _beside(text: str, named: Mapping[str, frozenset[float]]) -> dict[str, Figure]:
+    """Return the figure that stands beside each name in a text, where that is plain."""
+    names: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    longest = sorted(named, key=len, reverse=True)
+    pattern = "|".join(re.escape(name).replace("\\ ", r"[\s_-]+") for name in longest)
+    for match in re.finditer(rf"(?<![\w.,])(?:{pattern})(?!\w|[.,]\d)", text, re.IGNORECASE):
+        names[" ".join(re.split(r"[\s_-]+", match[0].lower()))].append(match.span())
+    places = [span for spans in names.values() for span in spans]
+    stated = [
+        each
+        for each in figures(text)
+        if not any(start < each.end and each.start < end for start, end in places)
+    ]
+    found = {}
+    for name, spans in names.items():
+        if len(spans) != 1 or name not in named:
+            continue
+        start, end = spans[0]
+        after = next((each for each in stated if each.start >= end), None)
+        before = next((each for each in reversed(stated) if each.end <= start), None)
+        near_by = [
+            each
+            for each, gap in (
+                (after, (end, after and after.start)),
+                (before, (before and before.end, start)),
+            )
+            if each is not None and _together(text, *gap)
+        ]
+        if len(near_by) == 1:
+            found[name] = near_by[0]
+    return found
+
+
+def _together(text: str, start: int, end: int) -> bool:
+    """Return whether nothing between a name and a figure divides them."""
+    between = text[start:end]
+    return len(between) <= _CLOSE and not (_BREAK.search(between) or _KIND_WORD.search(between))
+
+
+def _misread(result: Step, step: Step, why: str, start: int, end: int) -> ModeFinding:
+    return finding(
+        "2.6",
+        _SURE,
+        Evidence.HEURISTIC,
+        why,
+        [result, step],
+        [quote(result.text), quote(step.text, start, end, limit=300)],
+    )

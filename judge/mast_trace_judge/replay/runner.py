@@ -1,0 +1,142 @@
+"""Starts a program whose calls are answered from a recorded run, and compares the two runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from mast_trace.replay import PLAN_VARIABLE
+from mast_trace.replay.comparison import first_difference
+from mast_trace.replay.program import ReplayFolder
+from mast_trace.replay.recording import tape_of
+from mast_trace.trajectory import SpanRecord, read_trajectory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace.replay.player import Report
+    from mast_trace.trajectory import Trajectory
+
+_STANDARD_ERROR = 2
+Status = Literal["identical", "different", "diverged", "unfinished", "timeout", "not recorded"]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The result of a replay.
+
+    Attributes:
+        status: ``identical``: the program made every recorded call again, and every step is the same;
+            ``different``: it made every call, but a step differs; ``diverged``: it made a call that
+            the recorded run does not hold; ``unfinished``: it ended before it had made every
+            recorded call; ``timeout``: it was killed; ``not recorded``: it never called
+            `mast_trace.instrument()`.
+        text: description of the first difference; empty if there is none.
+        report: counts of the answered calls; None if the program was not recorded.
+        exit_status: exit status of the program; negative if a signal ended it.
+        run: the replayed run; None if the program recorded none.
+    """
+
+    status: Status
+    text: str
+    report: Report | None
+    exit_status: int
+    run: Trajectory | None = None
+
+
+def replay(
+    recorded: Trajectory,
+    command: Sequence[str],
+    *,
+    timeout: float = 120.0,
+    live_tools: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+    quiet: bool = False,
+) -> Replayed:
+    """Run a program again with its model calls and tool calls answered from the record of a run.
+
+    The program's other code runs for real, without network.
+
+    Args:
+        recorded: the recorded run.
+        command: the program, which calls `mast_trace.instrument()`, and its arguments.
+        timeout: seconds after which the program and its child processes are killed.
+        live_tools: names of tools that are executed if the record has no result of the
+            call; ``*`` for all.
+        hosts: addresses to which the program may connect.
+        quiet: redirects the program's standard output to standard error.
+
+    Raises:
+        NotReplayable: the record lacks data that a replay needs; the program was not started.
+        OSError: the command cannot be started.
+    """
+    tape = tape_of(recorded)
+    with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
+        files = ReplayFolder(Path(folder))
+        files.write_plan(tape, live_tools, hosts)
+        exit_status = _run(command, {**os.environ, PLAN_VARIABLE: folder}, timeout, quiet=quiet)
+        report = files.read_report()
+        run = _replayed_run(files, recorded)
+    if report is None:
+        text = "The program did not call mast_trace.instrument(), so nothing was answered."
+        return Replayed("not recorded", text, None, exit_status or 0, run)
+    status, text = _outcome(recorded, run, report)
+    if exit_status is None:
+        return Replayed("timeout", f"It did not end within {timeout:g} s. {text}", report, -9, run)
+    return Replayed(status, text, report, exit_status, run)
+
+
+def _run(
+    command: Sequence[str], environment: dict[str, str], timeout: float, *, quiet: bool
+) -> int | None:
+    """Run a command and return its exit status; None if it was killed at the timeout."""
+    process = subprocess.Popen(
+        [*command],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=_STANDARD_ERROR if quiet else None,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        # A program that has ended by itself may have left child processes.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _replayed_run(files: ReplayFolder, recorded: Trajectory) -> Trajectory | None:
+    """Return the program's run with the task and name of the recorded one, else its first run."""
+    if not files.spans.exists():
+        return None
+    traces: dict[str, list[SpanRecord]] = {}
+    for line in files.spans.read_text("utf-8").splitlines():
+        span = SpanRecord(**json.loads(line))
+        traces.setdefault(span.trace_id, []).append(span)
+    runs = [read_trajectory(spans) for spans in traces.values()]
+    same = [run for run in runs if (run.task, run.name) == (recorded.task, recorded.name)]
+    return next(iter(same or runs), None)
+
+
+def _outcome(recorded: Trajectory, run: Trajectory | None, report: Report) -> tuple[Status, str]:
+    if report.divergence is not None:
+        return "diverged", report.divergence.text
+    if report.waiting_exchanges or report.waiting_executions:
+        left = f"{report.waiting_exchanges} model calls and {report.waiting_executions} tool calls"
+        return "unfinished", f"The program ended without {left} of the recorded run."
+    if run is None:
+        return "unfinished", "The program ended without a run."
+    difference = first_difference(recorded, run)
+    if difference is not None:
+        return "different", f"Step {difference.index}: {difference.text}."
+    return "identical", ""

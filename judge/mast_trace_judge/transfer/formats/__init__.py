@@ -1,0 +1,76 @@
+"""The formats of `mast-trace import`, in one table: each is recognised by a file's content.
+
+A value (one line, one row or one document) belongs to the first row that recognises it: the most
+specific come first. To add a format, write its module and its row, and record a sample.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.transfer.formats.autogen import AUTOGEN, MAGENTIC
+from mast_trace_judge.transfer.formats.chat import ANTHROPIC, CHAT, LANGCHAIN, SHAREGPT
+from mast_trace_judge.transfer.formats.jaeger import JAEGER
+from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
+from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
+from mast_trace_judge.transfer.formats.otlp import CONSOLE, OTLP
+from mast_trace_judge.transfer.formats.own_export import EXPORT
+from mast_trace_judge.transfer.formats.phoenix import PHOENIX
+from mast_trace_judge.transfer.formats.published import (
+    LOOPS,
+    MAST,
+    PLAIN,
+    TAU_BENCH,
+    WHO_AND_WHEN,
+)
+from mast_trace_judge.transfer.formats.responses import RESPONSES
+
+if TYPE_CHECKING:
+    from mast_trace_judge.transfer.formats.kinds import Format
+
+FORMATS: tuple[Format, ...] = (
+    EXPORT,
+    OTLP,
+    CONSOLE,
+    JAEGER,
+    PHOENIX,
+    LANGSMITH,
+    LANGFUSE,
+    WHO_AND_WHEN,
+    TAU_BENCH,
+    LOOPS,
+    MAST,
+    MAGENTIC,
+    AUTOGEN,
+    RESPONSES,
+    ANTHROPIC,
+    SHAREGPT,
+    LANGCHAIN,
+    CHAT,
+    PLAIN,
+)
+"""The table, the most specific rows first."""
+
+
+def format_named(name: str) -> Format:
+    """Return a row by its name.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+    """
+    for row in FORMATS:
+        if row.name == name:
+            return row
+    known = ", ".join(row.name for row in FORMATS)
+    raise ConfigurationError(f"there is no format {name!r}: name one of {known}")
+
+
+def format_of_record(value: Any) -> Format | None:
+    """Return the row of a value that holds whole runs or spans; None if there is none."""
+    return next((row for row in FORMATS if row.record(value)), None)
+
+
+def format_of_messages(messages: list[Any]) -> Format | None:
+    """Return the row of the messages of one run: the first that recognises any of them."""
+    return next((row for row in FORMATS if any(map(row.message, messages))), None)

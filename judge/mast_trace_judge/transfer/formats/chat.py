@@ -1,0 +1,138 @@
+"""Chats as lists of messages with roles: OpenAI's, Anthropic's, LangChain's and ShareGPT's shapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
+from mast_trace_judge.transfer.formats.kinds import Format, Transcript, word_in
+from mast_trace_judge.transfer.formats.messages import (
+    entry_of,
+    is_sharegpt,
+    objects,
+    role_of,
+    unwrapped,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_LISTS = ("messages", "chat_history", "conversations", "conversation")
+"""Keys under which an enclosing object holds a chat."""
+_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
+_LANGCHAIN = frozenset({"human", "ai", "AIMessageChunk"})
+
+
+def messages_in(value: Any) -> list[Any]:
+    """Return the messages of a list, or of the object around one; empty where there are none."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        for key in _LISTS:
+            if isinstance(value.get(key), list) and value[key]:
+                return list(value[key])
+    return []
+
+
+def entries_of(messages: Sequence[Any], read: Callable[[Any], Entry] = entry_of) -> list[Entry]:
+    """Read messages.
+
+    Raises:
+        ValueError: one cannot be read; the text names it and the reason.
+    """
+    entries = []
+    for number, message in enumerate(messages):
+        try:
+            entries.append(read(message))
+        except ValueError as error:
+            raise ValueError(f"entry {number} is no message: {error}") from None
+    return entries
+
+
+def named_within(value: Any, name: str) -> str:
+    """Return the name that the enclosing object gives a chat, else the given one."""
+    given = value.get("id", value.get("chat_id")) if isinstance(value, dict) else None
+    return f"{name}/{given}" if isinstance(given, str | int) and given != "" else name
+
+
+def _read(value: Any, name: str) -> Iterator[Transcript]:
+    entries = entries_of(messages_in(value))
+    if isinstance(value, dict) and value.get("system"):
+        entries.insert(0, entry_of({"role": "system", "content": value["system"]}))
+    yield transcript_of(entries, named_within(value, name))
+
+
+def _is_chat_message(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return "role" in value and bool(role_of(value))
+
+
+def _is_anthropic_message(value: Any) -> bool:
+    if not isinstance(value, dict) or word_in(value, "role") not in {"user", "assistant"}:
+        return False
+    return any(word_in(part, "type") in _BLOCKS for part in objects(value.get("content")))
+
+
+def _is_sharegpt_message(value: Any) -> bool:
+    return isinstance(value, dict) and is_sharegpt(value) and bool(role_of(unwrapped(value)))
+
+
+def _is_langchain_message(value: Any) -> bool:
+    if not isinstance(value, dict) or is_sharegpt(value):
+        return False
+    message = unwrapped(value)
+    kinds = {word_in(value, "type"), word_in(message, "type")}
+    if "role" in value or "content" not in message:
+        return False
+    return bool(kinds & _LANGCHAIN) or (
+        (message is not value and bool(role_of(message))) or "response_metadata" in message
+    )
+
+
+def _holding(is_message: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a function that recognises an enclosing object with a message of this kind."""
+
+    def recognise(value: Any) -> bool:
+        return isinstance(value, dict) and any(map(is_message, messages_in(value)[:200]))
+
+    return recognise
+
+
+ANTHROPIC = Format(
+    name="anthropic",
+    title="Anthropic messages",
+    recognised="messages whose content holds blocks such as `tool_use` and `tool_result`",
+    read=_read,
+    record=_holding(_is_anthropic_message),
+    message=_is_anthropic_message,
+    entry=entry_of,
+)
+LANGCHAIN = Format(
+    name="langchain",
+    title="LangChain messages",
+    recognised="messages with `type` (`human`, `ai`) in place of a role, or `lc` and `kwargs`",
+    read=_read,
+    record=_holding(_is_langchain_message),
+    message=_is_langchain_message,
+    entry=entry_of,
+)
+SHAREGPT = Format(
+    name="sharegpt",
+    title="ShareGPT messages",
+    recognised="messages with `from` (`human`, `gpt`) and `value`, also under `conversations`",
+    read=_read,
+    record=_holding(_is_sharegpt_message),
+    message=_is_sharegpt_message,
+    entry=entry_of,
+)
+CHAT = Format(
+    name="chat",
+    title="chat messages",
+    recognised="`role` and `content`, as OpenAI, LiteLLM and AG2 have them; also under `messages`, "
+    "`chat_history` or `conversations`",
+    read=_read,
+    record=_holding(_is_chat_message),
+    message=_is_chat_message,
+    entry=entry_of,
+)

@@ -1,0 +1,144 @@
+"""Langfuse's traces and observations, as exported by its API, its web view and its blob export."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace import semconv
+from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    is_record,
+    objects_in,
+    whole_text,
+    word_in,
+)
+from mast_trace_judge.transfer.formats.observations import (
+    of_model_call,
+    of_run,
+    of_tool_call,
+)
+from mast_trace_judge.transfer.formats.times import moment_or_zero, nanoseconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+_KINDS = frozenset(
+    {"SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN"}
+    | {"RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
+)
+_CALLED = ("gen_ai.", "llm.", "openinference.", "traceloop.")
+"""Prefixes of attributes by which an observation from OpenTelemetry shows more than its type."""
+
+
+def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
+    if _is_observation(value):
+        yield request_of(_observation(value))
+        return
+    trace = value["trace"] if is_record(value.get("trace"), "id") else value
+    yield request_of(_trace(trace))
+    for each in objects_in(value, "observations"):
+        yield request_of(_observation({"traceId": trace["id"], **each}))
+
+
+def _is_observation(value: Any) -> bool:
+    return (
+        word_in(value, "type") in _KINDS
+        and bool(_get(value, "startTime"))
+        and bool(_get(value, "traceId"))
+    )
+
+
+def _is_trace(value: Any) -> bool:
+    if is_record(value, "trace", "observations"):
+        value = value["trace"]
+    if not is_record(value, "id", "timestamp"):
+        return False
+    return "observations" in value or bool(
+        {"sessionId", "userId", "session_id", "user_id", "htmlPath"} & value.keys()
+    )
+
+
+def _get(shape: Mapping[str, Any], name: str) -> Any:
+    """Return a field in the API's spelling or in the blob export's, which has underscores."""
+    if name in shape:
+        return shape[name]
+    return shape.get("".join(f"_{c.lower()}" if c.isupper() else c for c in name))
+
+
+def _trace(trace: Mapping[str, Any]) -> ForeignSpan:
+    start = nanoseconds_of(trace.get("timestamp"), "timestamp")
+    latency = trace.get("latency")
+    lasted = latency if isinstance(latency, int | float) and 0 <= latency < 10**9 else 0
+    return ForeignSpan(
+        trace_id=str(trace.get("id") or ""),
+        span_id=f"trace {trace.get('id')}",
+        parent_id="",
+        name=str(trace.get("name") or "trace"),
+        start=start,
+        end=start + int(lasted * 10**9),
+        attributes={
+            **of_run(str(trace.get("name") or "trace"), trace.get("input")),
+            semconv.CONVERSATION_ID: _get(trace, "sessionId") or None,
+            "user.id": _get(trace, "userId") or None,
+        },
+        scope="langfuse",
+    )
+
+
+def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
+    title = str(shape.get("name") or shape.get("type") or "")
+    start = nanoseconds_of(_get(shape, "startTime"), "startTime")
+    parent = str(_get(shape, "parentObservationId") or "")
+    metadata = loaded(shape.get("metadata"))
+    known = metadata if isinstance(metadata, dict) else {}
+    failed = shape.get("level") == "ERROR"
+    resource = known.get("resourceAttributes")
+    of_program = resource if isinstance(resource, dict) else {}
+    return ForeignSpan(
+        trace_id=str(_get(shape, "traceId") or ""),
+        span_id=str(shape.get("id") or ""),
+        parent_id=parent,
+        name=title,
+        start=start,
+        end=moment_or_zero(_get(shape, "endTime")) or start,
+        attributes=_attributes(shape, title, known, is_root=not parent),
+        error=whole_text(_get(shape, "statusMessage") or "error") if failed else None,
+        service=str(of_program.get(semconv.SERVICE_NAME) or ""),
+        scope="langfuse",
+    )
+
+
+def _attributes(
+    shape: Mapping[str, Any], title: str, metadata: Mapping[str, Any], *, is_root: bool
+) -> dict[str, Any]:
+    sent = metadata.get("attributes")
+    if isinstance(sent, dict) and any(str(key).startswith(_CALLED) for key in sent):
+        return dict(sent)
+    kind, inputs, outputs = shape.get("type"), shape.get("input"), shape.get("output")
+    usage = loaded(_get(shape, "usageDetails")) or loaded(shape.get("usage"))
+    used = usage if isinstance(usage, dict) else {}
+    found: dict[str, Any] = {"metadata": whole_text(dict(metadata)) if metadata else None}
+    if kind == "GENERATION":
+        found |= of_model_call(inputs, outputs)
+        found[semconv.REQUEST_MODEL] = shape.get("model") or _get(shape, "providedModelName")
+        found[semconv.INPUT_TOKENS] = used.get("input")
+        found[semconv.OUTPUT_TOKENS] = used.get("output")
+    elif kind == "TOOL":
+        found |= of_tool_call(title, inputs, outputs)
+    elif kind == "AGENT":
+        found |= {semconv.OPERATION_NAME: semconv.INVOKE_AGENT, semconv.AGENT_NAME: title}
+    elif is_root:
+        found |= of_run(title, inputs)
+    return found
+
+
+LANGFUSE = Format(
+    name="langfuse",
+    title="Langfuse traces and observations",
+    recognised="`traceId`, `type` and `startTime`, or a trace with `timestamp` and `observations`",
+    read=_read,
+    record=lambda value: _is_observation(value) or _is_trace(value),
+)

@@ -1,0 +1,97 @@
+"""Runs from LangSmith's client, its bulk export or its web view: each is a span."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace import semconv
+from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
+from mast_trace_judge.transfer.formats.kinds import Format, is_record, objects_in, whole_text
+from mast_trace_judge.transfer.formats.observations import (
+    of_model_call,
+    of_run,
+    of_tool_call,
+)
+from mast_trace_judge.transfer.formats.times import moment_or_zero, nanoseconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+_PLUMBING = ("Runnable", "Channel", "ChatPromptTemplate", "__start__", "LangGraph")
+"""Chains that LangChain makes of its own parts: no agent acts in them."""
+
+
+def _read(value: dict[str, Any], name: str) -> Iterator[ExportTraceServiceRequest]:
+    run = {key: loaded(each) for key, each in value.items()}
+    yield request_of(_span(run))
+    for child in objects_in(run, "child_runs"):
+        yield from _read({"trace_id": run.get("trace_id") or run.get("id"), **child}, name)
+
+
+def _span(run: Mapping[str, Any]) -> ForeignSpan:
+    title = str(run.get("name") or run["run_type"])
+    start = nanoseconds_of(run.get("start_time"), "start_time")
+    parents = run.get("parent_run_ids")
+    parent = run.get("parent_run_id") or _above(run)
+    if not parent and isinstance(parents, list) and parents:
+        parent = parents[-1]
+    extra = run.get("extra")
+    metadata = extra.get("metadata") if isinstance(extra, dict) else None
+    known = metadata if isinstance(metadata, dict) else {}
+    error = run.get("error")
+    return ForeignSpan(
+        trace_id=str(run.get("trace_id") or _trace_in(run) or run.get("id") or ""),
+        span_id=str(run.get("id") or ""),
+        parent_id=str(parent or ""),
+        name=title,
+        start=start,
+        end=moment_or_zero(run.get("end_time")) or start,
+        attributes={
+            **_attributes(run, title, known, is_root=not parent),
+            semconv.CONVERSATION_ID: known.get("thread_id") or known.get("session_id"),
+            "metadata": whole_text(known) if known else None,
+        },
+        error=whole_text(error) if error else None,
+        service=str(run.get("session_name") or ""),
+        scope="langsmith",
+    )
+
+
+def _attributes(
+    run: Mapping[str, Any], title: str, metadata: Mapping[str, Any], *, is_root: bool
+) -> dict[str, Any]:
+    kind, inputs, outputs = run["run_type"], run.get("inputs"), run.get("outputs")
+    if kind == "llm":
+        return {
+            **of_model_call(inputs, outputs),
+            semconv.REQUEST_MODEL: metadata.get("ls_model_name"),
+            semconv.INPUT_TOKENS: run.get("prompt_tokens"),
+            semconv.OUTPUT_TOKENS: run.get("completion_tokens"),
+        }
+    if kind == "tool":
+        return of_tool_call(title, inputs, outputs)
+    if is_root:
+        return of_run(title, inputs)
+    acts = kind == "chain" and "langgraph_node" not in metadata and not title.startswith(_PLUMBING)
+    return {semconv.AGENT_NAME: title} if acts else {}
+
+
+def _above(run: Mapping[str, Any]) -> str:
+    """Return the parent that the dotted order names, whose parts end with the runs' ids."""
+    parts = str(run.get("dotted_order") or "").split(".")
+    return parts[-2].partition("Z")[2] if len(parts) > 1 else ""
+
+
+def _trace_in(run: Mapping[str, Any]) -> str:
+    return str(run.get("dotted_order") or "").split(".")[0].partition("Z")[2]
+
+
+LANGSMITH = Format(
+    name="langsmith",
+    title="LangSmith runs",
+    recognised="`run_type` and `start_time`",
+    read=_read,
+    record=lambda value: is_record(value, "id", "run_type", "start_time"),
+)

@@ -1,0 +1,105 @@
+"""OpenTelemetry's own formats: OTLP requests in JSON, and the output of the console exporter."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from mast_trace import semconv
+from mast_trace_collector.otlp.errors import RequestError
+from mast_trace_collector.otlp.json_decoding import parse_json
+from mast_trace_collector.otlp.signals import TRACES
+from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, request_of
+from mast_trace_judge.transfer.formats.kinds import Format, is_record, objects_in
+from mast_trace_judge.transfer.formats.times import moment_or_zero, nanoseconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NESTING = 64
+
+
+def request_from_protobuf(data: bytes) -> ExportTraceServiceRequest:
+    """Read an OTLP request in protobuf.
+
+    Raises:
+        ValueError: it is none, or holds no spans.
+    """
+    try:
+        request = ExportTraceServiceRequest.FromString(data)
+    except DecodeError as error:
+        raise ValueError(f"neither JSON nor an OTLP trace request: {error}") from None
+    if not any(scope.spans for each in request.resource_spans for scope in each.scope_spans):
+        raise ValueError("it holds no spans")
+    return request
+
+
+def _read_otlp(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
+    try:
+        request = parse_json(json.dumps(value).encode(), TRACES, _NESTING)
+    except RequestError as error:
+        raise ValueError(str(error)) from None
+    yield request_from_protobuf(request.SerializeToString())
+
+
+OTLP = Format(
+    name="otlp",
+    title="OTLP",
+    recognised="`resourceSpans`, as the collector's file exporter writes them; protobuf as well",
+    read=_read_otlp,
+    record=lambda value: is_record(value, "resourceSpans") or is_record(value, "resource_spans"),
+)
+
+
+def _read_console(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
+    context, status = value["context"], value.get("status") or {}
+    start = nanoseconds_of(value.get("start_time"), "start_time")
+    attributes = value.get("attributes") or {}
+    resource = value.get("resource") or {}
+    if not all(isinstance(each, dict) for each in (status, attributes, resource)):
+        raise ValueError("its status, attributes or resource are no objects")
+    known = resource.get("attributes")
+    of_program = known if isinstance(known, dict) else {}
+    failed = status.get("status_code") == "ERROR"
+    yield request_of(
+        ForeignSpan(
+            trace_id=str(context.get("trace_id") or ""),
+            span_id=str(context.get("span_id") or ""),
+            parent_id=str(value.get("parent_id") or ""),
+            name=str(value.get("name") or ""),
+            start=start,
+            end=moment_or_zero(value.get("end_time")) or start,
+            attributes=attributes,
+            error=str(status.get("description") or "") if failed else None,
+            resource=of_program,
+            service=str(of_program.get(semconv.SERVICE_NAME) or ""),
+            events=tuple(
+                (
+                    str(event.get("name") or ""),
+                    moment_or_zero(event.get("timestamp")),
+                    event["attributes"] if isinstance(event.get("attributes"), dict) else {},
+                )
+                for event in objects_in(value, "events")
+            ),
+        )
+    )
+
+
+def _is_console(value: Any) -> bool:
+    return (
+        is_record(value, "context", "start_time", "kind")
+        and is_record(value["context"], "trace_id", "span_id")
+        and str(value["kind"]).startswith("SpanKind.")
+    )
+
+
+CONSOLE = Format(
+    name="otel-console",
+    title="OpenTelemetry console spans",
+    recognised="`context` and a `kind` such as `SpanKind.INTERNAL`, as `ConsoleSpanExporter` prints",
+    read=_read_console,
+    record=_is_console,
+)

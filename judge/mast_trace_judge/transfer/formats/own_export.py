@@ -1,0 +1,102 @@
+"""Runs from `mast-trace export`: lines of JSON, or rows of Parquet with JSON in three columns."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.trajectory import trajectory_from_dict
+from mast_trace_judge.store.labels import HumanLabel
+from mast_trace_judge.transfer.formats.foreign_spans import loaded
+from mast_trace_judge.transfer.formats.kinds import Format, StoredRun, is_record
+from mast_trace_judge.transfer.formats.messages import objects
+from mast_trace_judge.transfer.json_values import Broken, Value
+from mast_trace_judge.transfer.source import LARGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_LAST_STEP = 2**31
+_FIELDS = {field.name for field in dataclasses.fields(HumanLabel)}
+
+
+def _is_export(value: Any) -> bool:
+    if not is_record(value, "trace_id", "trajectory", "verdict", "labels"):
+        return False
+    return isinstance(loaded(value["trajectory"]), dict)
+
+
+def _read(value: dict[str, Any], _: str) -> Iterator[StoredRun]:
+    trajectory = trajectory_from_dict(loaded(value["trajectory"]))
+    if value.get("trace_id") != trajectory.trace_id:
+        raise ValueError("its trace_id is not that of its trajectory")
+    yield StoredRun(
+        trajectory,
+        labels=tuple(_label(shape) for shape in objects(loaded(value["labels"]))),
+        project=str(value.get("project") or ""),
+        has_verdict=isinstance(loaded(value["verdict"]), dict),
+    )
+
+
+def _label(shape: Mapping[str, Any]) -> HumanLabel:
+    given = {key: value for key, value in shape.items() if key in _FIELDS}
+    step = given.get("decisive_step")
+    if step is not None and (isinstance(step, bool) or not isinstance(step, int)):
+        raise ValueError("a label's decisive_step is no whole number")
+    if step is not None and not 0 <= step < _LAST_STEP:
+        raise ValueError(f"a label's decisive_step is no step: {str(step)[:20]}")
+    for name in _FIELDS - {"decisive_step", "modes"}:
+        if not isinstance(given.get(name, ""), str):
+            raise ValueError(f"a label's {name} is no text")  # noqa: TRY004
+    try:
+        return HumanLabel(**{**given, "modes": tuple(given.get("modes") or ())})
+    except (ConfigurationError, TypeError, AttributeError) as error:
+        raise ValueError(f"a label cannot be read: {error}") from None
+
+
+def parts_joined(rows: Iterable[Value | Broken]) -> Iterator[Value | Broken]:
+    """Yield the rows of a Parquet file, those that are parts of one long run as one."""
+    held: Value | None = None
+    for row in rows:
+        if isinstance(row, Value) and held is not None and _is_part_of(held.value, row.value):
+            size = held.size + row.size
+            if size > LARGEST:
+                problem = f"its run is longer than {LARGEST >> 20} MiB: this part is left out"
+                yield Broken(row.line, problem)
+            else:
+                held = Value(held.line, _joined(held.value, row.value), size)
+            continue
+        if held is not None:
+            yield held
+        held = row if isinstance(row, Value) else None
+        if isinstance(row, Broken):
+            yield row
+    if held is not None:
+        yield held
+
+
+def _is_part_of(first: Any, more: Any) -> bool:
+    return (
+        _is_export(more)
+        and bool(more.get("part"))
+        and _is_export(first)
+        and first["trace_id"] == more["trace_id"]
+    )
+
+
+def _joined(first: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    whole, part = dict(loaded(first["trajectory"])), loaded(more["trajectory"])
+    for name in ("steps", "invocations"):
+        whole[name] = [*(whole.get(name) or ()), *(part.get(name) or ())]
+    whole["texts"] = {**(whole.get("texts") or {}), **(part.get("texts") or {})}
+    return {**first, "trajectory": whole}
+
+
+EXPORT = Format(
+    name="mast-trace",
+    title="mast-trace export",
+    recognised="`trace_id`, `trajectory`, `verdict` and `labels`",
+    read=_read,
+    record=_is_export,
+)

@@ -1,0 +1,102 @@
+"""Spans of Arize Phoenix: its data frames in Parquet or JSON lines, and its API's JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_judge.transfer.formats.foreign_spans import ForeignSpan, loaded, request_of
+from mast_trace_judge.transfer.formats.kinds import Format, whole_text
+from mast_trace_judge.transfer.formats.messages import objects
+from mast_trace_judge.transfer.formats.times import moment_or_zero, nanoseconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+_PREFIX = "attributes."
+_KIND = "openinference.span.kind"
+_LISTS = (
+    "llm.input_messages",
+    "llm.output_messages",
+    "message.tool_calls",
+    "message.contents",
+)
+"""Attributes that OpenInference spreads over numbered names, and Phoenix collects."""
+_AS_JSON = frozenset({"metadata", "llm.invocation_parameters"})
+
+
+def _read(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
+    start = nanoseconds_of(value.get("start_time"), "start_time")
+    failed = value.get("status_code") == "ERROR"
+    attributes = _attributes(value)
+    attributes.setdefault(_KIND, value.get("span_kind"))
+    yield request_of(
+        ForeignSpan(
+            trace_id=_context(value, "trace_id"),
+            span_id=_context(value, "span_id"),
+            parent_id=str(value.get("parent_id") or ""),
+            name=str(value.get("name") or ""),
+            start=start,
+            end=moment_or_zero(value.get("end_time")) or start,
+            attributes=attributes,
+            error=str(value.get("status_message") or "") if failed else None,
+            scope="openinference",
+            events=tuple(
+                (
+                    str(event.get("name") or ""),
+                    moment_or_zero(event.get("timestamp")),
+                    event["attributes"] if isinstance(event.get("attributes"), dict) else {},
+                )
+                for event in objects(loaded(value.get("events")))
+            ),
+        )
+    )
+
+
+def _context(value: Mapping[str, Any], key: str) -> str:
+    inner = value.get("context")
+    found = inner.get(key) if isinstance(inner, dict) else value.get(f"context.{key}")
+    return str(found or "")
+
+
+def _attributes(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes as OpenInference writes them: one level, lists by number."""
+    found: dict[str, Any] = {}
+    given = loaded(value.get("attributes"))
+    for key, each in (given if isinstance(given, dict) else {}).items():
+        _spread(found, str(key), each)
+    for key, each in value.items():
+        if key.startswith(_PREFIX) and each is not None:
+            _spread(found, key.removeprefix(_PREFIX), each)
+    return found
+
+
+def _spread(found: dict[str, Any], name: str, value: Any) -> None:
+    inner = loaded(value) if name.endswith(_LISTS) else value
+    if inner is None:
+        return
+    if isinstance(inner, list) and objects(inner):
+        for number, item in enumerate(inner):
+            _spread(found, f"{name}.{number}", item)
+    elif isinstance(inner, dict) and name not in _AS_JSON and not name.endswith("json_schema"):
+        for key, each in inner.items():
+            _spread(found, f"{name}.{key}", each)
+    else:
+        found[name] = whole_text(inner) if isinstance(inner, dict) else inner
+
+
+def _is_span(value: Any) -> bool:
+    if not isinstance(value, dict) or "span_kind" not in value or "start_time" not in value:
+        return False
+    inner = value.get("context")
+    return "context.trace_id" in value or (isinstance(inner, dict) and "trace_id" in inner)
+
+
+PHOENIX = Format(
+    name="phoenix",
+    title="Phoenix spans",
+    recognised="`span_kind` and `context.trace_id`, the attributes in columns or nested",
+    read=_read,
+    record=_is_span,
+)

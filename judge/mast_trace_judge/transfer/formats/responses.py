@@ -1,0 +1,106 @@
+"""Items of OpenAI's Responses API, which the Agents SDK keeps as well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_judge.transfer.formats.chat import entries_of, named_within
+from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
+from mast_trace_judge.transfer.formats.kinds import Format, Transcript, word_in
+from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ASKED = "function_call"
+_ANSWERED = "function_call_output"
+_REASONING = "reasoning"
+_RESULTS = ("output", "results", "outputs", "result")
+_ARGUMENTS = ("action", "queries", "code", "arguments", "input")
+
+
+def _is_item(value: Any) -> bool:
+    """Return whether a value is an item that no chat holds; a chat's messages stand beside them."""
+    if not isinstance(value, dict):
+        return False
+    kind = word_in(value, "type")
+    if kind in {_ASKED, _ANSWERED}:
+        return "call_id" in value
+    if kind == "message" and "role" in value:
+        parts = value.get("content")
+        return isinstance(parts, list) and any(_is_part(part) for part in parts)
+    return (kind == _REASONING and "summary" in value) or _is_hosted(value)
+
+
+def _is_reasoning(value: Any) -> bool:
+    """Return whether an item holds content that only the model sees."""
+    return isinstance(value, dict) and value.get("type") == _REASONING
+
+
+def _is_part(part: Any) -> bool:
+    return word_in(part, "type") in {"output_text", "input_text"}
+
+
+def _is_hosted(value: dict[str, Any]) -> bool:
+    """Return whether an item is the call of a tool that runs at the provider's, with its result."""
+    return str(value.get("type", "")).endswith("_call") and "id" in value and "status" in value
+
+
+def _entry(value: Any) -> Entry:
+    kind = word_in(value, "type")
+    if kind == _ASKED:
+        call = call_of(value.get("name"), value.get("arguments"), value.get("call_id"))
+        return Entry("assistant", "assistant", calls=(call,))
+    if kind == _ANSWERED:
+        text = text_of_parts(value.get("output"))
+        return Entry("tool", "tool", results=(Result(text, str(value.get("call_id") or "")),))
+    if isinstance(value, dict) and _is_hosted(value):
+        tool = str(kind).removesuffix("_call")
+        given = {key: value[key] for key in _ARGUMENTS if value.get(key) is not None}
+        found = {key: value[key] for key in _RESULTS if value.get(key) is not None}
+        arguments = next(iter(given.values())) if len(given) == 1 else given or None
+        call = call_of(tool, arguments, value.get("id"))
+        failed = str(value["status"]) if value.get("status") == "failed" else None
+        text = text_of_parts(next(iter(found.values()), None))
+        result = Result(text, str(value["id"]), error=failed)
+        return Entry("assistant", "assistant", calls=(call,), results=(result,))
+    return entry_of(value)
+
+
+def _read(value: Any, name: str) -> Iterator[Transcript]:
+    items: list[Any] = value if isinstance(value, list) else _items(value)
+    visible = [item for item in items if not _is_reasoning(item)]
+    yield transcript_of(entries_of(visible, _entry), named_within(value, name))
+
+
+def _items(value: dict[str, Any]) -> list[Any]:
+    """Return the items of a response after those that it answers, where both are given."""
+    given = value.get("input")
+    asked = [{"role": "user", "content": given}] if isinstance(given, str) else given or []
+    system = value.get("instructions")
+    system_message = (
+        [{"role": "system", "content": system}] if isinstance(system, str) and system else []
+    )
+    return [
+        *system_message,
+        *(asked if isinstance(asked, list) else []),
+        *(value.get("output") or []),
+    ]
+
+
+def _is_response(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("output"), list):
+        return False
+    return value.get("object") == "response" or any(map(_is_item, value["output"]))
+
+
+RESPONSES = Format(
+    name="responses",
+    title="OpenAI Responses items",
+    recognised="items such as `function_call` and `function_call_output`, or a response with "
+    "`output`",
+    read=_read,
+    record=_is_response,
+    message=_is_item,
+    entry=lambda item: None if _is_reasoning(item) else _entry(item),
+)

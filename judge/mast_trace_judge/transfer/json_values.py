@@ -1,0 +1,235 @@
+"""The JSON values of a text, one after the other: a value on each line, or values over many lines.
+
+The first line with JSON decides which. Where each line is a value, a broken one is reported and the
+next is read. Where values are spread over lines, a value ends where its brackets are closed; an
+incomplete one is reported, and the next that begins at a line's start is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.untrusted_json import well_formed_values
+from mast_trace_judge.transfer.source import LARGEST
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterator
+
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF = re.compile(r"[\ud800-\udfff]")
+_DEEP = 100
+_SHOWN = 40
+_SPACE = " \t\r\n\f\ufeff"
+_OPENS = re.compile(r'[{]\s*(?:"|$)|\[\s*(?:["{\[]|$)')
+"""Beginning of a value that goes on over lines: a log's line (``[INFO] {``) has another."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value and its position.
+
+    Attributes:
+        line: its number, or that of a table's row, from 1.
+        size: characters that spell it.
+    """
+
+    line: int
+    value: Any
+    size: int
+
+
+@dataclass(frozen=True)
+class Broken:
+    """An unreadable passage and its position."""
+
+    line: int
+    problem: str
+
+
+class _LineTooLong(ValueError):
+    """A line is longer than may be held."""
+
+
+def values_of(text: io.TextIOBase) -> Iterator[Value | Broken]:
+    """Yield the values of a text and its broken passages, in their order."""
+    lines = _Lines(text)
+    for number, line in lines:
+        if isinstance(line, _LineTooLong):
+            yield Broken(number, str(line))
+        elif not _begins_a_value(line):
+            kind = "neither an object nor a list" if _is_scalar(line) else "no JSON"
+            yield Broken(number, f"it is {kind}: {_start_of(line)!r}")
+        elif _is_whole(line) or lines.are_values or lines.next_is_a_value(line):
+            for found in _decoded(number, line):
+                if isinstance(found, Value) and not lines.are_spread:
+                    lines.are_values = True
+                yield found
+        else:
+            lines.are_spread = True
+            yield from _spread(number, line, lines)
+
+
+class _Lines:
+    """The lines of a text that are not empty, with their numbers; one can be peeked or put back."""
+
+    def __init__(self, text: io.TextIOBase) -> None:
+        self._text = text
+        self._number = 0
+        self._ahead: list[tuple[int, str | _LineTooLong]] = []
+        self.are_values = False
+        self.are_spread = False
+
+    def __iter__(self) -> Iterator[tuple[int, str | _LineTooLong]]:
+        while (found := self.next()) is not None:
+            yield found
+
+    def next(self) -> tuple[int, str | _LineTooLong] | None:
+        if self._ahead:
+            return self._ahead.pop()
+        while line := self._text.readline(LARGEST + 1):
+            self._number += 1
+            if len(line) > LARGEST:
+                number = self._number
+                while line and not line.endswith("\n"):
+                    line = self._text.readline(LARGEST)
+                problem = f"it is longer than {LARGEST >> 20} MiB: write each run on a line"
+                return number, _LineTooLong(problem)
+            if line.strip(_SPACE):
+                return self._number, line
+        return None
+
+    def put_back(self, number: int, line: str | _LineTooLong) -> None:
+        self._ahead.append((number, line))
+
+    def next_is_a_value(self, line: str) -> bool:
+        """Return whether an unbalanced line is broken, judging by the whole value after it."""
+        if self.are_spread or line.strip(_SPACE) in {"[", "{"}:
+            return False
+        following = self.next()
+        if following is None:
+            return False
+        self.put_back(*following)
+        after = following[1]
+        return isinstance(after, str) and after.startswith("{") and _is_balanced(after)
+
+
+def _begins_a_value(line: str) -> bool:
+    return line.lstrip(_SPACE)[:1] in {"{", "["}
+
+
+def _is_balanced(line: str) -> bool:
+    depth, in_string = _depth_after(line)
+    return depth <= 0 and not in_string
+
+
+def _is_whole(line: str) -> bool:
+    """Return whether a line is not the first of a value over several lines."""
+    return _OPENS.match(line.strip(_SPACE)) is None or _is_balanced(line)
+
+
+def _depth_after(line: str) -> tuple[int, bool]:
+    """Return the number of open brackets after a line, and whether it ends within a string."""
+    bare = _STRING.sub("", line)
+    opened = bare.count("{") + bare.count("[")
+    return opened - bare.count("}") - bare.count("]"), '"' in bare
+
+
+def _spread(number: int, first: str, lines: _Lines) -> Iterator[Value | Broken]:
+    """Yield the value that begins on a line and ends on a later one."""
+    held, size = [first], len(first)
+    depth, in_string = _depth_after(first)
+    alone = first.rstrip() == "{"
+    while depth > 0 and not in_string:
+        following = lines.next()
+        if following is None:
+            yield Broken(number, "the file ends within the value that begins here")
+            return
+        at, line = following
+        cut = alone and isinstance(line, str) and line.startswith("{")
+        if cut or isinstance(line, _LineTooLong):
+            lines.put_back(at, line)
+            yield Broken(number, "the value that begins here has no end")
+            return
+        held.append(line)
+        size += len(line)
+        if size > LARGEST:
+            yield Broken(number, f"it is longer than {LARGEST >> 20} MiB: write each run on a line")
+            return
+        more, in_string = _depth_after(line)
+        depth += more
+    if in_string:
+        problem = f"a text in the value that begins here has no end: {_start_of(held[-1])!r}"
+        yield Broken(number, problem)
+        return
+    yield from _decoded(number, "".join(held))
+
+
+def _decoded(number: int, text: str) -> Iterator[Value | Broken]:
+    """Yield the values in a text, or its fault."""
+    try:
+        found = list(_each(text))
+    except RecursionError:
+        yield Broken(number, "it nests too deeply")
+    except json.JSONDecodeError as error:
+        where = (
+            f"column {error.colno}" if error.lineno == 1 else f"line {number + error.lineno - 1}"
+        )
+        yield Broken(number, f"it is no JSON at {where}: {error.msg}")
+    except ValueError as error:
+        yield Broken(number, str(error))
+    else:
+        for value in found:
+            yield Value(number, value, len(text) // len(found))
+
+
+def _each(text: str) -> Iterator[Any]:
+    if _HALF.search(text):
+        raise ValueError("it is no UTF-8")
+    checked = _SURROGATE.search(text) or text.count("[") + text.count("{") > _DEEP
+    begin = _after_space(text, 0)
+    while begin < len(text):
+        value, end = _DECODER.raw_decode(text, begin)
+        yield well_formed_values(value) if checked else value
+        begin = _after_space(text, end)
+
+
+def _after_space(text: str, begin: int) -> int:
+    while begin < len(text) and text[begin] in _SPACE:
+        begin += 1
+    return begin
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:_SHOWN]!r} stands twice in one object")
+    return made
+
+
+def _constant(name: str) -> str:
+    """Return ``NaN`` and ``Infinity``, which JSON does not have, as texts."""
+    return name
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+
+
+def _is_scalar(line: str) -> bool:
+    """Return whether a line is a number, a text, a truth value or null of JSON."""
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _start_of(line: str) -> str:
+    text = line.strip(_SPACE)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,168 @@
+"""Opens files of any kind: plain or compressed, in any Unicode encoding, from a disk or a pipe."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import shutil
+import sys
+import tempfile
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import zstandard
+
+from mast_trace.exceptions import MastTraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STDIN = Path("-")
+LARGEST = 128 * 1024 * 1024
+"""Characters of the longest line, document or run that is held at a time."""
+_SNIFFED = 4096
+_GZIP, _ZSTANDARD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\x1b")
+
+
+class UnreadableFile(MastTraceError):
+    """A file without readable runs; the text names the file and the reason."""
+
+
+class Source:
+    """A file that can be read from its beginning any number of times.
+
+    Attributes:
+        name: of the file, for people.
+        stem: of the file, for the names of runs.
+        size: bytes on the disk.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self.name = name
+        self.stem = "stdin" if name == str(STDIN) else Path(name).name.split(".")[0] or "run"
+        self.size = path.stat().st_size
+        self._raw: IO[bytes] | None = None
+
+    def position(self) -> int:
+        """Return the approximate number of bytes read from the disk."""
+        raw = self._raw
+        return self.size if raw is None or raw.closed else raw.tell()
+
+    @contextmanager
+    def opened(self) -> Iterator[io.BufferedReader]:
+        """Open the file, decompressed.
+
+        Raises:
+            UnreadableFile: it cannot be opened, or its compression is broken.
+        """
+        try:
+            with self._path.open("rb") as raw:
+                self._raw = raw
+                yield _decompressed(raw)
+        except (EOFError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile) as error:
+            raise UnreadableFile(f"{self.name}: its compression is broken: {error}") from error
+        except OSError as error:
+            raise UnreadableFile(f"{self.name}: {error.strerror or error}") from error
+
+
+@contextmanager
+def source_of(path: Path) -> Iterator[Source]:
+    """Return a file as a `Source`; standard input (``-``) and pipes are copied to the disk first.
+
+    Raises:
+        UnreadableFile: it cannot be opened.
+    """
+    try:
+        if path != STDIN and path.is_file():
+            yield Source(path, str(path))
+            return
+        with tempfile.TemporaryDirectory(prefix="mast-trace-") as folder:
+            copy = Path(folder) / "input"
+            with copy.open("wb") as to:
+                if path == STDIN:
+                    shutil.copyfileobj(sys.stdin.buffer, to)
+                else:
+                    with path.open("rb") as given:
+                        shutil.copyfileobj(given, to)
+            yield Source(copy, str(path))
+    except OSError as error:
+        raise UnreadableFile(f"{path}: {error.strerror or error}") from error
+
+
+def is_parquet(data: io.BufferedReader) -> bool:
+    """Return whether a file is Parquet."""
+    return data.peek(len(_PARQUET))[: len(_PARQUET)] == _PARQUET
+
+
+def text_of(data: io.BufferedReader) -> io.TextIOWrapper | None:
+    """Return a file as text in its encoding; None if it is no text.
+
+    A byte that is no UTF-8 becomes a lone surrogate, which marks its line.
+    """
+    start = data.peek(_SNIFFED)[:_SNIFFED]
+    for mark, encoding in _MARKS:
+        if start.startswith(mark):
+            return io.TextIOWrapper(data, encoding, errors="replace")
+    for encoding, zeros in (("utf-16-le", start[1:40:2]), ("utf-16-be", start[:40:2])):
+        if len(start) > 1 and not zeros.strip(b"\0") and start[:2].strip(b"\0"):
+            return io.TextIOWrapper(data, encoding, errors="replace")
+    if _CONTROLS.intersection(start):
+        return None
+    return io.TextIOWrapper(data, "utf-8", errors="surrogateescape")
+
+
+def _decompressed(raw: io.BufferedReader) -> io.BufferedReader:
+    start = raw.peek(4)[:4]
+    if start.startswith(_GZIP):
+        return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=raw)))
+    if start == _ZSTANDARD:
+        return io.BufferedReader(_Zstandard(raw))
+    return raw
+
+
+class _Zstandard(io.RawIOBase):
+    """Reads Zstandard frames; unlike the library's own reader it detects truncation."""
+
+    _CHUNK = 1024
+    """Compressed bytes that are read at a time: they expand to some megabytes at most."""
+
+    def __init__(self, raw: io.BufferedReader) -> None:
+        self._raw = raw
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._begun = False
+        self._rest = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            data = self._rest or self._raw.read(self._CHUNK)
+            self._rest = b""
+            if not data:
+                if self._begun:
+                    raise EOFError("the file ends within a frame")
+                return 0
+            self._begun = True
+            self._ready = memoryview(self._frame.decompress(data))
+            if self._frame.eof:
+                self._rest = self._frame.unused_data
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+                self._begun = False
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
