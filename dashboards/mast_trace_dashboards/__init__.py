@@ -1,1 +1,1 @@
-"""What people see: named queries, Grafana dashboards, alert rules, the web view and the CLI."""
+"""The user interfaces: named queries, Grafana dashboards, alert rules, the web view and the CLI."""

@@ -6,15 +6,15 @@ from typing import Final
 
 UNKNOWN: Final = "?"
 _LONGEST = 366 * 24 * 3600.0
-"""Seconds. A run does not take longer: one of its spans lacks a time, or has a wrong one."""
+"""Longest duration of a run, in seconds. Beyond it, a span lacks a time or has a wrong one."""
 
 
 def in_words(milliseconds: float, *, space: str = " ") -> str:
     """Return a duration in the units that fit it; `UNKNOWN` where it cannot be one.
 
     Args:
-        milliseconds: how long it took, by what the spans say.
-        space: between a number and its unit.
+        milliseconds: the duration, by the times of spans.
+        space: separator of a number and its unit.
     """
     seconds = milliseconds / 1000
     if not 0 <= seconds <= _LONGEST:

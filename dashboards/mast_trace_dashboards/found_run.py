@@ -1,4 +1,4 @@
-"""The look-up of one run: what pages and commands know of it before they read its steps."""
+"""The look-up of one run: its row and its verdict, before its steps are read."""
 
 from __future__ import annotations
 
@@ -8,42 +8,51 @@ from typing import TYPE_CHECKING, Any
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_judge.store.verdicts import load_latest
+from mast_trace_judge.study.model_calibration import calibration_of
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
+    from mast_trace_judge.study.model_calibration import ModelCalibration
     from mast_trace_judge.verdict import Verdict
 
 
 @dataclass(frozen=True)
 class FoundRun:
-    """A run that was looked up, of which no step is read yet.
+    """A run that was looked up; its steps are not read yet.
 
     Attributes:
         row: of the query `run`.
         stored: its steps and spans.
         verdict: the newest one; None if there is none.
+        calibration: what labels tell of the model behind the verdict; None where they tell nothing.
     """
 
     row: dict[str, Any]
     stored: StoredRun
     verdict: Verdict | None
+    calibration: ModelCalibration | None = None
 
 
-def find_run(store: Store, trace_id: str, project: str | None = None) -> FoundRun | None:
+def find_run(
+    store: Store, trace_id: str, project: str | None = None, *, idle: float | None = None
+) -> FoundRun | None:
     """Look a run up; None if there is none.
 
     Args:
-        store: where it may be.
+        store: the database.
         trace_id: of the run.
-        project: whose it is; if absent, of several projects' runs under one id the first by name.
+        project: of the run; if absent and several projects have the id, the first project by name.
+        idle: seconds after which a run without a root counts as finished; the default if absent.
 
     Raises:
         StorageError: the database does not answer.
     """
-    rows = QUERIES["run"].run(store, run=trace_id)
+    given = {} if idle is None else {"idle": idle}
+    rows = QUERIES["run"].run(store, run=trace_id, **given)
     ours = (row for row in rows if project is None or row["Project"] == project)
     row = min(ours, key=lambda each: str(each["Project"]), default=None)
     if row is None:
         return None
     stored = StoredRun(store, trace_id, row["Project"], size=row["Spans"])
-    return FoundRun(row, stored, load_latest(store, trace_id, project=row["Project"]))
+    verdict = load_latest(store, trace_id, project=row["Project"])
+    return FoundRun(row, stored, verdict, calibration_of(store, verdict))

@@ -11,7 +11,7 @@ UNSAFE = re.compile(
 
 
 def safe(text: str) -> str:
-    """Make the text of a run harmless: what would steer a terminal is shown as a symbol."""
+    """Make the text of a run harmless: control characters are shown as symbols."""
     return UNSAFE.sub(_symbol, text)
 
 

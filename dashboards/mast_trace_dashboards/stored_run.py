@@ -1,7 +1,8 @@
-"""One run of a store, read as far as somebody looks at it.
+"""One run of a store, read as far as it is shown.
 
-Which spans are steps follows from all of them, so the run is read once, page by page, into an outline;
-texts are read for the steps that are shown. Outlines are kept for a while, for everybody who looks.
+The steps of a run depend on all of its spans, so the run is read once, page by page, into an
+outline; texts are read for the steps that are shown. Outlines are cached for a while, for all
+readers.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
 
 KEPT_BYTES = 64 * 1024 * 1024
-"""Bytes of outlines, and of spans of short runs, that are kept."""
+"""Bytes of outlines, and of spans of short runs, that are cached."""
 _SHORT = 1024 * 1024
-"""Bytes of attributes up to which a run's spans are kept with its outline."""
+"""Bytes of attributes up to which a run's spans are cached with its outline."""
 _SHORTEST_RUN = 2000
-"""Spans up to which a run is outlined in no time."""
+"""Number of spans up to which outlining a run takes no noticeable time."""
 _QUOTED = 20
-"""Steps of a finding among which its quotes are looked up."""
+"""Number of steps of a finding among which its quotes are searched."""
 _ROOT = """
 SELECT SpanId FROM otel_traces
 WHERE TraceId = {trace_id:String} AND Project = {project:String}
@@ -46,7 +47,7 @@ Key = tuple[str, str, str, str, str]
 
 @dataclass(frozen=True)
 class _Read:
-    """What is kept of a run: its outline, and the spans of a short one."""
+    """The cached data of a run: its outline, and the spans of a short one."""
 
     outline: Outline
     spans: Mapping[str, SpanRecord] | None
@@ -54,10 +55,10 @@ class _Read:
 
 
 class OutlineCache:
-    """Keeps what was read of the runs that were looked at last; one run is read at a time.
+    """A cache of the runs that were read last; one run is read at a time.
 
     Args:
-        most: bytes that it keeps.
+        most: bytes of the cache.
     """
 
     def __init__(self, most: int = KEPT_BYTES) -> None:
@@ -67,7 +68,7 @@ class OutlineCache:
         self._reading = threading.Lock()
 
     def find(self, key: Key) -> _Read | None:
-        """Return what is kept of a run."""
+        """Return the cached data of a run, if any."""
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
@@ -75,7 +76,7 @@ class OutlineCache:
             return found
 
     def read(self, key: Key, spans: RunSpans) -> _Read:
-        """Return what is kept of a run, or read it.
+        """Return the cached data of a run, or read it.
 
         Raises:
             StorageError: the database does not answer.
@@ -92,7 +93,7 @@ class OutlineCache:
 
     @property
     def size(self) -> int:
-        """Bytes that it keeps, about."""
+        """Approximate bytes of the cache."""
         return sum(read.size for read in self._kept.values())
 
 
@@ -112,18 +113,18 @@ class StoredRun:
 
     Attributes:
         trace_id: of the run.
-        project: whose it is.
-        spans: its spans, read as they are asked for.
+        project: of the run.
+        spans: its spans, read on demand.
     """
 
     def __init__(self, store: Store, trace_id: str, project: str, *, size: int = 0) -> None:
-        """Find the run; nothing is read of it yet.
+        """Find the run; its spans are not read yet.
 
         Args:
-            store: where it is.
+            store: the database.
             trace_id: of the run.
-            project: whose it is.
-            size: its number of spans, as far as is known.
+            project: of the run.
+            size: its number of spans, as far as known.
 
         Raises:
             StorageError: the database does not answer.
@@ -136,18 +137,19 @@ class StoredRun:
         self._summary = summary
         self._key = (
             *(store.url, store.database, project, trace_id),
-            summary.fingerprint if summary else "",
+            # The record of a run's beginning may arrive after its spans; it changes the name alone.
+            f"{summary.fingerprint} {summary.name}" if summary else "",
         )
         self.spans = RunSpans(store, trace_id, project=project)
 
     @property
     def is_ready(self) -> bool:
-        """Whether its outline is there, or takes no time."""
+        """Whether its outline is cached, or takes no noticeable time."""
         return not self.is_long or self._cache.find(self._key) is not None
 
     @property
     def is_long(self) -> bool:
-        """Whether counting its steps takes a while, if nobody has lately."""
+        """Whether counting its steps takes a while, because nobody has counted them lately."""
         return self._size > _SHORTEST_RUN
 
     @property
@@ -199,9 +201,14 @@ class StoredRun:
         return next(iter(self.spans.of([wanted])), None)
 
     def task(self) -> str:
-        """Return what the run was asked to do as far as its root alone tells; empty otherwise."""
+        """Return the task of the run as far as its root alone holds it; empty otherwise.
+
+        For a run whose root has not ended, its start record holds it.
+        """
         rows = self._store.query(_ROOT, {"trace_id": self.trace_id, "project": self.project})
         roots = list(self.spans.of([row["SpanId"] for row in rows]))
+        if not roots and self.spans.open_root is not None:
+            roots = [self.spans.open_root]
         return read_trajectory(roots).task
 
     def places_of(self, verdict: Verdict | None) -> dict[str, int]:
@@ -214,18 +221,18 @@ class StoredRun:
                 asked.setdefault(span_id, []).extend((number, quote) for quote in finding.quotes)
         places: dict[str, int] = {}
         for span in self.spans.of(asked) if asked else ():
-            said = "\n".join(step.text for step in read_trajectory([span]).steps)
+            texts = "\n".join(step.text for step in read_trajectory([span]).steps)
             for number, quote in asked[span.span_id]:
-                if quote and quote in said:
+                if quote and quote in texts:
                     places[quote] = min(number, places.get(quote, number))
         return places
 
     def json(self, verdict: Verdict | None) -> Iterator[str]:
-        """Yield the run and its verdict as JSON text, with the outcome that was said of it last.
+        """Yield the run and its verdict as JSON text, with the outcome that was recorded last.
 
         Raises:
             StorageError: the database does not answer.
         """
-        said = self._summary
-        outcome, reason = (said.outcome, said.outcome_reason) if said else ("", "")
+        summary = self._summary
+        outcome, reason = (summary.outcome, summary.outcome_reason) if summary else ("", "")
         return run_as_json(self.spans, verdict, outcome=outcome, outcome_reason=reason)

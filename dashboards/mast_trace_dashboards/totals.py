@@ -1,4 +1,4 @@
-"""A run's totals in words: a number that is not exact is never shown as if it were."""
+"""A run's totals in words: inexact numbers are marked as such."""
 
 from __future__ import annotations
 

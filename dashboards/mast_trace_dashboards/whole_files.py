@@ -1,4 +1,4 @@
-"""Small files that are there whole or as they were before, whatever happens meanwhile."""
+"""Atomic writes of small files: readers see the old file or the new one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def write_whole(path: Path, text: str, *, private: bool = False) -> None:
-    """Write a file; whoever reads it, also after a crash, finds the old text or the new one.
+    """Write a file atomically; a reader, also after a crash, finds the old text or the new one.
 
     Args:
-        path: of the file, whose folder exists.
+        path: of the file; its folder must exist.
         text: of the file.
         private: readable by this user alone.
     """

@@ -1,1 +1,1 @@
-"""Alert rules: one table of them, evaluated by Grafana, by Prometheus, or by `mast-trace alerts`."""
+"""Alert rules: one table, evaluated by Grafana, by Prometheus, or by `mast-trace alerts`."""

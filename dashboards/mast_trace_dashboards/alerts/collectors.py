@@ -1,4 +1,4 @@
-"""What the collectors alone know: how many requests they refused, and which files were damaged."""
+"""Numbers from the collectors' metrics: refused requests and damaged files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIMEOUT = 10.0
 
 
 class Collectors:
-    """Collectors whose /metrics are read at each look.
+    """Collectors whose /metrics are read at each evaluation.
 
     Args:
         urls: their OTLP/HTTP addresses.
@@ -43,9 +43,9 @@ class Collectors:
         self._looked_at: set[str] = set()
 
     def refused(self, now: float) -> list[dict[str, Any]]:
-        """Return a row for each reason: requests refused in the last ten minutes, by all.
+        """Return a row for each reason: requests refused in the last ten minutes, of all collectors.
 
-        What was refused before the first look does not count.
+        Refusals before the first evaluation do not count.
 
         Raises:
             MastTraceError: a collector does not answer.
@@ -54,7 +54,7 @@ class Collectors:
             for reason, total in self._totals(url, _REFUSED).items():
                 seen = self._seen.setdefault((url, reason), deque())
                 if not seen and url in self._looked_at:
-                    seen.append((now, 0.0))  # a reason that was not there before began at 0
+                    seen.append((now, 0.0))  # a reason that is new began at 0
                 seen.append((now, total))
             self._looked_at.add(url)
         sums: dict[str, float] = {}
@@ -65,7 +65,7 @@ class Collectors:
         return [{"reason": reason, "Refused": count} for reason, count in sorted(sums.items())]
 
     def damaged(self) -> list[dict[str, Any]]:
-        """Return one row: damaged files that are set aside now, by all.
+        """Return one row: damaged files that are set aside now, of all collectors.
 
         Raises:
             MastTraceError: a collector does not answer.
@@ -78,8 +78,10 @@ class Collectors:
             answer.raise_for_status()
             families = list(text_string_to_metric_families(answer.text))
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            said = conceal(str(error) or type(error).__name__, url)
-            raise MastTraceError(f"the collector at {masked(url)} does not tell: {said}") from error
+            problem = conceal(str(error) or type(error).__name__, url)
+            raise MastTraceError(
+                f"the collector at {masked(url)} does not answer: {problem}"
+            ) from error
         totals: dict[str, float] = {}
         for family in families:
             for sample in family.samples:
@@ -90,5 +92,5 @@ class Collectors:
 
 
 def _growth(totals: Sequence[float]) -> float:
-    """How much a counter grew; where it fell, its process began anew from 0."""
+    """Return the growth of a counter; where it fell, its process restarted from 0."""
     return sum(new - old if new >= old else new for old, new in pairwise(totals))

@@ -12,16 +12,16 @@ from mast_trace_collector.settings import ProcessSettings
 
 DEFAULT_WEB: Final = "http://127.0.0.1:8680"
 _ADDRESS: Final = r"^https?://[^\s{}$<>|\"'\\]+$"
-"""Nothing that the files of Grafana and Prometheus, or Slack, would take for their own."""
+"""Characters that the files of Grafana and Prometheus, or Slack, would interpret are refused."""
 
 
 class AlertConfig(ProcessSettings):
-    """What alerting may be told; `[alerts]` in the configuration file."""
+    """The settings of alerting: `[alerts]` in the configuration file."""
 
     table: ClassVar[str] = "alerts"
 
     alert_webhook: SecretStr = Field(
-        SecretStr(""), description="Where `mast-trace alerts run` sends alerts by POST."
+        SecretStr(""), description="Webhook to which `mast-trace alerts run` sends alerts by POST."
     )
     alert_web_url: str = Field(
         DEFAULT_WEB,
@@ -30,7 +30,7 @@ class AlertConfig(ProcessSettings):
         "runbooks there, in all forms.",
     )
     alert_interval_seconds: PositiveFloat = Field(
-        300.0, description="Seconds between two looks of `mast-trace alerts run`."
+        300.0, description="Seconds between two evaluations of `mast-trace alerts run`."
     )
     alert_daily_budget_usd: NonNegativeFloat = Field(
         20.0,
@@ -55,7 +55,7 @@ class AlertConfig(ProcessSettings):
         try:
             return SecretStr(parse_url(text).text)
         except ConfigurationError:
-            # The address of a webhook is a secret as a whole.
+            # The whole address of a webhook is secret.
             raise ValueError(
                 "it cannot be read as a URL: write https://..., with /, ? and # in a password as "
                 "%2F, %3F and %23"

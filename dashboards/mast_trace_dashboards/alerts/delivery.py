@@ -1,4 +1,4 @@
-"""What a webhook is sent: alerts in Alertmanager's shape, or as a message for Slack."""
+"""The body of a webhook request: alerts in Alertmanager's format, or as a message for Slack."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BY_UID = {rule.uid: rule for rule in RULES}
 
 
 def sentence(change: Change) -> str:
-    """Return what happened, for people."""
+    """Return a sentence about a change, for people."""
     rule = _BY_UID[change.alert.rule]
     labels = dict(change.alert.labels)
     if change.kind == "resolved":
@@ -30,9 +30,9 @@ def sentence(change: Change) -> str:
         whose = ", ".join(content for content in labels.values() if content)
         return f"Resolved: {title}{f' ({whose})' if whose else ''}."
     if PROBLEM in labels:
-        return f"{rule.title}? That cannot be told: {labels[PROBLEM]}. {rule.advice}"
-    told = _filled(rule.summary, {**labels, "value": f"{change.alert.value:.4g}"})
-    return f"{told} {rule.advice}"
+        return f"{rule.title}? That is unknown: {labels[PROBLEM]}. {rule.advice}"
+    text = _filled(rule.summary, {**labels, "value": f"{change.alert.value:.4g}"})
+    return f"{text} {rule.advice}"
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
@@ -47,9 +47,9 @@ def payload(
     """Return the body of a delivery.
 
     Args:
-        changes: what happened.
+        changes: alerts that fire or are resolved.
         shape: Alertmanager's webhook body (version 4), or Slack's message.
-        view: address to look at, of the web view or of Grafana; empty: ``web``.
+        view: address to link to, of the web view or of Grafana; empty: ``web``.
         web: address of the web view, which serves the runbooks.
     """
     view = view or web
@@ -93,7 +93,7 @@ def _alert(change: Change, view: str, web: str) -> dict[str, Any]:
 
 
 def finite(value: float) -> float | None:
-    """Return a number as JSON knows it; None for what stands for "no number"."""
+    """Return a number as JSON has it; None for infinity and NaN."""
     return value if math.isfinite(value) else None
 
 

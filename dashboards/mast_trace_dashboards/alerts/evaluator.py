@@ -1,4 +1,4 @@
-"""Looks at all rules once, or again and again."""
+"""Evaluates all rules once, or at an interval."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _BROKEN = "its query fails"
 
 @dataclass
 class Evaluator:
-    """The rules, and what is known of their alerts.
+    """The rules with the state of their alerts.
 
     Attributes:
-        store: where the verdicts are.
-        rules: to look at.
-        alerts: active after the last look.
+        store: the database.
+        rules: to evaluate.
+        alerts: active after the last evaluation.
         parameters: values for parameters of the rules' queries, by query.
-        collectors: who is asked for refused requests and damaged files; without any, nobody is.
+        collectors: those asked for refused requests and damaged files; None asks none.
     """
 
     store: Store
@@ -45,11 +45,11 @@ class Evaluator:
     collectors: Collectors | None = None
 
     def look(self, moment: datetime | None = None) -> list[Change]:
-        """Evaluate every rule at ``moment`` (now if absent) and return what changed."""
+        """Evaluate every rule at ``moment`` (now if absent) and return the changes."""
         moment = moment or datetime.now(timezone.utc)
         active: list[Alert] = []
         changes: list[Change] = []
-        # Rules that differ only in their threshold share an answer.
+        # Rules that differ only in their threshold share a result.
         answers = {name: self._ask(name, moment) for name in {r.query for r in self.rules}}
         for rule in self.rules:
             known = [alert for alert in self.alerts if alert.rule == rule.uid]
@@ -60,7 +60,7 @@ class Evaluator:
         return changes
 
     def _ask(self, query: str, moment: datetime) -> list[dict[str, Any]] | None:
-        """Return a query's rows; None if it cannot be answered."""
+        """Return a query's rows; None if it fails."""
         try:
             if query == REFUSED:
                 return self.collectors.refused(moment.timestamp()) if self.collectors else []
@@ -92,14 +92,14 @@ def run(
     *,
     interval: float = 300.0,
 ) -> None:
-    """Look at the rules every ``interval`` seconds, and deliver meanwhile, until ``stop`` is set.
+    """Evaluate the rules every ``interval`` seconds, and deliver in between, until ``stop`` is set.
 
     Args:
-        evaluator: looks.
-        outbox: delivers; a receiver that is away delays no look by more than one try.
-        looked: told of the changes of each look, and, without any, of every delivery.
-        stop: ends it, with what waits kept for the next start.
-        interval: seconds between two looks.
+        evaluator: evaluates.
+        outbox: delivers; an unreachable receiver delays an evaluation by one try at most.
+        looked: called with the changes of each evaluation, and with none after every delivery.
+        stop: ends the loop; waiting deliveries are kept for the next start.
+        interval: seconds between two evaluations.
     """
     next_look = time.monotonic()
     while not stop.is_set():

@@ -1,8 +1,8 @@
 """The rules as files for Grafana's provisioning.
 
-Fields are those that Grafana reads (``rules_types.go``). A rule's query gives a table of which one
-column is a number and all others are strings: one alert instance per row. Texts use ``{{ .Labels }}``
-and ``{{ .Values }}``, because ``$labels`` would be expanded as an environment variable.
+Fields are those that Grafana reads (``rules_types.go``). A rule's query gives a table with one
+column of numbers and others of strings: one alert instance per row. Texts use ``{{ .Labels }}`` and
+``{{ .Values }}``, because ``$labels`` would be expanded as an environment variable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WEEK_AND_WINDOW = 174 * 3600
 
 
 def rule_file(rules: Iterable[Rule] = RULES, web: str = DEFAULT_WEB) -> dict[str, Any]:
-    """Return the alert rules; those on the collectors need Prometheus as a source, see there.
+    """Return the alert rules; those on the collectors need Prometheus as a source and are separate.
 
     Args:
         rules: as shipped, or `tuned`.

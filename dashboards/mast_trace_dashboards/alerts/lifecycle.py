@@ -1,7 +1,8 @@
-"""What becomes of an alert from one look to the next.
+"""The life cycle of an alert from one evaluation to the next.
 
-inactive -> pending (above the threshold, not for long enough) -> firing -> inactive. It fires on
-while the number has not fallen below the recovery threshold, and for `Rule.keep` seconds after.
+inactive -> pending (above the threshold, not for long enough) -> firing -> inactive. It goes on
+firing while the number has not fallen below the recovery threshold, and for `Rule.keep` seconds
+after.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ logger = logging.getLogger(__name__)
 Phase = Literal["inactive", "pending", "firing"]
 
 PROBLEM: Final = "problem"
-"""Label of an alert that says that its number cannot be told, and why."""
+"""Label of an alert whose number is unknown; its value is the reason."""
 _VANISHED_AFTER = 2
-"""A series that is missing so many times in a row is resolved."""
+"""Number of evaluations in a row without a series after which the alert is resolved."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class Alert:
 
     Attributes:
         since: seconds since the epoch when the phase began.
-        recovered: since when the number is below the recovery threshold; None while it is not.
-        missed: how often in a row there was no number.
+        recovered: time since which the number is below the recovery threshold; None while it is
+            not.
+        missed: evaluations in a row without a number.
     """
 
     rule: str
@@ -49,18 +51,18 @@ class Alert:
 
     @property
     def key(self) -> str:
-        """Equal for the same rule and labels: what receivers tell repetitions by."""
+        """Key that is equal for the same rule and labels: receivers recognise repetitions by it."""
         return self.rule + "".join(f";{name}={value}" for name, value in self.labels)
 
 
 @dataclass(frozen=True)
 class Change:
-    """An alert that begins to fire, or ceases to.
+    """An alert that begins or ceases to fire.
 
     Attributes:
-        alert: as it is now.
-        kind: which of the two.
-        began: seconds since the epoch when it began to fire.
+        alert: its present state.
+        kind: whether it began or ceased.
+        began: time when it began to fire, in seconds since the epoch.
     """
 
     alert: Alert
@@ -71,16 +73,16 @@ class Change:
 def advance(
     rule: Rule, known: Sequence[Alert], rows: Sequence[Mapping[str, Any]], now: float
 ) -> tuple[list[Alert], list[Change]]:
-    """Advance the alerts of a rule by one look.
+    """Advance the alerts of a rule by one evaluation.
 
     Args:
         rule: the rule.
-        known: its alerts after the last look.
-        rows: what its query gave: labels, and the number in the last column.
+        known: its alerts after the last evaluation.
+        rows: result of its query: labels, and the number in the last column.
         now: seconds since the epoch.
 
     Returns:
-        Its alerts that are not inactive, and what changed.
+        Its alerts that are not inactive, and the changes.
     """
     before = {alert.key: alert for alert in known}
     seen = {alert.key: alert for alert in (_inactive(rule, row, now) for row in rows)}
@@ -115,7 +117,7 @@ def _moved(rule: Rule, old: Alert, value: float, now: float) -> Alert:
         return replace(current, recovered=recovered)
     if value <= rule.above:
         return replace(current, phase="inactive")
-    # What is seen for the first time is as old as this look.
+    # A new alert is as old as this evaluation.
     if now - old.since >= rule.hold:
         return replace(current, phase="firing", since=now)
     return replace(current, phase="pending")
@@ -130,11 +132,11 @@ def _missed(old: Alert, now: float) -> Alert:
 
 @dataclass(frozen=True)
 class AlertState:
-    """The state of `mast-trace alerts run` after a look.
+    """The state of `mast-trace alerts run` after an evaluation.
 
     Attributes:
-        alerts: that are not inactive.
-        waiting: changes that no receiver has taken, in deliveries.
+        alerts: those that are not inactive.
+        waiting: deliveries of changes that no receiver has accepted.
     """
 
     alerts: Sequence[Alert] = ()
@@ -142,9 +144,9 @@ class AlertState:
 
 
 def load(path: Path) -> AlertState:
-    """Read what an earlier process knew; nothing if there is no file.
+    """Read the state of an earlier process; an empty one if there is no file.
 
-    A file that cannot be read is set aside: what fires is then told again.
+    An unreadable file is set aside: firing alerts are then sent again.
     """
     try:
         return _read(json.loads(path.read_text(encoding="utf-8")))
@@ -158,7 +160,7 @@ def load(path: Path) -> AlertState:
 
 
 def _read(stored: Any) -> AlertState:
-    if isinstance(stored, list):  # as it was written up to 0.1
+    if isinstance(stored, list):  # the format up to 0.1
         return AlertState([_alert(shape) for shape in stored])
     waiting = [
         tuple(Change(**{**change, "alert": _alert(change["alert"])}) for change in delivery)
@@ -172,6 +174,6 @@ def _alert(shape: Mapping[str, Any]) -> Alert:
 
 
 def save(path: Path, memory: AlertState) -> None:
-    """Keep it for the next look; a crash leaves the old file or the new one."""
+    """Save it for the next evaluation; a crash leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(asdict(memory), indent=1))

@@ -1,6 +1,6 @@
-"""What is in the database, as Prometheus metrics: verdicts, and the numbers of the alert rules.
+"""Prometheus metrics from the database: verdicts, and the numbers of the alert rules.
 
-They are read when they are asked for, so they are the same whichever of many workers judged a run.
+They are queried at each scrape, so they do not depend on which of many workers judged a run.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _SPIKE: Final = "_spike"
 _SPIKES: Final = tuple(
     dict.fromkeys(rule.query.removesuffix(_SPIKE) for rule in RULES if rule.query.endswith(_SPIKE))
 )
-"""Kinds of spikes, for each of which a query answers."""
+"""Kinds of spikes with the query of each."""
 _GAUGES: Final = {
     rule.metric: rule.query
     for rule in RULES
     if rule.source == "database" and not rule.query.endswith(_SPIKE)
 }
-"""Metric -> the query that answers with it, for each other rule on the database."""
+"""Metric -> its query, for each other rule on the database."""
 _FRESH_SECONDS: Final = 15.0
 
 
 class JudgeMetrics(Collector):
-    """Register it with the registry whose metrics a process serves.
+    """A Prometheus collector of these metrics; register it with the registry of the process.
 
-    A database that is away costs its own metrics alone: `mast_trace_database_up` is 0 then.
+    If the database is down, only these metrics are missing and `mast_trace_database_up` is 0.
 
     Args:
         store: the database.
-        fresh: seconds for which an answer stands, so that several readers cost what one does.
-        clock: seconds that only grow.
+        fresh: seconds for which a result is used, so that several readers cost as much as one.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -69,9 +69,10 @@ class JudgeMetrics(Collector):
         self._read_at: float | None = None
         self._judged = _MonotonicTotals()
         self._found = _MonotonicTotals()
+        self._examined = _MonotonicTotals()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now, or were a few seconds ago."""
+        """Yield the metrics, at most a few seconds old."""
         with self._lock:
             now = self._clock()
             if self._read_at is None or now - self._read_at >= self._fresh:
@@ -81,7 +82,7 @@ class JudgeMetrics(Collector):
         yield from metrics
 
     def describe(self) -> list[Metric]:
-        """Say nothing at registration: the database need not be there yet."""
+        """Return nothing at registration: the database may not be there yet."""
         return []
 
     def _read(self) -> list[Metric]:
@@ -89,7 +90,7 @@ class JudgeMetrics(Collector):
             metrics = [*self._totals(), *self._numbers(datetime.now(timezone.utc))]
             up = 1.0
         except StorageError as error:
-            logger.warning("the database does not tell its metrics: %s", error)
+            logger.warning("metrics of the database are unavailable: %s", error)
             metrics, up = [], 0.0
         meaning = "Whether the database answers."
         return [*metrics, GaugeMetricFamily("mast_trace_database_up", meaning, value=up)]
@@ -101,15 +102,22 @@ class JudgeMetrics(Collector):
             "Judged runs that show a failure mode of a category.",
             labels=(*_GROUP, "category"),
         )
+        examined = CounterMetricFamily(
+            "mast_trace_runs_examined",
+            "Judged runs in which a failure mode of a category was looked for.",
+            labels=(*_GROUP, "category"),
+        )
         for row in QUERIES["judged_totals"].run(self._store):
             group = (row["Service"], row["Framework"])
             judged.add_metric(group, self._judged.seen(group, row["Judged"]))
             for category in Category:
                 key = (*group, category.name.lower())
-                found.add_metric(key, self._found.seen(key, row[category.name.lower()]))
-        self._judged.read_before = self._found.read_before = True
-        yield judged
-        yield found
+                name = category.name.lower()
+                found.add_metric(key, self._found.seen(key, row[name]))
+                examined.add_metric(key, self._examined.seen(key, row[f"{name}_examined"]))
+        for totals in (self._judged, self._found, self._examined):
+            totals.read_before = True
+        yield from (judged, found, examined)
 
     def _numbers(self, now: datetime) -> Iterator[Metric]:
         """The numbers that the alert rules compare."""
@@ -138,11 +146,11 @@ class JudgeMetrics(Collector):
 
 
 class _MonotonicTotals:
-    """Totals that may shrink, as counters that do not.
+    """Counters of totals that may shrink.
 
     A total shrinks when a run is judged anew or old runs are deleted; Prometheus would take that
-    for a restart and count the whole total once more. So only what is added after this process
-    began is counted, as with every other counter of it.
+    for a restart and count the whole total once more. So only additions after this process began
+    are counted, as in its other counters.
     """
 
     def __init__(self) -> None:
@@ -152,7 +160,7 @@ class _MonotonicTotals:
 
     def seen(self, key: tuple[str, ...], total: float) -> float:
         """Return the counter after its total was read."""
-        # What was there at the first reading is of before; a group that appears later began at 0.
+        # The first total is from before the start; a group that appears later began at 0.
         before = self._last.get(key, 0.0 if self.read_before else total)
         self._last[key] = total
         self._counted[key] = self._counted.get(key, 0.0) + max(total - before, 0.0)

@@ -1,7 +1,7 @@
-"""Alerts on their way: tried again with growing pauses while the receiver is away.
+"""The outbox of alerts: deliveries are retried with growing pauses while the receiver is down.
 
-What one look changed is one delivery, and stays it, also across restarts: sent again it has the
-same key. A delivery that a receiver cannot read is divided, so that one alert holds up no other.
+The changes of one evaluation are one delivery, also across restarts: it keeps its key when sent
+again. A delivery that a receiver cannot read is divided, so that one alert does not block others.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ logger = logging.getLogger(__name__)
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 LARGEST: Final = 50
-"""Changes in one delivery."""
+"""Most changes in one delivery."""
 MOST: Final = 1000
-"""Deliveries that wait; beyond them the oldest are given up."""
+"""Most deliveries that wait; beyond them the oldest are given up."""
 
 
 class Outbox:
-    """Deliveries in the order in which they came about.
+    """Deliveries in their order.
 
     Args:
-        post: sends one with its key.
+        post: sends a delivery with its key.
         label: the receiver's name in the log.
-        waiting: what an earlier process could not deliver.
+        waiting: deliveries that an earlier process could not send.
 
     Attributes:
-        waiting: deliveries that no receiver has taken.
-        next_try: seconds of `time.monotonic` before which nothing is sent.
+        waiting: deliveries that no receiver has accepted.
+        next_try: `time.monotonic` before which nothing is sent.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Outbox:
         self._problem = ""
 
     def add(self, changes: Sequence[Change]) -> None:
-        """Take what one look changed."""
+        """Add the changes of one evaluation."""
         self.waiting += [
             tuple(changes[at : at + LARGEST]) for at in range(0, len(changes), LARGEST)
         ]
@@ -65,7 +65,7 @@ class Outbox:
             logger.error("%d old deliveries to %s are given up", excess, self._label)
 
     def flush(self) -> bool:
-        """Send what waits, up to the first that is not taken; say whether anything has changed."""
+        """Send what waits, up to the first delivery that is not accepted; return whether anything changed."""
         if not self.waiting or time.monotonic() < self.next_try:
             return False
         delivery = self.waiting[0]
@@ -92,7 +92,7 @@ class Outbox:
         logger.error("%s cannot read an alert (%s): %s", self._label, problem, first[0].alert.key)
 
     def _failed(self, problem: str) -> None:
-        """Wait, longer each time; a trouble is told when it begins, not at each try."""
+        """Wait, longer each time; a failure is logged when it begins, not at each try."""
         self.next_try = time.monotonic() + self._pause * random.uniform(0.8, 1.2)  # noqa: S311
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
         if problem != self._problem:
@@ -104,6 +104,6 @@ class Outbox:
 
 
 def key_of(delivery: Delivery) -> str:
-    """Return what a receiver tells a repeated delivery by."""
-    told = "\n".join(f"{each.alert.key} {each.kind} {each.began}" for each in delivery)
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    """Return the key by which a receiver recognises a repeated delivery."""
+    changes = "\n".join(f"{each.alert.key} {each.kind} {each.began}" for each in delivery)
+    return hashlib.sha256(changes.encode()).hexdigest()[:32]

@@ -1,7 +1,7 @@
-"""The rules as a file for Prometheus, for those who keep it instead of Grafana's alerting.
+"""The alert rules as a file for Prometheus, as an alternative to Grafana's alerting.
 
-The numbers come from `mast-trace up`, which serves on /metrics what the named queries answer: the
-exact test is the same in all three ways, and needs no week of Prometheus' own history.
+The numbers come from `mast-trace up`, which serves the results of the named queries on /metrics:
+the exact test is the same in all three systems, and needs no week of Prometheus' own history.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MORE: Final[tuple[dict[str, Any], ...]] = (
         "for": "5m",
         "labels": {"app": "mast-trace", "severity": "page"},
         "annotations": {
-            "summary": "Nothing tells how the agents are: mast-trace up is down, or its database.",
+            "summary": "The state of the agents is unknown: mast-trace up is down, or its database.",
             "description": "Look at the target's scrape error, then at the log of mast-trace up.",
             "dashboard": "mast-ingestion",
         },
@@ -121,7 +121,7 @@ def _with_runbook(rule: dict[str, Any], runbook: str) -> dict[str, Any]:
 
 
 def _expression(rule: Rule) -> str:
-    """Compare, and let an alert that fires go on until the number is below its recovery."""
+    """Compare, and keep a firing alert until the number is below its recovery threshold."""
     by = f"by ({', '.join(rule.labels)}) " if rule.labels else ""
     if rule.query == DAMAGED:
         return f"sum({rule.metric}) > {rule.above:g}"

@@ -1,7 +1,7 @@
 """The shipped alert rules.
 
-The spike rules ask how surprising the recent rate per judged run is, not how large a count is: a
-busy morning fires nothing, and a handful of runs does neither.
+The spike rules compare the probability of the recent rate per judged run, not counts: a busy
+morning fires nothing, nor does a handful of runs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ OnNothing = Literal["ok", "alert", "keep"]
 Source = Literal["database", "collector"]
 
 REFUSED: Final = "refused_requests"
-"""What the rule on refused spans asks of the collectors, who alone know of them."""
+"""The source of the rule on refused spans: the collectors' metrics."""
 DAMAGED: Final = "damaged_files"
-"""What the rule on damaged files asks of them."""
+"""The source of the rule on damaged files: the collectors' metrics."""
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class Rule:
 
     Attributes:
         uid: fixed; at most 40 characters.
-        title: what is wrong, when it fires.
-        query: name of the query whose number is compared; `REFUSED` and `DAMAGED` ask the
+        title: names the problem.
+        query: name of the query whose number is compared; `REFUSED` and `DAMAGED` are read from the
             collectors instead.
-        metric: the same number in PromQL, from what `mast-trace up` serves on /metrics.
+        metric: the same number in PromQL, from the /metrics of `mast-trace up`.
         above: fires while the number is greater than this.
         recover: once firing, goes on until the number is below this.
         hold: seconds that the number must be above before it fires.
         keep: seconds that it goes on firing after the number has recovered.
-        severity: whether somebody is woken up.
+        severity: ``page`` or ``warning``.
         summary: one sentence; ``{label}`` stands for a label's value, ``{value}`` for the number.
-        advice: what to look at first.
-        no_data: what no row at all means.
-        on_error: what a query that fails means.
-        dashboard: uid of the dashboard to look at.
-        runbook: name of the page that says what to do; by default the uid's, without its prefix.
+        advice: the first step of an investigation.
+        no_data: Grafana's state for a query without rows.
+        on_error: Grafana's state for a query that fails.
+        dashboard: uid of the dashboard to open.
+        runbook: name of its runbook; by default the uid without its prefix.
     """
 
     uid: str
@@ -70,12 +70,12 @@ class Rule:
 
     @property
     def source(self) -> Source:
-        """Who knows the number."""
+        """The source of the number."""
         return "collector" if self.query in {REFUSED, DAMAGED} else "database"
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the labels that tell its alerts from each other."""
+        """Names of the labels that distinguish its alerts."""
         if self.source == "collector":
             return ("reason",) if self.query == REFUSED else ()
         return tuple(QUERIES[self.query].columns)[:-1]
@@ -88,7 +88,7 @@ _SPIKE_ADVICE = (
 
 
 def _spike(kind: str, query: str, what: str, where: str) -> tuple[Rule, Rule]:
-    """Two levels of one spike: 10^-4 pages, 10^-3 warns."""
+    """Two levels of one spike: a probability of 10^-4 pages, 10^-3 warns."""
     metric = f'mast_trace_spike_evidence{{kind="{query.removesuffix("_spike")}"}}'
     summary = (
         f"{what} of {where}: well above the last week, at whose rate so many would have a "
@@ -220,8 +220,8 @@ def tuned(
     Args:
         rules: to start from.
         daily_budget: US dollars a day above which the judge spends too much.
-        pace: factor of the waiting times (`hold`, `keep`). 1 is what is shipped; less is for
-            trying out, in minutes, that an alert arrives.
+        pace: factor of the waiting times (`hold`, `keep`). 1 is the shipped value; a smaller one
+            serves to test, within minutes, that an alert arrives.
     """
     changed = [
         replace(rule, hold=round(rule.hold * pace), keep=round(rule.keep * pace)) for rule in rules

@@ -1,8 +1,8 @@
-"""One POST to the address that alerts go to, with bounds on all that the other side can do.
+"""Sends one POST to the alert webhook, with limits on all that the receiver can do.
 
-The address is the operator's and may be on this machine or network. What it answers is not
-trusted: no redirect is followed, its body is not read, all of it together has a deadline, and an
-address of a cloud's metadata service is refused once connected, so that no name can lead there.
+The address is the operator's and may be on this machine or network. Its answer is not trusted: no
+redirect is followed, the body is not read, the whole exchange has a deadline, and an address of a
+cloud's metadata service is refused once connected, so that no host name can lead there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ METADATA: Final = tuple(
     ipaddress.ip_network(each)
     for each in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "100.100.100.200/32")
 )
-"""Where clouds tell their machines of keys; nobody receives alerts there."""
+"""Addresses of clouds' metadata services, which hold keys; no receiver of alerts is there."""
 _UNREADABLE: Final = frozenset({400, 413, 415, 422})
 _LONGEST_PROBLEM = 200
 _LAST_PORT = 65535
@@ -40,8 +40,8 @@ class DeliveryResult:
     """The result of one delivery.
 
     Attributes:
-        problem: why it was not taken, in words; empty if it was.
-        unreadable: it will never be, because of what it holds.
+        problem: the reason for which it was not accepted, in words; empty if it was.
+        unreadable: whether it can never be accepted, because of its content.
     """
 
     problem: str = ""
@@ -49,14 +49,14 @@ class DeliveryResult:
 
 
 class ForbiddenAddress(MastTraceError):
-    """The connection leads where alerts are never sent."""
+    """The connection leads to a forbidden address."""
 
 
 class Webhook:
-    """Where alerts go.
+    """The receiver of alerts.
 
     Args:
-        url: by which they are sent; name and password in it become basic authentication.
+        url: of the receiver; name and password in it become basic authentication.
         deadline: seconds that one delivery may take.
         forbidden: networks that are never written to.
 
@@ -75,7 +75,7 @@ class Webhook:
 
     @property
     def label(self) -> str:
-        """The address as it may be shown: paths of webhooks are secrets, too."""
+        """The address without its secrets: paths of webhooks are secret, too."""
         port = f":{self._url.port}" if self._url.port else ""
         return f"{self._url.scheme}://{self._url.host}{port}/..."
 
@@ -84,7 +84,7 @@ class Webhook:
 
         Args:
             body: as JSON.
-            key: equal for the same alerts sent again, so that the receiver can tell.
+            key: equal for the same alerts sent again, so that the receiver can recognise them.
         """
         try:
             status = asyncio.run(asyncio.wait_for(self._post(body, key), self._deadline))
@@ -113,10 +113,10 @@ class Webhook:
             return answer.status_code
 
     async def _look_at(self, event: str, info: Mapping[str, Any]) -> None:
-        """Look at whom the connection has reached, before anything is written to it.
+        """Check the address that the connection has reached, before anything is written to it.
 
         Raises:
-            ForbiddenAddress: it is nobody whom alerts are sent to.
+            ForbiddenAddress: alerts are never sent to it.
         """
         if not event.endswith("connect_tcp.complete"):
             return

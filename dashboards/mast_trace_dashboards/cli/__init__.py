@@ -1,6 +1,6 @@
 """The `mast-trace` command.
 
-Only this module is imported on a machine that has the SDK alone; it says what is missing.
+On a machine with the SDK alone only this module can be imported; it names the missing packages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ def main() -> None:
     try:
         from mast_trace_dashboards.cli.app import run
 
-        # Commands are imported when they are called: a package may be missing only then.
+        # Commands are imported when they are called: only then may a package turn out to be
+        # missing.
         status = run(sys.argv[1:])
     except ModuleNotFoundError as error:
         if (error.name or "").startswith(_OURS):

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("migrate")(migrate_database)
     app.command("config")(config)
-    # Its options are the SDK's: it works there without this command line, too.
+    # Its options are the SDK's: it works without this command line, too.
     app.command(
         "doctor",
         add_help_option=False,
@@ -44,7 +44,7 @@ def migrate_database(
         str | None,
         typer.Option(help="Name of the database.", show_default="the address's, or mast_trace"),
     ] = None,
-    cluster: Annotated[str, typer.Option(help="Make the tables ON this CLUSTER.")] = "",
+    cluster: Annotated[str, typer.Option(help="Create the tables ON this CLUSTER.")] = "",
     replicated: Annotated[bool, typer.Option(help="Use Replicated engines.")] = False,
     distributed: Annotated[
         bool, typer.Option(help="Distribute the tables over the cluster's shards.")
@@ -56,13 +56,13 @@ def migrate_database(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the tables, or bring them up to this version. Safe to run again, and from many places.
+    """Create the tables, or bring them up to this version. Safe to run again, and from many places.
 
-    What earlier versions stored is repaired where that is needed, which is logged if it takes long and
-    goes on where it ended if it is stopped. `up` and `collect` do the same, the repair beside their work.
+    Rows of earlier versions are repaired where needed; a long repair is logged, and continues where
+    it ended if it is stopped. `up` and `collect` do the same, with the repair in the background.
 
-    How the tables are made (cluster, replicated ...) is remembered in the database: say it the
-    first time only. For keeping rows of tables that exist for another time: `mast-trace retain`.
+    The options of the tables (cluster, replicated ...) are recorded in the database: give them the
+    first time only. To change the retention of existing tables, use `mast-trace retain`.
 
     Example: `mast-trace migrate --url http://default:secret@clickhouse:8123/mast_trace`
     """
@@ -99,7 +99,7 @@ def migrate_database(
 def config(
     data_dir: DataDir = None, config_file: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Print every setting in force, where it came from, and the variable that sets it.
+    """Print every effective setting with its origin and the variable that sets it.
 
     Secrets are masked.
 
@@ -138,7 +138,7 @@ def _settings_table(title: str, settings: list[DocumentedSetting]) -> Table:
 
 
 def doctor(context: typer.Context) -> None:
-    """Say which frameworks are recorded, and whether the collector accepts spans.
+    """Show which frameworks are recorded, and whether the collector accepts spans.
 
     Example: `mast-trace doctor --endpoint http://127.0.0.1:4318`
     """

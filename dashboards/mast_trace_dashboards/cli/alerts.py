@@ -11,6 +11,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 
@@ -33,6 +34,8 @@ from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.console import RenderableType
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.alerts.lifecycle import Change
@@ -59,21 +62,27 @@ def register(parent: typer.Typer) -> None:
 def check(
     at: Annotated[
         str | None,
-        typer.Option(help="The moment to look at: 2h ago as 2h, or a time.", show_default="now"),
+        typer.Option(
+            help="The moment of the evaluation: 2h ago as 2h, or a time.", show_default="now"
+        ),
     ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Keep the table up to date.")
     ] = False,
     every: Every = 10.0,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show the rules that do not fire as well.")
+    ] = False,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare every rule with its threshold once. Exit status 1 if one is above.
+    """Compare every rule with its threshold once, and show those above it. Exit status 1 if one is.
 
-    Nothing is remembered and nothing is sent: waiting times of rules do not count here. Refused
-    spans and damaged files are left out, which collectors alone know: `alerts run` watches them.
+    Nothing is stored and nothing is sent: waiting times of rules do not apply. The rules on refused
+    spans and damaged files, which read collectors' metrics, are left out: `alerts run` evaluates
+    them. As JSON, every rule is printed, with `above`.
 
     Example: `mast-trace alerts check --json`
     """
@@ -82,12 +91,12 @@ def check(
     rules = tuned(daily_budget=AlertConfig.load(config).alert_daily_budget_usd)
     with open_store(url, data_dir, config) as store:
         if watch:
-            _watch(store, rules, every, as_json=as_json)
+            _watch(store, rules, every, everything=everything, as_json=as_json)
         rows = _look(store, rules, parse_time(at) if at else datetime.now(timezone.utc))
     if as_json:
         print_json(rows)
     else:
-        console().print(_table(rows))
+        console().print(_table(rows, everything=everything))
     if any(row["above"] for row in rows):
         raise typer.Exit(FIRING)
 
@@ -101,15 +110,17 @@ def _look(store: Store, rules: Sequence[Rule], moment: datetime) -> list[dict[st
     ]
 
 
-def _watch(store: Store, rules: Sequence[Rule], every: float, *, as_json: bool) -> NoReturn:
-    """Show how the rules stand until Ctrl-C; as JSON, a line for each look."""
+def _watch(
+    store: Store, rules: Sequence[Rule], every: float, *, everything: bool, as_json: bool
+) -> NoReturn:
+    """Show the state of the rules until Ctrl-C; as JSON, a line for each evaluation."""
     with Live(console=console(), auto_refresh=False) as live:
         while True:
             rows = _look(store, rules, datetime.now(timezone.utc))
             if as_json:
                 print_json_line(rows)
             else:
-                live.update(_table(rows), refresh=True)
+                live.update(_table(rows, everything=everything), refresh=True)
             time.sleep(every)
 
 
@@ -125,7 +136,21 @@ def _compared(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
+def _table(rows: list[dict[str, Any]], *, everything: bool) -> RenderableType:
+    """Render the rules above their threshold; the others only with ``--all``."""
+    above = [row for row in rows if row["above"]]
+    rest = len(rows) - len(above)
+    if everything or not rest:
+        return _laid_out(rows)
+    note = plain(f"{rest} others are below their thresholds; `--all` shows them.", "dim")
+    if not above:
+        return plain(
+            f"Nothing fires: {rest} numbers are below their thresholds; `--all` shows them."
+        )
+    return Group(_laid_out(above), note)
+
+
+def _laid_out(rows: list[dict[str, Any]]) -> Table:
     table = Table("RULE", "FOR", "VALUE", "THRESHOLD", "", box=None, pad_edge=False)
     for row in sorted(rows, key=lambda row: not row["above"]):
         labels = ", ".join(f"{name}={value or '-'}" for name, value in row["labels"].items())
@@ -141,12 +166,12 @@ def run_alerts(
     webhook: Annotated[
         str | None,
         typer.Option(
-            help="Where alerts are sent by POST; without it they are only printed. Other users "
+            help="Webhook to which alerts are sent by POST; without it they are only printed. Other users "
             "of this machine see it in the list of processes: a secret one goes into the variable.",
             show_default="MAST_TRACE_ALERT_WEBHOOK",
         ),
     ] = None,
-    shape: Annotated[Shape, typer.Option(help="Shape of what is sent.")] = Shape.alertmanager,
+    shape: Annotated[Shape, typer.Option(help="Format of the deliveries.")] = Shape.alertmanager,
     every: Annotated[
         float | None, typer.Option(min=0.2, help="Seconds between looks.", show_default="300")
     ] = None,
@@ -174,10 +199,10 @@ def run_alerts(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate the rules again and again, and send what begins or ceases to fire.
+    """Evaluate the rules at an interval, and send alerts that begin or cease to fire.
 
-    What fires, and what could not be delivered yet, is kept in `alerts.json` in the data folder, so
-    that a restart repeats nothing and forgets nothing.
+    Firing alerts and waiting deliveries are kept in `alerts.json` in the data folder, so that a
+    restart neither repeats nor loses an alert.
 
     Example: `mast-trace alerts run --webhook https://hooks.slack.com/... --shape slack`
     """
@@ -204,7 +229,7 @@ def run_alerts(
         def looked(changes: list[Change]) -> None:
             for change in changes:
                 _say(change, as_json=as_json)
-            # Before anything is sent: what a killed process had not delivered, the next one does.
+            # First send the deliveries of a process that was killed.
             save(path, AlertState(evaluator.alerts, outbox.waiting))
 
         every = settings.alert_interval_seconds
@@ -213,7 +238,7 @@ def run_alerts(
 
 
 def _outbox(settings: AlertConfig, shape: Shape, view: str, remembered: AlertState) -> Outbox:
-    """Return the way to the webhook; without one, what is printed has been delivered."""
+    """Return the outbox of the webhook; without a webhook, printed changes count as delivered."""
     address = settings.alert_webhook.get_secret_value()
     if not address:
         return Outbox(lambda *_: DeliveryResult(), "nobody")
@@ -226,7 +251,7 @@ def _outbox(settings: AlertConfig, shape: Shape, view: str, remembered: AlertSta
 
 
 def _collectors(settings: AlertConfig, data_dir: Path) -> Collectors | None:
-    """Return those that were named, else that of the running `mast-trace up`, else none."""
+    """Return the named collectors, else that of the running `mast-trace up`, else none."""
     running = None if settings.alert_collectors else announcement.find(data_dir)
     urls = settings.alert_collectors or ([running.otlp_http] if running else [])
     key = settings.alert_collector_key.get_secret_value()

@@ -1,4 +1,4 @@
-"""Puts the commands together, and turns errors into messages and exit statuses."""
+"""Assembles the commands, and turns errors into messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _every_command(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; return the exit status: 0, 1 (not found, or a "no") or 2 (misused)."""
-    # The driver tells on standard error what its exception, and so our message, says anyway.
+    # The driver writes to standard error what its exception, and so our message, repeats.
     logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
     _warn_of_visible_secrets(arguments)
     try:
@@ -66,19 +66,19 @@ def run(arguments: Sequence[str]) -> int:
         fail(str(error))
         return 1
     except BrokenPipeError:
-        # Whoever read the output has gone (`| head`); Python would complain once more at exit.
+        # The reader of the output has exited (`| head`); Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         if error.filename is None:
             raise
-        # A folder that may not be written, a full disk, a file where a folder should be.
+        # A read-only folder, a full disk, a file in place of a folder.
         fail(f"cannot use {os.fsdecode(error.filename)}: {error.strerror}")
         return 1
     return 0
 
 
 def _warn_of_visible_secrets(arguments: Sequence[str]) -> None:
-    """Say that everyone on the machine can read the arguments of a command that goes on."""
+    """Warn that everyone on the machine can read the arguments of a running command."""
     goes_on = any(tuple(arguments[: len(names)]) == names for names in _GOING_ON)
     if goes_on and any(masked(argument) != argument for argument in arguments):
         warn(

@@ -1,4 +1,4 @@
-"""Finds what a command's arguments mean: a run by the beginning of its id, a time by its age."""
+"""Resolves arguments of commands: a run by the beginning of its id, a time by its age."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 class NotFound(MastTraceError):
-    """What was asked for does not exist."""
+    """The requested object does not exist."""
 
 
 def resolve_run(store: Store, name: str, project: str | None = None) -> str:
-    """Return the id of the run that ``name`` means: an id, the beginning of one, or ``last``.
+    """Return the id of the run that ``name`` refers to: an id, the beginning of one, or ``last``.
 
     Raises:
         NotFound: there is no such run.
-        ConfigurationError: several runs begin so.
+        ConfigurationError: several ids begin with it.
     """
     if name == "last":
         newest = QUERIES["runs"].one(store, limit=1, projects=[project] if project else [])

@@ -26,16 +26,16 @@ def register(app: typer.Typer) -> None:
 
 
 def backup(
-    folder: Annotated[Path, typer.Argument(help="Is made; best on another disk.")],
+    folder: Annotated[Path, typer.Argument(help="The folder to create, best on another disk.")],
     data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Back up all of a data folder: the database, and what waits to be stored.
+    """Back up a data folder: the database, and the requests that wait to be stored.
 
-    Beside a running `mast-trace up` senders notice nothing: their spans are acknowledged, wait in the
-    spool, and can be seen when the backup is done. A folder is complete once it has its name. What
-    was erased later stays in backups until they are deleted.
+    It also works while `mast-trace up` runs: spans are acknowledged, wait in the spool, and become
+    visible when the backup is done. A backup is complete once its folder has its name. Data that is
+    erased later stays in backups until they are deleted.
 
     Example: `mast-trace backup /mnt/backups/$(date +%F)`
     """
@@ -52,28 +52,28 @@ def backup(
     if as_json:
         print_json({"folder": str(folder.absolute()), **asdict(manifest)})
         return
-    told = f"{manifest.spans:,} spans, {manifest.bytes / 2**20:,.1f} MiB in {folder}."
-    console().print(plain(f"Backed up {told}"), soft_wrap=True)
+    backed_up = f"{manifest.spans:,} spans, {manifest.bytes / 2**20:,.1f} MiB in {folder}."
+    console().print(plain(f"Backed up {backed_up}"), soft_wrap=True)
 
 
 def _store_what_waits(store: Store, settings: CollectorConfig) -> None:
-    """Empty the spool of a folder that nobody serves, as the next start would."""
+    """Store the content of the spool of a folder without a running process, as the next start would."""
     from mast_trace_collector.draining import drain
 
     if left := drain(store, settings):
         raise StorageError(
-            f"{left} spans that were acknowledged cannot be stored: start `mast-trace up`, see what it "
-            "says, and make the backup then"
+            f"{left} spans that were acknowledged cannot be stored: start `mast-trace up`, read its "
+            "log, and make the backup then"
         )
 
 
 def restore(
-    folder: Annotated[Path, typer.Argument(help="What `mast-trace backup` has made.")],
+    folder: Annotated[Path, typer.Argument(help="A backup made by `mast-trace backup`.")],
     data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring a backup back into an empty data folder. Start `mast-trace up` on it afterwards.
+    """Restore a backup into an empty data folder. Start `mast-trace up` on it afterwards.
 
     A backup of an older mast-trace is brought up to date by that start; one of a newer mast-trace is
     refused.

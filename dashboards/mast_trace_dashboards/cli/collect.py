@@ -1,4 +1,4 @@
-"""`mast-trace collect`, and what belongs to a collector."""
+"""`mast-trace collect`, and the commands of its group."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 _MIGRATE_AGAIN_SECONDS = 2.0
 _PATIENCE_SECONDS = 3.0
-"""A server that takes a connection and says nothing would be waited for minutes."""
+"""Otherwise a server that accepts a connection and does not answer would be waited for minutes."""
 
 app = typer.Typer(name="collect", invoke_without_command=True)
 app.add_typer(dead_letters.app)
@@ -85,15 +85,13 @@ def collect(
 
 @app.command()
 def key(
-    project: Annotated[
-        str, typer.Argument(help="The project that its holder writes to, or reads.")
-    ],
+    project: Annotated[str, typer.Argument(help="The project of the key.")],
     right: Annotated[
         list[str] | None,
         typer.Option(
             "--right",
             "--rights",
-            help="What its holder may do: `write` spans, `read` runs, `label` them, or read the "
+            help="Rights of its holder: `write` spans, `read` runs, `label` them, or read the "
             "collector's `metrics`; can be repeated, or have commas.",
             show_default="write",
         ),
@@ -161,7 +159,7 @@ async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_jso
 
 
 async def _migrated_soon(store: Store, migrating: asyncio.Future[object]) -> bool:
-    """Wait for the tables, but not for long: spans can be taken without them.
+    """Wait for the tables, but not for long: spans can be accepted without them.
 
     Raises:
         StorageError: the embedded engine fails, or the tables are of a later version.
@@ -189,7 +187,7 @@ async def _migrated_soon(store: Store, migrating: asyncio.Future[object]) -> boo
 async def _migrate_later(
     store: Store, migrating: asyncio.Future[object], repairs: RepairLater
 ) -> None:
-    """Make the tables as soon as the server answers: what waits cannot be stored without them."""
+    """Create the tables as soon as the server answers: waiting spans cannot be stored without them."""
     while True:
         try:
             await migrating

@@ -1,4 +1,4 @@
-"""What the shell offers when Tab is pressed after a command that takes a run."""
+"""Shell completion of run ids."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _OFFERED = 30
 
 
 def run_ids(context: Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return the newest runs whose id begins so, each with its name; `last` is always one."""
+    """Return the newest runs whose id begins with the text, each with its name; `last` is always one."""
     given = context.params
     try:
         with open_store(given.get("url"), given.get("data_dir"), given.get("config")) as store:
             rows = QUERIES["runs"].run(store, limit=_OFFERED)
     except MastTraceError:
-        rows = []  # a shell that waits for an answer is no place for an error
+        rows = []  # an error has no place in a shell's completion
     offered = [("last", "the newest run")]
     offered += [
         (row["TraceId"][:ID_SHOWN], f"{row['Name']} {row['Outcome'] or row['State']}")

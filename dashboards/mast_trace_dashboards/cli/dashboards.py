@@ -40,7 +40,7 @@ def register(parent: typer.Typer) -> None:
 
 @app.command()
 def export(
-    folder: Annotated[Path, typer.Argument(help="Is made if it is not there.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; created if it is missing.")],
     web_url: WebUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -75,17 +75,19 @@ def export(
 
 
 def _retarget(tests: Path, web: str) -> None:
-    """Have promtool's tests expect the links that the rules beside them have."""
+    """Set the links that promtool's tests expect to those of the exported rules."""
     text = tests.read_text(encoding="utf-8")
     tests.write_text(text.replace(f"{DEFAULT_WEB}/", f"{web.rstrip('/')}/"), encoding="utf-8")
 
 
 @app.command()
 def push(
-    url: Annotated[str, typer.Argument(help="Of Grafana, such as http://localhost:3000.")],
+    url: Annotated[str, typer.Argument(help="URL of Grafana, such as http://localhost:3000.")],
     token: Annotated[
         str,
-        typer.Option(envvar="GRAFANA_TOKEN", help="Of a service account with the role Editor."),
+        typer.Option(
+            envvar="GRAFANA_TOKEN", help="Token of a service account with the role Editor."
+        ),
     ],
     web_url: WebUrl = None,
     config: ConfigFile = None,

@@ -1,4 +1,4 @@
-"""`mast-trace collect dead-letters`: requests that could not be stored, and what to do with them."""
+"""`mast-trace collect dead-letters`: lists, retries and drops requests that could not be stored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ app = typer.Typer(
     "Works beside a running collector, on its machine.",
     no_args_is_help=True,
 )
-Ids = Annotated[list[str] | None, typer.Argument(help="As `list` shows them.", show_default=False)]
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(help="Ids of letters, as `list` shows them.", show_default=False),
+]
 All = Annotated[bool, typer.Option("--all", help="All of them.")]
 
 
@@ -71,9 +74,10 @@ def retry(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have dead letters stored again: by the running collector within seconds, or the next one.
+    """Retry dead letters: the running collector stores them within seconds, or the next one does.
 
-    One that fails again is set aside again. Use it when the cause is gone, after an upgrade say.
+    A letter that fails again is set aside again. Use it once the cause is gone, for example after
+    an upgrade.
 
     Example: `mast-trace collect dead-letters retry --all`
     """
@@ -109,10 +113,10 @@ def _apply(
     *,
     every: bool,
 ) -> list[str]:
-    """Do something with letters, in whichever folder they are.
+    """Apply a function to letters, in any of the folders.
 
     Raises:
-        CollectorError: there is none of a given name; then nothing has been done.
+        CollectorError: a name is unknown; then no letter was changed.
     """
     if every == bool(ids):
         raise ConfigurationError("name dead letters by their ids, or all of them by --all")

@@ -7,7 +7,7 @@ import logging
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
@@ -24,7 +24,7 @@ from mast_trace_dashboards.cli.until_stopped import stop_signal
 from mast_trace_dashboards.local import demo as script
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.local.announcement import RunningInstance
 
 _STOP_SECONDS = 40.0
+_UNDECIDED = (
+    "A failed run with - in the last column has no proven decisive error, and the judge does not guess: "
+    "`mast-trace show RUN` lists the likeliest steps, and how to find out."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -45,9 +49,9 @@ def demo(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run real agents that fail in known ways, and see what is found. Needs no network and no key.
+    """Run real agents that fail in known ways, and show the findings. Needs no network and no key.
 
-    LangGraph and AG2 programs run against a scripted model; all else is real.
+    LangGraph and AG2 programs run against a scripted model; everything else is real.
 
     Example: `mast-trace demo --keep`
     """
@@ -125,9 +129,15 @@ def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView)
             render.decisive(one.row),
         )
     out.print(table)
+    if any(_is_undecided(one.row) for one in finished):
+        out.print(Text(_UNDECIDED, style="dim"))
     out.print()
     for part in run_view(shown):
         out.print(part)
+
+
+def _is_undecided(row: Mapping[str, Any]) -> bool:
+    return row["Outcome"] == "failure" and row["DecisiveStep"] is None
 
 
 def _next(running: RunningInstance, shown: RunView, *, keep: bool) -> Text:

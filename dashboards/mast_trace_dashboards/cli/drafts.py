@@ -1,4 +1,4 @@
-"""Files that users name, which are there whole or not at all."""
+"""Output files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """Give a file to write that takes the place of ``path`` once it is complete.
+    """Open a file for writing that replaces ``path`` once it is complete.
 
-    A device or a pipe, such as ``/dev/stdout``, is written to itself: nothing may take its place. Of a
-    symbolic link the file is replaced to which it leads.
+    A device or a pipe, such as ``/dev/stdout``, is written directly: it cannot be replaced. For a
+    symbolic link its target is replaced.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         yield path

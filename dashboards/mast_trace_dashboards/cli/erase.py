@@ -1,4 +1,4 @@
-"""`mast-trace erase`: takes runs, and all that was said of them, out of the store for good."""
+"""`mast-trace erase`: permanently removes runs, with verdicts and labels, from the store."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class ErasureSelection:
     project: str | None
 
     def check(self) -> None:
-        """Refuse what could be meant otherwise.
+        """Reject ambiguous selections.
 
         Raises:
-            ConfigurationError: nothing is chosen, too much, or an empty name (such as that of an
-                unset variable of a shell).
+            ConfigurationError: nothing is selected, or several things, or an empty name (such as
+                that of an unset variable of a shell).
         """
         chosen = [self.user, self.session, self.attribute, self.before]
         number = sum(each is not None for each in chosen) + bool(self.runs)
@@ -54,13 +54,13 @@ class ErasureSelection:
             )
         if not number and self.project is None:
             raise ConfigurationError(
-                "say what to erase: runs, --user, --session, --attribute, --before or --project"
+                "choose what to erase: runs, --user, --session, --attribute, --before or --project"
             )
         if any(each is not None and not each.strip() for each in (*chosen, self.project)):
             raise ConfigurationError("an empty value chooses nothing: was a variable unset?")
 
     def erasures(self, store: Store) -> list[Erasure]:
-        """Return what goes.
+        """Return the rows to erase.
 
         Raises:
             NotFound: a run that was named does not exist.
@@ -103,7 +103,7 @@ def erase(
         str | None, typer.Option(help="All from before: 30d, or a time such as 2026-03-01.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say how much would be erased.")
+        bool, typer.Option("--dry-run", help="Only report how much would be erased.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     project: Project = None,
@@ -114,16 +114,18 @@ def erase(
 ) -> None:
     """Erase runs for good: spans, verdicts, the judge model's answers, labels and evaluations.
 
-    With --project alone, all that the project has. There is no way back. Exit status 1 if there is
-    nothing to erase. Backups, dead letters (`mast-trace collect dead-letters`) and damaged files (folders
-    `damaged` of the data folder) are not touched.
+    With --project alone, all data of the project. Erasure cannot be undone. Exit status 1 if there
+    is nothing to erase. Backups, dead letters (`mast-trace collect dead-letters`) and damaged files
+    (folders `damaged` of the data folder) are not touched.
 
     Example: `mast-trace erase --user ann@example.org --dry-run`
     """
     choice = ErasureSelection(runs or [], user, session, attribute, before, project)
     choice.check()
     if not (dry_run or yes) and (as_json or not sys.stdin.isatty()):
-        raise ConfigurationError("nobody can be asked here: add --yes, or look with --dry-run")
+        raise ConfigurationError(
+            "nobody can confirm the erasure here: add --yes, or preview it with --dry-run"
+        )
     with open_store(url, data_dir, config) as store:
         erasures = choice.erasures(store)
         number = sum(each.runs(store) for each in erasures)

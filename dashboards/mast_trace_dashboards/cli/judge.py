@@ -1,4 +1,4 @@
-"""`mast-trace judge work` and `mast-trace judge run`; the group that others join."""
+"""`mast-trace judge work` and `mast-trace judge run`; other commands join their group."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import save
+from mast_trace_judge.study.model_calibration import calibration_of
 from mast_trace_judge.study.rejudge import Selection
 from mast_trace_judge.worker import Worker
 
@@ -124,9 +125,9 @@ def run(
 ) -> None:
     """Judge one run now, finished or not, and print the verdict; or judge many again.
 
-    With `--since`, `--version` or `--unscored`, every run that they select and that the present
-    judge has not judged with its present content is judged, and the number is printed. That can be
-    broken off and begun anew.
+    With `--since`, `--version` or `--unscored`, every selected run is judged unless the present
+    judge has judged its present content, and the number is printed. It can be interrupted and
+    repeated.
 
     Example: `mast-trace judge run last --no-save` or `mast-trace judge run --since 2d`
     """
@@ -154,9 +155,9 @@ def _report(counts: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(counts)
         return
-    said = f"{counts['judged']} runs judged by version {counts['version']}"
+    result_line = f"{counts['judged']} runs judged by version {counts['version']}"
     left = f", {counts['unscored']} of them left unscored" if counts["unscored"] else ""
-    console().print(plain(f"{said}{left}."))
+    console().print(plain(f"{result_line}{left}."))
 
 
 async def _judge_one(
@@ -173,7 +174,8 @@ async def _judge_one(
         await judge.aclose()
     if keep:
         save(store, [verdict])
-    return dataclasses.replace(load(store, trace_id, summary.project), verdict=verdict)
+    found = load(store, trace_id, summary.project)
+    return dataclasses.replace(found, verdict=verdict, calibration=calibration_of(store, verdict))
 
 
 def _judge(store: Store, config: Path | None) -> Judge:

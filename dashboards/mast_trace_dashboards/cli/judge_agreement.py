@@ -17,15 +17,19 @@ from mast_trace_dashboards.cli.arguments import NotFound, parse_time
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.study.agreement import agreement, step_agreement
+from mast_trace_judge.study.fit_gain import fit_offer
+from mast_trace_judge.study.model_calibration import model_calibrations
 from mast_trace_judge.study.panel_votes import panel_agreement
 from mast_trace_judge.study.rejudge import Selection, rejudge
 from mast_trace_judge.study.version_diff import diff_versions
+from mast_trace_judge.version import own_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,13 +38,15 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.study.agreement import Agreement, StepAgreement
+    from mast_trace_judge.study.fit_gain import FitOffer
+    from mast_trace_judge.study.model_calibration import ModelCalibration
     from mast_trace_judge.study.version_diff import RunDiff, VersionDiff
     from mast_trace_judge.verdict import Verdict
 
 JUDGE = "mast-trace judge"
-"""The judge's name among the raters."""
+"""The judge's name among the annotators."""
 _SHOWN_FROM = 0.5
-"""A finding counts as the judge's yes from this probability on."""
+"""Probability from which a finding counts as the judge's yes."""
 _LISTED = 20
 
 _VERDICTS = """
@@ -62,13 +68,15 @@ def register(group: typer.Typer) -> None:
 def agree(
     url: Url = None, data_dir: DataDir = None, config: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Say how far the judge and people agree, and people among each other.
+    """Measure the agreement between the judge and people, and among people.
 
     For each failure mode and category: Cohen's kappa with a bootstrap interval (95 %), Gwet's AC1
-    and the prevalence. Kappa is left out where a rater named fewer than five runs. A label that
-    names no modes is no opinion on them, unless it calls the run a success; `--mode none` says
-    that there are none. Where several models read the runs as a panel, they are compared with each
-    other over all runs of the newest version, labelled or not.
+    and the prevalence. Kappa is left out where an annotator named fewer than five runs. A label that
+    names no modes is no opinion on them, unless it calls the run a success; `--mode none` states
+    that there are none. From the tenth label with a decisive step on it also measures the gain of a
+    profile fitted to the labels (`mast-trace judge fit`) and the share of right steps of each model.
+    If several models read the runs as a panel, they are compared with each other over all runs of
+    the newest version, labelled or not.
 
     Example: `mast-trace judge agree --json`
     """
@@ -77,15 +85,22 @@ def agree(
         verdicts = [verdict_of(row) for row in store.query(_VERDICTS)]
         newest = [row["Version"] for row in store.query(_VERSIONS)][:1]
         panel = [each for version in newest for each in panel_agreement(store, version)]
+        records = model_calibrations(store, labels)
+        with console(stderr=True).status("Measuring what a profile of your own would be worth"):
+            offer = fit_offer(store, labels, own_profiles(JudgeConfig.load(config)))
     runs = len({_run(label) for label in labels})
     found = agreement(_ratings(labels, verdicts))
     steps = _steps(labels, verdicts)
     if as_json:
         values = [{**dataclasses.asdict(each), "prevalence": each.prevalence} for each in found]
-        on_steps = [{"raters": pair, **dataclasses.asdict(each)} for pair, each in steps.items()]
+        on_steps = [
+            {"annotators": pair, **dataclasses.asdict(each)} for pair, each in steps.items()
+        ]
         models = [{**dataclasses.asdict(each), "prevalence": each.prevalence} for each in panel]
         counts = {"labelled": runs, "judged": len(verdicts)}
-        print_json({**counts, "modes": values, "decisive": on_steps, "panel": models})
+        known = [dataclasses.asdict(each) for each in records]
+        told = {"modes": values, "decisive": on_steps, "panel": models, "models": known}
+        print_json({**counts, **told, "fit": dataclasses.asdict(offer)})
         return
     _print_pairs(panel)
     if not labels:
@@ -95,6 +110,17 @@ def agree(
     _print_pairs(found)
     if steps:
         console().print(_steps_table(steps))
+    if records:
+        console().print(_models_table(records))
+    _offer(offer)
+
+
+def _offer(offer: FitOffer) -> None:
+    """Print the gain of a profile of one's own, and the command that makes one."""
+    console().print()
+    for sentence in fit_words(offer):
+        console().print(plain(sentence))
+    console().print(plain(f"  {LABEL if offer.missing else COMMAND}"))
 
 
 def _run(one: HumanLabel | Verdict) -> str:
@@ -107,28 +133,28 @@ def _ratings(
     ratings: dict[str, dict[str, Mapping[str, bool]]] = {}
     for label in labels:
         if label.modes or label.outcome == "success":
-            said = {code: code in label.modes for code in FAILURE_MODES}
-            ratings.setdefault(label.annotator, {})[_run(label)] = said
+            rating = {code: code in label.modes for code in FAILURE_MODES}
+            ratings.setdefault(label.annotator, {})[_run(label)] = rating
     for verdict in verdicts:
         shown = {mode.code for mode in verdict.modes if mode.probability >= _SHOWN_FROM}
-        said = {code: code in shown for code in FAILURE_MODES}
-        ratings.setdefault(JUDGE, {})[_run(verdict)] = said
+        rating = {code: code in shown for code in FAILURE_MODES}
+        ratings.setdefault(JUDGE, {})[_run(verdict)] = rating
     return ratings
 
 
 def _steps(
     labels: Iterable[HumanLabel], verdicts: Iterable[Verdict]
 ) -> dict[tuple[str, str], StepAgreement]:
-    """Compare decisive steps, of every pair of raters that both named one in the same run."""
+    """Compare decisive steps, for each pair of annotators that named one in the same run."""
     named: dict[str, dict[str, tuple[int, str]]] = {}
     for label in labels:
         if label.decisive_step is not None:
-            said = (label.decisive_step, label.decisive_agent)
-            named.setdefault(label.annotator, {})[_run(label)] = said
+            named_step = (label.decisive_step, label.decisive_agent)
+            named.setdefault(label.annotator, {})[_run(label)] = named_step
     for verdict in verdicts:
         if verdict.decisive is not None:
-            said = (verdict.decisive.step, verdict.decisive.agent)
-            named.setdefault(JUDGE, {})[_run(verdict)] = said
+            named_step = (verdict.decisive.step, verdict.decisive.agent)
+            named.setdefault(JUDGE, {})[_run(verdict)] = named_step
     found = {}
     for one in sorted(named):
         for other in sorted(named):
@@ -140,17 +166,17 @@ def _steps(
 
 
 def _print_pairs(found: Iterable[Agreement]) -> None:
-    """Print a table for each pair of raters."""
+    """Print a table for each pair of annotators."""
     by_pair: dict[tuple[str, str], list[Agreement]] = {}
     for each in found:
-        by_pair.setdefault(each.raters, []).append(each)
+        by_pair.setdefault(each.annotators, []).append(each)
     for rows in by_pair.values():
         console().print(_agreement_table(rows))
 
 
 def _agreement_table(rows: Iterable[Agreement]) -> Table:
     rows = list(rows)
-    table = Table(title=plain(" and ".join(rows[0].raters)), title_justify="left")
+    table = Table(title=plain(" and ".join(rows[0].annotators)), title_justify="left")
     table.add_column("mode")
     for name in ("answers", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence"):
         table.add_column(name, justify="right")
@@ -173,7 +199,7 @@ def _agreement_table(rows: Iterable[Agreement]) -> Table:
 
 def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> Table:
     table = Table(title="decisive step", title_justify="left")
-    table.add_column("raters")
+    table.add_column("annotators")
     for name in ("runs", "same step", "±1", "±3", "same agent", "kappa of agents"):
         table.add_column(name, justify="right")
     for pair, each in steps.items():
@@ -181,6 +207,30 @@ def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> Table:
         kappa = "" if each.agent_kappa is None else f"{each.agent_kappa:.2f}"
         cells = (str(each.runs), *(f"{100 * share:.0f} %" for share in shares), kappa)
         table.add_row(plain(" and ".join(pair)), *cells)
+    return table
+
+
+def _models_table(records: Iterable[ModelCalibration]) -> Table:
+    """Return the table of models: the share of verdicts whose first candidate is the labelled step."""
+    table = Table(title="steps of models, in labelled runs", title_justify="left")
+    for name in ("model", "framework", "verdicts that"):
+        table.add_column(name)
+    for name in ("runs", "right", "share", "95 %"):
+        table.add_column(name, justify="right")
+    for record in records:
+        sides = (("name a step", record.named), ("only list candidates", record.unsure))
+        for kind, shares in sides:
+            if shares.runs:
+                span = shares.interval(0)
+                low, high = 100 * span.low, 100 * span.high
+                share = f"{100 * shares.share(0):.0f} %" if shares.is_enough else "too few"
+                counts = (
+                    str(shares.runs),
+                    str(shares.right[0]),
+                    share,
+                    f"{low:.0f} to {high:.0f} %",
+                )
+                table.add_row(plain(record.model), plain(record.framework), kind, *counts)
     return table
 
 
@@ -193,7 +243,7 @@ def diff(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what two versions of the judge say differently of the same runs.
+    """Compare the verdicts of two judge versions on the same runs.
 
     Example: `mast-trace judge diff 1c8f09 9a0496 --since 7d`
     """

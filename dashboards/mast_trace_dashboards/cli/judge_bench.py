@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections import Counter, defaultdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,27 +12,25 @@ import typer
 from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
-from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_collector.storage.runs import RunSummary, run_summary
+from mast_trace_collector.storage.runs import RunSummary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.local.long_runs import PAGE_BYTES, read_run
-from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.study.bench import LAYERS, run_bench
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction
 from mast_trace_judge.study.datasets.labelled import LabelledRun, data_folder
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
+from mast_trace_judge.study.stored_labels import labelled_runs
 from mast_trace_judge.study.training import FEWEST_LABELS, REPEATS, fit
+from mast_trace_judge.version import own_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace_collector.storage import Store
-    from mast_trace_judge.store.labels import HumanLabel
+    from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.verdict import Verdict
 
 _LLM = "llm"
@@ -71,11 +68,11 @@ def fit_profile(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from labels which step decides a failure in your runs.
+    """Fit a profile for decisive steps to labelled runs.
 
-    Reads the decisive steps that people named by `mast-trace label RUN --step N`, or a folder of
-    labelled runs. The judge uses the profiles in the folder that `judge_profiles_dir` names, for
-    runs of the frameworks that they were learned from.
+    It reads the decisive steps that people named by `mast-trace label RUN --step N`, or a folder of
+    labelled runs. The judge uses the profiles in the folder named by `judge_profiles_dir`, for runs
+    of the frameworks that they were fitted to.
 
     Example: `mast-trace judge fit --name billing --out profiles/billing.json`
     """
@@ -84,7 +81,7 @@ def fit_profile(
         runs = [run for subset in SUBSETS for run in read_who_and_when(folder, subset)]
     else:
         with open_store(url, data_dir, config) as store:
-            runs = _labelled_runs(store)
+            runs = labelled_runs(store)
     if framework:
         runs = [run for run in runs if run.trajectory.framework in framework]
     if len(runs) < FEWEST_LABELS:
@@ -96,38 +93,34 @@ def fit_profile(
     meant = sorted({run.trajectory.framework for run in runs} - {""})
     source = f"{len(runs)} labelled runs of {data.name if data else 'the store'}"
     profile = fit(runs, name=name, frameworks=tuple(meant), trained_on=source, repeats=repeats)
-    folder = JudgeConfig.load(config).judge_profiles_dir or Path()
+    used_folder = JudgeConfig.load(config).judge_profiles_dir
+    folder = used_folder or Path()
     path = out or folder / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(profile.to_json(), encoding="utf-8")
     if as_json:
-        values = {"file": str(path), "labels": profile.labels, "scores": profile.scores}
+        values = {
+            "file": str(path),
+            "labels": profile.labels,
+            "scores": profile.scores,
+            "folded_by": profile.folded_by,
+        }
         print_json({**values, "frameworks": meant})
         return
     scores = ", ".join(f"{what} {100 * share:.1f} %" for what, share in profile.scores.items())
     console().print(plain(f"Fitted to {profile.labels} labels. Cross-validated: {scores}."))
     console().print(plain(f"Written to {path}, for runs of {', '.join(meant) or 'no framework'}."))
+    if used_folder is None or used_folder.resolve() != path.parent.resolve():
+        used = "The judge uses the profiles in the folder that MAST_TRACE_JUDGE_PROFILES_DIR names."
+        console().print(plain(used))
     if not meant:
-        warn("No framework is known of these runs: add patterns of agents' names to its `agents`.")
-
-
-def _labelled_runs(store: Store) -> list[LabelledRun]:
-    """Return the runs whose decisive step people named; where they differ, what most say counts."""
-    by_run: dict[tuple[str, str], list[HumanLabel]] = defaultdict(list)
-    for label in labels_of(store):
-        if label.decisive_step is not None:
-            by_run[label.project, label.trace_id].append(label)
-    found = []
-    for (project, trace_id), labels in by_run.items():
-        summary = run_summary(store, trace_id, project=project)
-        said = Counter((label.decisive_step, label.decisive_agent) for label in labels)
-        (step, agent), _ = said.most_common(1)[0]
-        if summary is not None and summary.spans:
-            trajectory = read_run(RunSpans(store, trace_id, project=project, page_bytes=PAGE_BYTES))
-            # Runs of one question share a group, so that no fold is scored on what it has learned.
-            group = trajectory.task or trace_id
-            found.append(LabelledRun("store", trace_id, trajectory, group, step, agent))
-    return found
+        shape = "These runs name no framework: the profile is used for runs of their shape."
+        console().print(plain(shape))
+    if profile.folded_by == "run":
+        warn(
+            "Nearly all labelled runs have the same task, so that folds divide runs and not tasks: "
+            "the scores hold for more runs of this task, not for others."
+        )
 
 
 def bench(
@@ -153,13 +146,15 @@ def bench(
     folder = data_folder(data)
     chosen = [layer.strip() for layer in layers.split(",") if layer.strip()]
     judges = {}
+    profiles: tuple[Profile, ...] = ()
     if _LLM in chosen:
-        said = _ask_model(folder, JudgeConfig.load(config))
+        settings = JudgeConfig.load(config)
+        said, profiles = _ask_model(folder, settings), own_profiles(settings)
         judges["with the model"] = lambda run: said[run.trajectory.trace_id]
     local = [layer for layer in chosen if layer != _LLM]
     shown = console(stderr=True)
     with shown.status("Scoring"):
-        found = run_bench(folder, local, judges, repeats)
+        found = run_bench(folder, local, judges, repeats, profiles)
     if report is not None:
         write_markdown(found, report.parent, file=report.name)
     if as_json:
@@ -183,7 +178,7 @@ def _ask_model(folder: Path, config: JudgeConfig) -> dict[str, Prediction]:
 
 
 async def _judge_all(judge: Judge, runs: Sequence[LabelledRun]) -> list[Verdict]:
-    """Judge labelled runs, as many at a time as the endpoint may be asked."""
+    """Judge labelled runs, concurrently up to the endpoint's limit."""
     at_once = asyncio.Semaphore(judge.config.judge_concurrency)
     shown = console(stderr=True)
     with Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar:
@@ -202,7 +197,7 @@ async def _judge_all(judge: Judge, runs: Sequence[LabelledRun]) -> list[Verdict]
 
 
 def _summary(run: LabelledRun) -> RunSummary:
-    """Describe a run that never was in a store."""
+    """Describe a run that was never in a store."""
     now = datetime.now(timezone.utc)
     empty = {field.name: "" for field in dataclasses.fields(RunSummary)}
     known = {

@@ -1,4 +1,4 @@
-"""`mast-trace label`: what a person says of a run, which `judge agree` and `judge fit` read."""
+"""`mast-trace label`: a person's label of a run, which `judge agree` and `judge fit` read."""
 
 from __future__ import annotations
 
@@ -36,9 +36,14 @@ def register(app: typer.Typer) -> None:
 def label(
     run: RunName,
     annotator: Annotated[
-        str, typer.Option("--annotator", help="Who says it.", show_default="your user name")
+        str,
+        typer.Option(
+            "--annotator", help="Name of the person who labels.", show_default="your user name"
+        ),
     ] = "",
-    outcome: Annotated[Outcome | None, typer.Option("--outcome", help="How the run ended.")] = None,
+    outcome: Annotated[
+        Outcome | None, typer.Option("--outcome", help="Outcome of the run.")
+    ] = None,
     mode: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,10 +60,10 @@ def label(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what you think of a run. A later label of the same annotator takes the earlier's place.
+    """Record your opinion of a run. A later label of the same annotator replaces the earlier one.
 
-    Without an opinion on the command line, a terminal shows the run's steps and asks. The verdict
-    is not shown then, so that it does not colour the label.
+    Without an opinion on the command line, a terminal shows the run's steps and asks for one. The
+    verdict is hidden then, so that it does not influence the label.
 
     Example: `mast-trace label 4f2a --annotator ada --outcome failure --mode 2.6 --step 3`
     """
@@ -66,7 +71,7 @@ def label(
     given = HumanLabel("", who, outcome.value if outcome else "", tuple(mode or ()), step, "", note)
     asks = outcome is None and not mode and step is None and not note
     if asks and (as_json or not sys.stdin.isatty()):
-        raise ConfigurationError("say what you think by --outcome, --mode, --step or --note")
+        raise ConfigurationError("give your opinion by --outcome, --mode, --step or --note")
     with open_store(url, data_dir, config) as store:
         shown = load(store, resolve_run(store, run, project), project)
         made = _placed(_ask(shown, who) if asks else given, shown)
@@ -78,7 +83,7 @@ def label(
 
 
 def _placed(opinion: HumanLabel, shown: RunView) -> HumanLabel:
-    """Tie an opinion to its run: the decisive agent is whoever acts in the decisive step.
+    """Attach an opinion to its run: the decisive agent is the agent of the decisive step.
 
     Raises:
         ConfigurationError: the run has no such step.
@@ -124,10 +129,10 @@ def _ask(shown: RunView, annotator: str) -> HumanLabel:
 
 
 def _read_outcome(text: str) -> str:
-    said = text.strip().lower().strip("-")
-    if said not in {"", *(each.value for each in Outcome)}:
+    answer = text.strip().lower().strip("-")
+    if answer not in {"", *(each.value for each in Outcome)}:
         raise typer.BadParameter("write success, failure or -")
-    return said
+    return answer
 
 
 def _read_modes(text: str) -> tuple[str, ...]:
@@ -141,9 +146,9 @@ def _read_modes(text: str) -> tuple[str, ...]:
 
 def _read_step(text: str, steps: int) -> int:
     """Read a step's number; -1 stands for no opinion."""
-    said = text.strip()
-    if said in {"", "-"}:
+    answer = text.strip()
+    if answer in {"", "-"}:
         return -1
-    if not said.isdecimal() or len(said) > _MOST_DIGITS or int(said) >= steps:
+    if not answer.isdecimal() or len(answer) > _MOST_DIGITS or int(answer) >= steps:
         raise typer.BadParameter(f"write a number from 0 to {steps - 1}, or -")
-    return int(said)
+    return int(answer)

@@ -1,6 +1,6 @@
 """Commands whose modules are imported when they are called.
 
-All of them together import for a second, which a person who only wants to see a run would wait for.
+Importing all of them takes a second, which would delay a command that only shows a run.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ MODULES = {
     "outcome": "runs",
     "show": "show",
     "judge": "judge",
+    "replay": "replay",
     "label": "labels",
     "import": "transfer",
     "export": "transfer",
@@ -33,7 +34,7 @@ MODULES = {
     "config": "admin",
     "doctor": "admin",
 }
-"""Command -> the module beside this one whose `register` adds it; in the order of `--help`."""
+"""Command -> module in this package whose `register` adds it; in the order of `--help`."""
 
 
 class LazyGroup(TyperGroup):
@@ -44,7 +45,7 @@ class LazyGroup(TyperGroup):
         return list(MODULES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """Import a command; None if there is no such."""
+        """Import a command; None if there is none of this name."""
         if cmd_name not in MODULES:
             return None
         if cmd_name not in self.commands:

@@ -1,4 +1,4 @@
-"""Which store a command reads."""
+"""Opens the store that a command reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def open_store(
     url: str | None, data_dir: Path | None, config: Path | None = None
 ) -> Iterator[Store]:
-    """Open the store that was named, else that of the running `mast-trace up`, else its folder.
+    """Open the named store, else that of the running `mast-trace up`, else its folder.
 
     Args:
         url: as named on the command line.
@@ -39,7 +39,7 @@ def locate(url: str | None, data_dir: Path | None, config: Path | None = None) -
     """Return the address of that store.
 
     Raises:
-        StorageError: there is none, or only its owner knows the password.
+        StorageError: there is none, or its password is unknown here.
     """
     settings = CollectorConfig.load(config, data_dir=data_dir, database_url=url or None)
     if settings.database_url:

@@ -25,7 +25,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Return a text that rich prints as it is: no markup, no control characters."""
+    """Return a text that rich prints unchanged: no markup, no control characters."""
     return Text(safe(text), style=style)
 
 
@@ -35,7 +35,7 @@ def print_json(value: Any) -> None:
 
 
 def print_json_line(value: Any) -> None:
-    """Print a value on one line, at once: for programs that wait for it."""
+    """Print a value on one line, unbuffered: for programs that wait for it."""
     sys.stdout.write(json_text(value) + "\n")
     sys.stdout.flush()
 
@@ -58,11 +58,11 @@ def _as_json(value: Any) -> Any:
 
 
 def warn(text: str) -> None:
-    """Print a line for people, beside the output."""
+    """Print a line for people, on standard error."""
     console(stderr=True).print(plain(text), soft_wrap=True)
 
 
 def fail(text: str) -> None:
-    """Print why a command failed."""
+    """Print the reason why a command failed."""
     message = Text.assemble(("mast-trace: ", "bold red"), plain(text))
     console(stderr=True).print(message, soft_wrap=True)

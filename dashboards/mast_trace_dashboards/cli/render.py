@@ -1,4 +1,4 @@
-"""How lists of runs look in a terminal. Nothing is told by colour alone."""
+"""Rendering of run lists in a terminal. Colour never carries information alone."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 from rich.text import Text
 
+from mast_trace_dashboards.certainty import NOBODY
 from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.printable import clip
+from mast_trace_dashboards.queries.sql import NO_END
+from mast_trace_dashboards.run_outcome import outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ID_SHOWN: Final = 8
-"""Characters of a run's id in lists: enough to name it to `show`."""
+"""Characters of a run's id in lists: enough to pass it to `show`."""
 _OUTCOME_STYLES = {"success": "green", "failure": "red"}
 
 
@@ -40,21 +43,21 @@ def runs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def outcome(row: Mapping[str, Any]) -> Text:
-    """How the run ended, and whether the program or the judge says so."""
-    said = row["Outcome"]
-    if not said or said == "unknown":
-        return Text(row["State"], style="dim")
-    return Text(
-        f"{said}?" if row["OutcomeSource"] == "judged" else said,
-        style=_OUTCOME_STYLES.get(said, ""),
-    )
+    """Return how the run ended, and whether the program or the judge recorded it."""
+    outcome_word, state = outcome_words(row)
+    by = " (judge)" if row["OutcomeSource"] == "judged" and outcome_word in _OUTCOME_STYLES else ""
+    # A run without a known end may still be going on, whatever its outcome.
+    text = ", ".join(filter(None, [outcome_word + by, state]))
+    usual = "yellow" if state == NO_END else "dim"
+    return Text(text, style=_OUTCOME_STYLES.get(outcome_word, usual))
 
 
 def decisive(row: Mapping[str, Any]) -> Text:
-    """Who made the decisive error, where, and how sure the judge is."""
+    """Return the agent and step of the decisive error, with its probability where it was measured."""
     if row["DecisiveStep"] is None:
         return Text("-", style="dim")
+    sure = row["DecisiveProbability"]
     return Text.assemble(
-        plain(clip(row["DecisiveAgent"], 24), "bold"),
-        f", step {row['DecisiveStep']} ({row['DecisiveProbability']:.0%})",
+        plain(clip(row["DecisiveAgent"], 24) or NOBODY, "bold"),
+        f", step {row['DecisiveStep']}" + ("" if sure is None else f" ({sure:.0%})"),
     )

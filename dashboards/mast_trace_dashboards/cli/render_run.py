@@ -1,4 +1,4 @@
-"""How a run looks in a terminal: what it was, its steps, and what the judge found."""
+"""Rendering of a run in a terminal: summary, steps and verdict."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from rich.text import Text
 
 from mast_trace.trajectory import StepKind
 from mast_trace.trajectory.vocabulary import loaded
+from mast_trace_dashboards.certainty import marked
 from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.cli.render import outcome
 from mast_trace_dashboards.cli.render_verdict import verdict_view
 from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.printable import clip
+from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.totals import tokens_of
 
 if TYPE_CHECKING:
@@ -26,28 +28,31 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.cli.run_view import RunView
     from mast_trace_judge.verdict import Verdict
 
-_ORDINALS = ("", "2nd", "3rd")
 _CLIP = 400
-"""Characters of a text that are shown of it; `--full` shows all."""
+"""Characters of a text that are shown; `--full` shows all."""
+_NO_END = (
+    ": no spans have arrived for a while. The program may have been killed, or may wait for a person; "
+    "later spans open the run again."
+)
 _AT_ONCE = 500
-"""Steps that are read and laid out together."""
+"""Number of steps that are read and rendered together."""
 
 
 def run_view(
     shown: RunView, *, numbers: Sequence[int] | None = None, full: bool = False, judged: bool = True
 ) -> Iterator[RenderableType]:
-    """Yield a whole run: what it was, its steps, and what the judge found.
+    """Yield a whole run: summary, steps and verdict.
 
-    Of a long run the verdict comes first: its steps take a while to count, and are not all shown.
+    For a long run the verdict comes first: counting its steps takes a while, and not all are shown.
 
     Args:
         shown: the run.
-        numbers: of the steps; all of a short run, and of a long one an excerpt, if absent.
+        numbers: of the steps; if absent, all of a short run and an excerpt of a long one.
         full: show texts in full.
         judged: show the verdict.
     """
     verdict = shown.verdict if judged else None
-    found = [*verdict_view(shown.row, verdict), ""] if judged else []
+    found = [*verdict_view(shown.row, verdict, shown.calibration), ""] if judged else []
     yield _title(shown)
     yield ""
     if shown.is_long:
@@ -85,7 +90,7 @@ def steps_view(
 def _steps_table(
     steps: Iterable[Step], verdict: Verdict | None, *, full: bool, before: int, header: bool
 ) -> Table:
-    """The steps, each with what was found in it.
+    """Return a table of steps with the findings in each.
 
     Args:
         steps: in order.
@@ -98,7 +103,7 @@ def _steps_table(
     table.add_column("STEP", justify="right", no_wrap=True)
     for name in ("FOUND", "AGENT", "KIND"):
         table.add_column(name, no_wrap=True)
-    # Wrappable for the table, so that this column gives way to the others; its cells do not wrap.
+    # Wrappable for the table, so that this column shrinks before others; its cells do not wrap.
     table.add_column("TEXT", overflow="fold" if full else "ellipsis")
     for step in steps:
         if step.index > before + 1:
@@ -122,8 +127,8 @@ def _title(shown: RunView) -> Text:
     row, count = shown.row, shown.steps_known
     facts = [
         row["Framework"],
-        f"{row['Spans']:,} spans" if count is None else f"{count:,} steps",
-        f"{shown.agents:,} agents",
+        _number(row["Spans"], "span") if count is None else _number(count, "step"),
+        _number(shown.agents, "agent"),
         in_words(row["DurationMs"]),
         f"{tokens_of(row)} tokens",
     ]
@@ -131,10 +136,16 @@ def _title(shown: RunView) -> Text:
     title.append_text(outcome(row))
     if row["OutcomeReason"]:
         title.append_text(plain(f": {clip(row['OutcomeReason'], 300)}"))
+    if row["State"] == NO_END:
+        title.append(_NO_END, style="dim")
     title.append("\n" + ", ".join(fact for fact in facts if fact), style="dim")
     if shown.task:
         title.append_text(Text.assemble("\nTask: ", plain(clip(shown.task, 600))))
     return title
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _kind(step: Step) -> str:
@@ -144,28 +155,28 @@ def _kind(step: Step) -> str:
 
 
 def _text(step: Step, *, whole: bool, wraps: bool) -> Text:
-    said = _said(step, everyone=whole)
-    text = plain(said if whole else clip(said, 400), "red" if step.error else "")
+    shown = _shown_text(step, everyone=whole)
+    text = plain(shown if whole else clip(shown, 400), "red" if step.error else "")
     if not wraps:
         text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
 
-def _said(step: Step, *, everyone: bool) -> str:
-    said = step.error or step.text
+def _shown_text(step: Step, *, everyone: bool) -> str:
+    content = step.error or step.text
     if step.handoff_to:
         return f"to {step.handoff_to}"
     if step.kind is StepKind.TOOL:
-        return f"{step.tool}({_arguments(step.arguments)}) \N{RIGHTWARDS ARROW} {said}"
+        return f"{step.tool}({_arguments(step.arguments)}) \N{RIGHTWARDS ARROW} {content}"
     if step.recipients:
         many = len(step.recipients) > 2 and not everyone
         to = f"{len(step.recipients)} agents" if many else ", ".join(step.recipients)
-        return f"to {to}: {said}"
-    return said
+        return f"to {to}: {content}"
+    return content
 
 
 def _arguments(text: str) -> str:
-    """Write a call's arguments as in Python, if they are named."""
+    """Render a call's arguments as in Python, if they are named."""
     values = loaded(text)
     if not isinstance(values, dict):
         return text
@@ -179,8 +190,7 @@ def _found(step: int, verdict: Verdict | None) -> str:
     if verdict.decisive is not None and verdict.decisive.step == step:
         found.append("DECISIVE")
     else:
-        places = [candidate.step for candidate in verdict.candidates]
-        place = places.index(step) if step in places[1:] else 0
-        found += [_ORDINALS[place]] if place else []
-    found += [mode.code for mode in verdict.modes if step in mode.steps]
+        places = [candidate.step for candidate in verdict.named_candidates]
+        found += [f"candidate {places.index(step) + 1}"] if step in places else []
+    found += [marked(mode) for mode in verdict.modes if step in mode.steps]
     return " ".join(found)

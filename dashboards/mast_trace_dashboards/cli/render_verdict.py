@@ -1,4 +1,4 @@
-"""How a verdict looks in a terminal."""
+"""Rendering of a verdict in a terminal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from rich.table import Table
 from rich.text import Text
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.certainty import (
+    NOBODY,
+    WHY_NONE,
+    candidate_sureness,
+    likelihood,
+    not_examined,
+    not_measured,
+    sureness,
+)
 from mast_trace_dashboards.cli.output import plain
 from mast_trace_dashboards.printable import clip
 
@@ -16,6 +25,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from mast_trace_judge.study.model_calibration import ModelCalibration
     from mast_trace_judge.verdict import Verdict
 
 _JUDGED_BY = {
@@ -25,50 +35,66 @@ _JUDGED_BY = {
 }
 
 
-def verdict_view(row: Mapping[str, Any], verdict: Verdict | None) -> list[RenderableType]:
-    """What the judge found in a run."""
+def verdict_view(
+    row: Mapping[str, Any], verdict: Verdict | None, calibration: ModelCalibration | None = None
+) -> list[RenderableType]:
+    """Return the judge's findings on a run."""
     if verdict is None:
         return [Text("Not judged yet.", style="dim")]
+    parts: list[RenderableType] = []
     if verdict.status == "unscored":
-        return [plain(f"The judge reached no verdict: {verdict.status_reason}", "yellow")]
-    parts: list[RenderableType] = [_decisive_error(verdict)]
+        parts.append(plain(f"The judge reached no verdict: {verdict.status_reason}", "yellow"))
+        if not verdict.modes:
+            return parts
+        parts.append(Text("The rules found:"))
+    else:
+        parts.append(_decisive_error(verdict, calibration))
     if verdict.modes:
         parts += ["", _modes(verdict)]
     else:
         parts.append(Text("No failure mode found."))
+    if missing := not_examined(verdict):
+        parts.append(Text(missing, style="dim"))
     by = _JUDGED_BY[verdict.method] + (f" ({verdict.model})" if verdict.model else "")
     if row["State"] == "changed":
         by += "; the run has changed since, and will be judged again"
-    if verdict.status_reason:
+    if verdict.status_reason and verdict.status == "ok":
         parts.append(plain(f"\nNote: {verdict.status_reason}.", "yellow"))
     return [*parts, plain(f"\nJudged by {by}.", "dim")]
 
 
-def _decisive_error(verdict: Verdict) -> Text:
+def _decisive_error(verdict: Verdict, calibration: ModelCalibration | None) -> Text:
     text = Text()
     error = verdict.decisive
     if error is not None:
         text.append("Decisive error: ", style="bold red")
-        text.append_text(plain(f"{error.agent}, step {error.step}", "bold"))
-        text.append(f" ({error.probability:.0%})")
-        said = error.reason or error.rule
-        text.append_text(plain(f"\n  {said}") if said else Text())
+        text.append_text(plain(f"{error.agent or NOBODY}, step {error.step}", "bold"))
+        text.append(f" ({sure})" if (sure := sureness(verdict, calibration)) else "")
+        why_named = error.reason or error.rule
+        text.append_text(plain(f"\n  {why_named}") if why_named else Text())
         text.append_text(plain(f"\n  Fix: {error.minimal_fix}") if error.minimal_fix else Text())
     elif verdict.outcome == "success":
         text.append("No decisive error: the run succeeded.")
-    elif verdict.abstained and verdict.candidates:
-        text.append("No step stands out as the decisive error; the likeliest are:")
+    elif verdict.named_candidates:
+        text.append("No step stands out as the decisive error.")
+        text.append(f"\n  {WHY_NONE} The likeliest are:", style="dim")
+    elif verdict.outcome == "unknown":
+        text.append("No decisive error: nothing shows that the run failed.")
     else:
         text.append("No decisive error named.")
-    for candidate in verdict.candidates[0 if error is None else 1 :]:
+    named = [(n, each) for n, each in enumerate(verdict.named_candidates, 1)]
+    others = [(n, each) for n, each in named if error is None or each.step != error.step]
+    for number, candidate in others:
+        told = candidate_sureness(verdict, number, calibration)
+        sure = f" ({told})" if told else ""
         why = f": {candidate.rule}" if candidate.rule else ""
-        text.append_text(
-            plain(
-                f"\n  {'Or' if error else '-'} {candidate.agent}, step {candidate.step} "
-                f"({candidate.probability:.0%}){why}",
-                "dim",
-            )
+        line = (
+            f"\n  candidate {number}: {candidate.agent or NOBODY}, step {candidate.step}{sure}{why}"
         )
+        text.append_text(plain(line, "dim"))
+    missing = not_measured(verdict, calibration)
+    if missing and (others or (error is not None and verdict.model)):
+        text.append_text(plain(f"\n  {missing}", "dim"))
     return text
 
 
@@ -85,7 +111,7 @@ def _modes(verdict: Verdict) -> Table:
         table.add_row(
             mode.code,
             known.name if known else "",
-            f"{mode.probability:.0%}",
+            likelihood(mode),
             mode.evidence.value,
             ", ".join(map(str, mode.steps[:6])) + (" …" if len(mode.steps) > 6 else ""),
             why,

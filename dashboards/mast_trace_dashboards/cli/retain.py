@@ -1,4 +1,4 @@
-"""`mast-trace retain`: how long, and how much, is kept."""
+"""`mast-trace retain`: limits the age and the size of stored data."""
 
 from __future__ import annotations
 
@@ -39,21 +39,23 @@ def retain(
         str | None,
         typer.Option(help="Drop the oldest days now until the tables take no more: 200GB."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how much would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only report how much would be dropped.")
+    ] = False,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Limit what is kept, by age or by size. Whole days go at a time; people's labels stay.
+    """Limit stored data by age or by size. Whole days are dropped at a time; people's labels stay.
 
-    The age is a property of the tables and holds until it is changed. The size is looked at once:
+    The age is a property of the tables and applies until it is changed. The size is checked once:
     run the command from time to time. The newest day always stays.
 
     Example: `mast-trace retain --days 30 --size 200GB --dry-run`
     """
     if days is None and size is None:
-        raise ConfigurationError("say how much is kept: --days, --size or both")
+        raise ConfigurationError("choose a limit: --days, --size or both")
     most = None if size is None else _bytes(size)
     with open_store(url, data_dir, config) as store:
         if dry_run:
@@ -74,10 +76,10 @@ def retain(
 
 
 def _tell(by_age: Forgotten | None, by_size: Forgotten | None, *, as_json: bool) -> None:
-    """Say what would go."""
+    """Show the rows that would be dropped."""
     if as_json:
-        told = {"by_age": by_age and asdict(by_age), "by_size": by_size and asdict(by_size)}
-        print_json({"dry_run": True, **told})
+        reported = {"by_age": by_age and asdict(by_age), "by_size": by_size and asdict(by_size)}
+        print_json({"dry_run": True, **reported})
         return
     for why, gone in (("By age", by_age), ("By size", by_size)):
         if gone is not None:
@@ -93,7 +95,7 @@ def _tell(by_age: Forgotten | None, by_size: Forgotten | None, *, as_json: bool)
 
 
 def _bytes(text: str) -> int:
-    """Read a size such as 200GB or 512MiB; a thousand is 1024 here."""
+    """Read a size such as 200GB or 512MiB; a kilobyte is 1024 bytes here."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise ConfigurationError(f"cannot read the size {text!r}: write 200GB, or 512MB")

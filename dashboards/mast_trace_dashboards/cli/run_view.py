@@ -1,4 +1,4 @@
-"""A view of one run for the commands: read from the store as far as it is printed."""
+"""A run as the commands show it: read from the store as far as it is printed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
 
 ALL_OF = 500
-"""Steps up to which a run is shown whole."""
+"""Number of steps up to which a run is shown whole."""
 _FIRST, _LAST = 200, 50
 _AROUND = 3
 """Steps before and after one that the verdict names."""
@@ -25,11 +25,11 @@ _NAMED = 20
 
 @dataclass(frozen=True)
 class RunView(FoundRun):
-    """A run as the commands print it; good while its store is open."""
+    """A run as the commands print it; usable while its store is open."""
 
     @property
     def is_long(self) -> bool:
-        """Whether its steps take a while to count, and are not all shown."""
+        """Whether counting its steps takes a while, so that not all are shown."""
         return self.stored.is_long
 
     @property
@@ -47,18 +47,18 @@ class RunView(FoundRun):
 
     @property
     def task(self) -> str:
-        """What it was asked to do."""
+        """The task of the run."""
         return self.stored.task() if self.is_long else self.stored.outline.run.task
 
     def excerpt(self, verdict: Verdict | None) -> Sequence[int]:
-        """Return the numbers of the steps to show: all, or both ends and what the verdict names."""
+        """Return the numbers of the steps to show: all, or both ends and the steps in the verdict."""
         count = self.stored.count
         if count <= ALL_OF:
             return range(count)
         wanted = {*range(_FIRST), *range(count - _LAST, count)}
         named: list[int] = []
         if verdict is not None:
-            named += [candidate.step for candidate in verdict.candidates]
+            named += [candidate.step for candidate in verdict.named_candidates]
             named += [verdict.decisive.step] if verdict.decisive else []
             named += [step for mode in verdict.modes for step in mode.steps[:_NAMED]]
         for step in named:
@@ -66,13 +66,15 @@ class RunView(FoundRun):
         return sorted(wanted)
 
 
-def load(store: Store, trace_id: str, project: str | None = None) -> RunView:
-    """Find one run.
+def load(
+    store: Store, trace_id: str, project: str | None = None, *, idle: float | None = None
+) -> RunView:
+    """Find one run; see `mast_trace_dashboards.found_run.find_run`.
 
     Raises:
-        NotFound: there is none of this id.
+        NotFound: there is no run with this id.
     """
-    found = find_run(store, trace_id, project)
+    found = find_run(store, trace_id, project, idle=idle)
     if found is None:
         raise NotFound(f"there is no run {trace_id}")
-    return RunView(found.row, found.stored, found.verdict)
+    return RunView(found.row, found.stored, found.verdict, found.calibration)

@@ -11,6 +11,7 @@ from rich.live import Live
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.cli.arguments import parse_time, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
@@ -33,10 +34,18 @@ if TYPE_CHECKING:
 
 
 class Outcome(str, Enum):
-    """How a run can end."""
+    """Possible outcomes of a run."""
 
     success = "success"
     failure = "failure"
+
+
+class Outcomes(str, Enum):
+    """Outcomes in lists, including unknown."""
+
+    success = "success"
+    failure = "failure"
+    unknown = "unknown"
 
 
 def register(app: typer.Typer) -> None:
@@ -50,12 +59,12 @@ def runs(
     service: Annotated[list[str] | None, typer.Option(help="Only this service's.")] = None,
     framework: Annotated[list[str] | None, typer.Option(help="Only this framework's.")] = None,
     ended: Annotated[
-        list[Outcome] | None, typer.Option("--outcome", help="Only those that ended so.")
+        list[Outcomes] | None, typer.Option("--outcome", help="Only runs with this outcome.")
     ] = None,
     mode: Annotated[
-        list[str] | None, typer.Option(help="Only those that show this failure mode, such as 1.3.")
+        list[str] | None, typer.Option(help="Only runs that show this failure mode, such as 1.3.")
     ] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Only those with this agent.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Only runs with this agent.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most runs to list.")] = 20,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep the list up to date.")] = False,
     every: Every = 2.0,
@@ -65,10 +74,10 @@ def runs(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, newest first, with what was found in them.
+    """List runs with their findings, newest first.
 
-    Filters can be given several times. With `--watch --json`, a line is printed for each run that
-    is new or has changed.
+    Filters can be given several times. With `--watch --json`, a line is printed for each new or
+    changed run.
 
     Example: `mast-trace runs --since 2h --outcome failure --mode 1.3`
     """
@@ -82,6 +91,7 @@ def runs(
         "agents": agent or [],
         "projects": [project] if project else [],
         "limit": limit,
+        "idle": CollectorConfig.load(config).run_idle_seconds,
     }
     if since:
         given["since"] = parse_time(since)
@@ -123,15 +133,15 @@ def _follow(store: Store, given: dict[str, Any], every: float) -> None:
 
 def outcome(
     run: RunName,
-    ended: Annotated[Outcome, typer.Argument(help="How it ended.")],
-    reason: Annotated[str, typer.Option(help="Why, for people.")] = "",
+    ended: Annotated[Outcome, typer.Argument(help="The outcome.")],
+    reason: Annotated[str, typer.Option(help="The reason, for people.")] = "",
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how a run ended. It counts more than what the run said itself, and is judged again.
+    """Record the outcome of a run. It overrides the run's own, and the run is judged again.
 
     Example: `mast-trace outcome 4f2a failure --reason "the total leaves out page 3"`
     """

@@ -12,6 +12,7 @@ import typer
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import Step
+from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.cli.arguments import resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import (
@@ -27,11 +28,12 @@ from mast_trace_dashboards.cli.output import console, json_text, print_json_line
 from mast_trace_dashboards.cli.render_run import run_view, steps_view
 from mast_trace_dashboards.cli.render_verdict import verdict_view
 from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.queries.sql import NO_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-_DONE = frozenset({"judged", "unscored"})
+_DONE = frozenset({"judged", "unscored", NO_END})
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _AT_ONCE = 500
 _FIELDS = tuple(field.name for field in dataclasses.fields(Step))
@@ -48,7 +50,7 @@ def show(
     steps: Annotated[
         str,
         typer.Option(
-            help="Which steps: 200-699, 42, or `all`. Without it, of a run of more than 500 steps the "
+            help="Steps to show: 200-699, 42, or `all`. Without it, of a run of more than 500 steps the "
             "first and the last ones, and those that the verdict names.",
             show_default=False,
         ),
@@ -65,17 +67,22 @@ def show(
 ) -> None:
     """Show a run: its steps, the decisive error, and the failure modes with their evidence.
 
-    With `--watch`, steps are printed as they come, then the verdict; as JSON, a line for each.
+    With `--watch`, steps are printed as they arrive, then the verdict; as JSON, a line for each.
     As JSON all steps are printed, unless `--steps` names some.
 
     Example: `mast-trace show last --full`
     """
+    idle = CollectorConfig.load(config).run_idle_seconds
     with open_store(url, data_dir, config) as store:
         trace_id = resolve_run(store, run, project)
+
+        def look() -> RunView:
+            return load(store, trace_id, project, idle=idle)
+
         if watch:
-            follow(lambda: load(store, trace_id, project), every, full=full, as_json=as_json)
+            follow(look, every, full=full, as_json=as_json)
             return
-        shown = load(store, trace_id, project)
+        shown = look()
         chosen = _numbers(steps, shown) if steps else None
         if as_json:
             print_pieces(json_pieces(shown, chosen))
@@ -87,7 +94,7 @@ def show(
 def follow(
     look: Callable[[], RunView], every: float, *, full: bool = False, as_json: bool = False
 ) -> None:
-    """Print a run's steps as they come, and its verdict at the end."""
+    """Print a run's steps as they arrive, and its verdict at the end."""
     printed = 0
     while True:
         shown = look()
@@ -106,7 +113,7 @@ def follow(
     if as_json:
         print_json_line({"run": shown.row, "verdict": _verdict(shown)})
     else:
-        console().print("", *verdict_view(shown.row, shown.verdict), sep="\n")
+        console().print("", *verdict_view(shown.row, shown.verdict, shown.calibration), sep="\n")
 
 
 def as_dict(shown: RunView) -> dict[str, Any]:
@@ -122,7 +129,7 @@ def as_dict(shown: RunView) -> dict[str, Any]:
 
 
 def json_pieces(shown: RunView, numbers: Sequence[int] | None = None) -> Iterator[str]:
-    """Yield the text of what `as_dict` returns of a run of any length, as `print_json` writes it.
+    """Yield the JSON text of `as_dict` for a run of any length, as `print_json` writes it.
 
     Args:
         shown: the run.
@@ -158,10 +165,10 @@ def _steps(shown: RunView, numbers: Sequence[int]) -> Iterator[Step]:
 
 
 def _numbers(text: str, shown: RunView) -> range:
-    """Read which steps are wanted.
+    """Parse a selection of steps.
 
     Raises:
-        ConfigurationError: it does not say so, or the run has none of them.
+        ConfigurationError: it cannot be parsed, or the run has none of these steps.
     """
     count = shown.stored.count
     if text == "all":

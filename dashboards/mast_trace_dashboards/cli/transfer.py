@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +11,9 @@ import typer
 from rich.progress import track
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.cli.arguments import parse_time
+from mast_trace_dashboards.cli.arguments import parse_time, resolve_run
 from mast_trace_dashboards.cli.drafts import draft_of
+from mast_trace_dashboards.cli.import_report import ImportReport, inputs_of, show_formats
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
@@ -22,8 +23,8 @@ from mast_trace_judge.transfer.exporting import (
     write_jsonl,
     write_parquet,
 )
-from mast_trace_judge.transfer.importing import import_runs
-from mast_trace_judge.transfer.reading import read_path
+from mast_trace_judge.transfer.formats import format_named
+from mast_trace_judge.transfer.importing import Importer
 
 
 class ExportFormat(str, Enum):
@@ -40,31 +41,58 @@ def register(app: typer.Typer) -> None:
 
 
 def import_files(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files or folders.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE...", help="Files or folders; - is standard input."),
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="NAME", help="Format of the files, if it is not recognised."
+        ),
+    ] = "",
+    list_formats: Annotated[
+        bool, typer.Option("--formats", help="List the formats, and how each is recognised.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Store nothing if any line is unreadable.")
+    ] = False,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store runs from files, to be judged like others. Imported twice, nothing is doubled.
+    """Store runs from files, to be judged like others. Importing a file twice stores it once.
 
-    Reads OTLP as JSON (also a request on each line) or protobuf, files of Who&When, traces of MAST,
-    chat transcripts (a JSON list of role, name and content), and folders of Who&When, AgentRx and
-    MAST with their labels. If one file cannot be read, nothing is stored.
+    The format is recognised by the content: traces of OpenTelemetry, Jaeger, Phoenix, LangSmith and
+    Langfuse, chats of OpenAI, Anthropic, LangChain and AutoGen, published sets, and files of
+    `mast-trace export` (`--formats` lists all). Files may be compressed (gzip, Zstandard).
+    Unreadable lines are listed, the others are stored, and the exit status is 1.
 
-    Example: `mast-trace import chat.json traces.otlp.json`
+    Examples: `mast-trace import chat.json runs.jsonl.gz` ·
+    `mast-trace import --format chat --strict dump.txt` · `curl ... | mast-trace import -`
     """
-    shown = console(stderr=True)
-    listed = track(files, "Reading", console=shown, transient=True, disable=not shown.is_terminal)
-    found = [each for path in listed for each in read_path(path)]
-    with open_store(url, data_dir, config) as store:
-        bar = track(found, "Storing", console=shown, transient=True, disable=not shown.is_terminal)
-        done = import_runs(store, bar)
-    if as_json:
-        print_json(dataclasses.asdict(done))
+    if list_formats:
+        show_formats(as_json=as_json)
         return
-    said = f"{len(done.runs)} runs read, {done.spans} new spans and {done.labels} labels stored."
-    console().print(plain(said))
+    if not files:
+        raise ConfigurationError("name a file or a folder, or - for standard input")
+    row = format_named(kind) if kind else None
+    with ExitStack() as held:
+        inputs = [each for path in files for each in inputs_of(path, held)]
+        report = ImportReport()
+        if strict:
+            for each in inputs:
+                report.check(each, row)
+        if not report.refused:
+            with open_store(url, data_dir, config) as store:
+                report.store(Importer(store), inputs, row)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        report.show()
+    if report.refused:
+        raise typer.Exit(1)
 
 
 def export(
@@ -72,6 +100,12 @@ def export(
     kind: Annotated[
         ExportFormat, typer.Option("--format", help="JSON lines or Parquet.")
     ] = ExportFormat.jsonl,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run", help="Only this run: its id, its beginning, or `last`.", show_default=False
+        ),
+    ] = None,
     since: Since = None,
     project: Project = None,
     url: Url = None,
@@ -85,16 +119,18 @@ def export(
     rows, numbered by `part`. An earlier file of this name is
     replaced when the new one is complete.
 
-    Example: `mast-trace export --format parquet --out runs.parquet --since 7d`
+    Examples: `mast-trace export --format parquet --out runs.parquet --since 7d` ·
+    `mast-trace export --run last --out tests/runs/refund.jsonl`
     """
     begin = parse_time(since) if since else None
     write = write_parquet if kind is ExportFormat.parquet else write_jsonl
     shown = console(stderr=True)
     try:
         with open_store(url, data_dir, config) as store, draft_of(out) as draft:
-            total = count_runs(store, since=begin, project=project)
+            only = resolve_run(store, run, project) if run else None
+            total = count_runs(store, since=begin, project=project, run=only)
             runs = track(
-                export_runs(store, since=begin, project=project),
+                export_runs(store, since=begin, project=project, run=only),
                 "Exporting",
                 total=total,
                 console=shown,

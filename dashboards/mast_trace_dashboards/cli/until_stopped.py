@@ -1,4 +1,4 @@
-"""What commands that serve until they are stopped have in common."""
+"""Parts shared by the commands that serve until they are stopped."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _KILLED = 130
 
 
 def stop_signal(seconds: float) -> asyncio.Event:
-    """Return what SIGINT and SIGTERM set; a second one ends the process at once.
+    """Return the event that SIGINT and SIGTERM set; a second signal ends the process at once.
 
     Args:
-        seconds: time that the process then has to end.
+        seconds: time that the process has to end after the signal.
     """
     stop = asyncio.Event()
 
@@ -43,7 +43,7 @@ def stop_signal(seconds: float) -> asyncio.Event:
 
 
 def in_daemon_thread(work: Callable[[], object]) -> asyncio.Future[object]:
-    """Run what may wait for a server in a thread that the end of the process does not wait for."""
+    """Run a function that may wait for a server in a thread that does not delay the end of the process."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[object] = loop.create_future()
 
@@ -61,7 +61,7 @@ def in_daemon_thread(work: Callable[[], object]) -> asyncio.Future[object]:
             result = work()
         except BaseException as error:  # noqa: BLE001  # it is raised where the result is awaited
             problem = error
-        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(settle, result, problem)
 
     threading.Thread(target=run, name="waiting", daemon=True).start()
@@ -69,7 +69,7 @@ def in_daemon_thread(work: Callable[[], object]) -> asyncio.Future[object]:
 
 
 def ready(addresses: dict[str, Any], path: Path | None) -> None:
-    """Tell whoever waits for the file that everything is there, and where."""
+    """Write the ready file, with the addresses, for those who wait for it."""
     if path is None:
         return
     with draft_of(path) as draft:
@@ -78,7 +78,7 @@ def ready(addresses: dict[str, Any], path: Path | None) -> None:
 
 
 def not_ready(path: Path | None) -> None:
-    """Take the file back."""
+    """Remove the ready file."""
     if path is not None and path.is_file():
         path.unlink(missing_ok=True)
 

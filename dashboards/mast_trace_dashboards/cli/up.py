@@ -71,7 +71,7 @@ def up(
 
     Example: `mast-trace up --data-dir ./traces --http-port 0 --ready-file ready.json`
     """
-    # Servers load slowly, and no other command needs them.
+    # Servers are slow to import, and no other command needs them.
     from mast_trace_dashboards.local.all_in_one import AllInOne
 
     settings = UpConfig.load(
@@ -107,7 +107,7 @@ async def _up(up: AllInOne, seconds: float, *, ready_file: Path | None, as_json:
     try:
         ready(asdict(running), ready_file)
         if as_json:
-            # Only where it was asked for: what is printed as JSON is often kept.
+            # Printed only on request: JSON output is often kept.
             asked = {"clickhouse_password": up.made_password} if up.renews_password else {}
             print_json_line({"event": "ready", **asdict(running), **asked})
         else:

@@ -40,15 +40,15 @@ def web(
 ) -> None:
     """Serve the web view alone, beside a ClickHouse server or a running `mast-trace up`.
 
-    The operator's token (setting web_token) shows all projects, a project's key that one alone; a proxy
-    that signs people in can name them (web_trusted_proxies).
+    The operator's token (setting web_token) shows all projects, a project's key that project alone;
+    a proxy that authenticates people can name them (web_trusted_proxies).
 
     Example: `mast-trace web --url http://reader:secret@clickhouse:8123/mast_trace --host 0.0.0.0`
     """
     settings = WebConfig.load(config, web_host=host, web_port=port)
     collector = CollectorConfig.load(config, data_dir=data_dir, database_url=url or None)
     if not collector.database_url and announcement.find(collector.data_dir) is None:
-        # Opening the folder ourselves would keep `up` from starting.
+        # Opening the folder here would keep `up` from starting.
         raise ConfigurationError(
             f"no `mast-trace up` is running on {collector.data_dir}: start it (it serves the web "
             "view itself), or name a ClickHouse server by --url"
@@ -66,13 +66,13 @@ async def _web(
     *,
     as_json: bool,
 ) -> None:
-    # Servers load slowly, and no other command needs them.
+    # Servers are slow to import, and no other command needs them.
     from mast_trace_dashboards.web.server import WebView
 
     stop = stop_signal(collector.shutdown_timeout_seconds)
-    # A database that is away is none of the view's business: /readyz and the pages say so.
+    # The view starts without a database: /readyz and the pages report that it is down.
     with Store.open(address, connect=False) as store:
-        view = WebView(store, settings, collector.keys_file)
+        view = WebView(store, settings, collector.keys_file, idle=collector.run_idle_seconds)
         await view.start()
         try:
             addresses = {"web": view.address, "store": store.url}

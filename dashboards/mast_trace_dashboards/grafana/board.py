@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace_dashboards.grafana.panels import DATASOURCE, PLUGIN, Json, sql
+from mast_trace_dashboards.grafana.panels import DATASOURCE, PLUGIN, THRESHOLD, Json, sql
+from mast_trace_judge.verdict import SHOWN_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +22,11 @@ class Dashboard:
     """A dashboard.
 
     Attributes:
-        uid: fixed, so that links hold.
-        rows: panels from left to right; a row that is full goes on below.
+        uid: fixed, so that links stay valid.
+        rows: panels from left to right; a full row continues below.
         filters: whether project, service and framework can be chosen.
         variables: more variables.
-        since: the range that it opens with.
+        since: the initial time range.
         links: beside the one to the other dashboards.
     """
 
@@ -39,7 +40,7 @@ class Dashboard:
     links: Sequence[Json] = ()
 
     def to_json(self) -> Json:
-        """Return what Grafana loads."""
+        """Return the dashboard's JSON for Grafana."""
         return {
             "uid": self.uid,
             "title": self.title,
@@ -66,7 +67,13 @@ class Dashboard:
                 ("framework", "Framework"),
             )
         ]
-        return [_datasource(), *(filters if self.filters else ()), *self.variables]
+        counts_modes = f"${{{THRESHOLD}:" in str(self._panels())
+        return [
+            _datasource(),
+            *(filters if self.filters else ()),
+            *([_threshold()] if counts_modes else ()),
+            *self.variables,
+        ]
 
     def _panels(self) -> list[Json]:
         placed: list[Json] = []
@@ -96,7 +103,7 @@ def _datasource() -> Json:
 
 
 def _filter(name: str, label: str) -> Json:
-    """A choice among the values of the range; the filters do not narrow each other."""
+    """A choice among the values in the range; the filters do not narrow each other."""
     everything = dict.fromkeys(("projects", "services", "frameworks"), "CAST([], 'Array(String)')")
     text = f"{sql('filter_values', 'Value', **everything)}\nWHERE Filter = '{name}'\nORDER BY Value"
     return {
@@ -114,6 +121,26 @@ def _filter(name: str, label: str) -> Json:
     }
 
 
+def _threshold() -> Json:
+    """The probability from which a failure mode counts; the shipped one is first."""
+    offered = [f"{SHOWN_FROM:g}", "0.7", "0.9", "0.3", "0"]
+    options = [
+        {"text": value, "value": value, "selected": not i} for i, value in enumerate(offered)
+    ]
+    return {
+        "name": THRESHOLD,
+        "label": "Modes from",
+        "description": "Probability from which a failure mode counts as shown.",
+        "type": "custom",
+        "query": ",".join(offered),
+        "options": options,
+        "multi": False,
+        "includeAll": False,
+        "current": {"text": offered[0], "value": offered[0]},
+        "hide": 0,
+    }
+
+
 def text_variable(name: str, label: str, value: str = "") -> Json:
     """Return a variable that is typed in, or set by a link."""
     return {
@@ -127,7 +154,7 @@ def text_variable(name: str, label: str, value: str = "") -> Json:
 
 
 def link_to(title: str, url: str, tooltip: str) -> Json:
-    """Return a link to a page that is none of Grafana's."""
+    """Return a link to a page outside of Grafana."""
     return {
         "title": title,
         "type": "link",

@@ -22,7 +22,7 @@ DASHBOARDS: Final = (OVERVIEW, MODES, DECISIVE, EXPLORER, RUN, JUDGE, INGESTION)
 
 
 def definitions(web: str = "") -> Iterator[tuple[str, Json]]:
-    """Yield the uid of each dashboard and its definition as Grafana reads it.
+    """Yield the uid of each dashboard and its definition for Grafana.
 
     Args:
         web: address of the web view that they link to; empty for the one of `mast-trace up`.
@@ -47,7 +47,7 @@ def files(web: str = "") -> Iterator[tuple[str, str]]:
 
 
 def write(folder: Path, web: str = "") -> list[Path]:
-    """Write the files into ``folder``, which is made if it is not there."""
+    """Write the files into ``folder``, which is created if it is missing."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in files(web):

@@ -1,4 +1,4 @@
-"""Decisive errors: where, by whom, how sure."""
+"""The dashboard of decisive errors: position, agent, certainty."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DECISIVE: Final = Dashboard(
         (
             stat(
                 "Failures",
-                "Judged runs that did not succeed.",
+                "Judged runs whose outcome is failure.",
                 sql("decisive_confidence", "Failures"),
             ),
             stat(
@@ -27,10 +27,10 @@ DECISIVE: Final = Dashboard(
             ),
             stat(
                 "Median confidence",
-                "Of the decisive steps, as calibrated probability.",
+                "Of the decisive steps whose probability was measured on runs like them.",
                 sql("decisive_confidence", "MedianProbability"),
                 unit="percentunit",
-                empty="none decided",
+                empty="not measured",
             ),
         ),
         (
@@ -41,7 +41,7 @@ DECISIVE: Final = Dashboard(
                 unit="percentunit",
             ),
             table(
-                "What speaks for the steps",
+                "Evidence for the steps",
                 "The rules that named the decisive steps.",
                 sql("decisive_rules", "Rule, Method, Runs, MeanProbability AS Confidence"),
                 width=12,
@@ -52,8 +52,8 @@ DECISIVE: Final = Dashboard(
         (
             table(
                 "Deciding agents and modes",
-                "Share of the runs that an agent decided that show a mode; n runs it decided.",
-                sql("decisive_by_mode", "Agent, Code AS Mode, Share, Runs, AllRuns AS n"),
+                "Share of the runs that an agent decided that show a mode; n: those in which it was looked for.",
+                sql("decisive_by_mode", "Agent, Code AS Mode, Share, Runs, Examined AS n"),
                 overrides=(share("Share"),),
             ),
         ),

@@ -1,4 +1,4 @@
-"""The judge's own health, and what comes in."""
+"""The dashboards of the judge's health and of ingestion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mast_trace_dashboards.grafana.panels import (
 JUDGE: Final = Dashboard(
     uid="mast-judge",
     title="mast-trace / Judge health",
-    description="How far behind the judge is, what it costs, and how often it fails.",
+    description="The judge's backlog, cost and failures.",
     rows=(
         (
             stat(
@@ -117,7 +117,7 @@ JUDGE: Final = Dashboard(
 INGESTION: Final = Dashboard(
     uid="mast-ingestion",
     title="mast-trace / Ingestion",
-    description="Spans as they arrive, and what is odd about them.",
+    description="Arriving spans, and irregularities among them.",
     rows=(
         (
             stat("Runs", "Runs that started in the range.", sql("run_health", "Runs")),
@@ -135,7 +135,7 @@ INGESTION: Final = Dashboard(
             stat("With errors", "Runs with a failed span.", sql("run_health", "WithErrors")),
             stat(
                 "Newest span",
-                "When the newest span was stored.",
+                "Time at which the newest span was stored.",
                 sql("run_health", "LastSpan"),
                 unit="dateTimeFromNow",
                 empty="none",
@@ -163,7 +163,7 @@ INGESTION: Final = Dashboard(
         (
             table(
                 "Tables",
-                "What the tables take on disk.",
+                "Size of the tables on disk.",
                 sql("table_sizes", "Table, Rows, Bytes, BytesPerRow AS `Bytes a row`, Parts"),
                 height=8,
                 overrides=(

@@ -1,4 +1,4 @@
-"""Failure modes against frameworks, agents and models."""
+"""The dashboard of failure modes by framework, agent and model."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _THRESHOLDS = Thresholds(warn=0.15, bad=0.3)
 def _against(query: str, column: str, description: str) -> Panel:
     return table(
         f"Modes by {column.lower()}",
-        f"{description} n is the number of judged runs: a share of few runs means little.",
-        sql(query, f"{column}, Code AS Mode, Share, Runs, Judged AS n"),
+        f"{description} n: those in which the mode was looked for; a share of few means little.",
+        sql(query, f"{column}, Code AS Mode, Share, Runs, Examined AS n"),
         width=12,
         overrides=(share("Share", _THRESHOLDS),),
     )
@@ -31,13 +31,14 @@ def _against(query: str, column: str, description: str) -> Panel:
 MODES: Final = Dashboard(
     uid="mast-modes",
     title="mast-trace / Failure modes and agents",
-    description="Which failure modes go with which frameworks, agents and models.",
+    description="Failure modes by framework, agent and model.",
     since="now-7d",
     rows=(
         (
             lines(
                 "Failure modes over time",
-                "Share of the judged runs that show each mode.",
+                "Share of the runs in which each mode was looked for that show it. A mode without a "
+                "line was not examined.",
                 sql("modes_over_time", "Time AS time, Code, Share") + "\nORDER BY time",
                 unit="percentunit",
                 width=24,
@@ -72,7 +73,7 @@ MODES: Final = Dashboard(
             ),
             table(
                 "Hand-offs",
-                "Who hands control to whom.",
+                "Hand-offs of control between agents.",
                 sql("handoffs", "Source, Target, Times, Runs, Failed"),
                 width=12,
             ),

@@ -1,4 +1,4 @@
-"""How things stand, and what got worse."""
+"""The overview dashboard: the present state, and the largest changes for the worse."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from mast_trace_dashboards.grafana.board import Dashboard
 from mast_trace_dashboards.grafana.panels import (
+    NOT_EXAMINED,
     Panel,
     Thresholds,
     counted,
@@ -75,12 +76,12 @@ OVERVIEW: Final = Dashboard(
             ),
             stat(
                 "Specification violations",
-                "Judged runs with a failure mode of category 1 (1.1 to 1.5). The shipped alert "
-                "watches this share.",
+                "Share with a failure mode of category 1 (1.1 to 1.5), of the runs in which one was "
+                "looked for. The shipped alert watches this share.",
                 sql("summary", "ViolationShare"),
                 unit="percentunit",
                 thresholds=_VIOLATING,
-                empty="none judged",
+                empty=NOT_EXAMINED,
             ),
             stat(
                 "Runs with violations",
@@ -91,10 +92,10 @@ OVERVIEW: Final = Dashboard(
         (
             lines(
                 "Runs by outcome",
-                "Finished runs by what became of them.",
+                "Finished runs by outcome.",
                 sql(
                     "outcomes_over_time",
-                    "Time AS time, Successes AS succeeded, Failures AS failed, "
+                    "Time AS time, Successes AS success, Failures AS failure, "
                     "Runs - Successes - Failures AS unknown",
                 ),
                 stacked=True,
@@ -105,15 +106,15 @@ OVERVIEW: Final = Dashboard(
         (
             lines(
                 "Failures by category over time",
-                "Share of the judged runs that show a mode of each MAST category.",
+                "Share that shows a mode of each MAST category, of the runs in which one was looked for.",
                 sql("categories_over_time", "Time AS time, Category, Share") + "\nORDER BY time",
                 unit="percentunit",
                 maximum=1.0,
             ),
             lines(
                 "Specification violations over time",
-                "Share of the judged runs with a mode 1.1 to 1.5; the bars are n, the judged runs.",
-                sql("specification_over_time", "Time AS time, Share AS share, Judged AS n"),
+                "Share with a mode 1.1 to 1.5; the bars are n, the runs in which one was looked for.",
+                sql("specification_over_time", "Time AS time, Share AS share, Examined AS n"),
                 unit="percentunit",
                 maximum=1.0,
                 overrides=(counted(),),
@@ -123,27 +124,27 @@ OVERVIEW: Final = Dashboard(
             table(
                 "What got worse",
                 "Each failure mode in this range and in as long a time before it, largest rise "
-                "first. n is the number of judged runs: a share of few runs means little.",
+                "first. n: runs in which it was looked for; a share of few means little.",
                 sql(
                     "modes_compared",
-                    "Code AS Mode, Share, Judged AS n, ShareBefore AS Before, "
-                    "JudgedBefore AS `n before`, Rise",
+                    "Code AS Mode, Share, Examined AS n, ShareBefore AS Before, "
+                    "ExaminedBefore AS `n before`, Rise",
                 ),
                 width=12,
                 overrides=(
-                    share("Share", _VIOLATING),
-                    share("Before"),
+                    share("Share", _VIOLATING, empty=NOT_EXAMINED),
+                    share("Before", empty=NOT_EXAMINED),
                     share("Rise", Thresholds(0.02, 0.1)),
                 ),
             ),
             table(
                 "Failing services",
-                "Modes by service, most frequent service first. n is the number of judged runs.",
-                sql("modes_by_service", "Service, Code AS Mode, Share, Runs, Judged"),
+                "Modes by service, most frequent service first. n: runs in which it was looked for.",
+                sql("modes_by_service", "Service, Code AS Mode, Share, Runs, Examined"),
                 width=12,
                 overrides=(
                     share("Share", _VIOLATING),
-                    field_override("Judged", displayName="n"),
+                    field_override("Examined", displayName="n"),
                 ),
             ),
         ),

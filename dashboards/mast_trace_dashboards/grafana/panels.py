@@ -17,8 +17,12 @@ PLUGIN_VERSION = "4.20.0"
 DATASOURCE: Json = {"type": PLUGIN, "uid": "${datasource}"}
 
 _FORMATS = {"timeseries": 0, "table": 1, "traces": 3}
-# Parameters of the named queries as Grafana's macros and variables. A cast gives the empty list of
-# a variable without options its type.
+NOT_EXAMINED = "not examined"
+"""Replaces a share where the failure mode was examined in no run."""
+THRESHOLD = "shown_from"
+"""The variable with the probability from which a failure mode counts as shown."""
+# Parameters of the named queries as Grafana's macros and variables. A cast gives its type to the
+# empty list of a variable without options.
 _MACROS = {
     "since": "$__fromTime_ms",
     "until": "$__toTime_ms",
@@ -27,11 +31,12 @@ _MACROS = {
     "services": "CAST([${service:singlequote}], 'Array(String)')",
     "frameworks": "CAST([${framework:singlequote}], 'Array(String)')",
     "run": "${trace_id:singlequote}",
+    "at_least": f"toFloat64(${{{THRESHOLD}:singlequote}})",
 }
 
 
 def sql(query: str, select: str = "*", **fixed: str) -> str:
-    """Return a named query as Grafana runs it.
+    """Return the SQL of a named query for Grafana.
 
     Args:
         query: its name.
@@ -55,7 +60,7 @@ def _literal(value: Any) -> str:
 def target(
     text: str, kind: Literal["timeseries", "table", "traces"] = "table", ref: str = "A"
 ) -> Json:
-    """Return a query of a panel."""
+    """Return a panel's query."""
     return {
         "datasource": DATASOURCE,
         "refId": ref,
@@ -69,7 +74,7 @@ def target(
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Colours by value: green, from ``warn`` orange, from ``bad`` red."""
+    """Colours by value: green, orange from ``warn``, red from ``bad``."""
 
     warn: float
     bad: float
@@ -92,8 +97,8 @@ class Panel:
 
     Attributes:
         kind: Grafana's panel type.
-        title: what it shows.
-        description: how to read it: shown at the title.
+        title: of the panel.
+        description: help for its reader, shown at the title.
         width: of 24 columns.
         height: in grid rows.
     """
@@ -261,15 +266,23 @@ def field_override(name: str, **properties: Any) -> Json:
     }
 
 
-def share(name: str = "Share", thresholds: Thresholds | None = None) -> Json:
-    """Return the override of a column of shares: per cent, coloured by ``thresholds``."""
+def share(name: str = "Share", thresholds: Thresholds | None = None, *, empty: str = "") -> Json:
+    """Return the override of a column of shares: per cent, coloured by ``thresholds``.
+
+    Args:
+        name: of the column.
+        thresholds: its colours.
+        empty: text where there is no share; by default the table's.
+    """
     more: Json = {"thresholds": thresholds.to_json()} if thresholds else {}
+    if empty:
+        more["noValue"] = empty
     cell = {"type": "color-background" if thresholds else "auto"}
     return field_override(name, unit="percentunit", custom__cellOptions=cell, **more)
 
 
 def counted(name: str = "n") -> Json:
-    """Return the override of a number that stands as bars behind lines of shares."""
+    """Return the override of a number that is drawn as bars behind lines of shares."""
     return field_override(
         name,
         unit="short",
@@ -283,7 +296,7 @@ def counted(name: str = "n") -> Json:
 
 
 def run_link(name: str = "Run") -> Json:
-    """Return the override that makes a column of run ids lead to the run's dashboard."""
+    """Return the override that links a column of run ids to the run's dashboard."""
     link = {
         "title": "Open this run",
         "url": "/d/mast-run?var-trace_id=${__value.raw}&${datasource:queryparam}",

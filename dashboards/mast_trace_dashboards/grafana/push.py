@@ -1,4 +1,4 @@
-"""Hands the dashboards to a running Grafana over its HTTP API."""
+"""Uploads the dashboards to a running Grafana over its HTTP API."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def push(
         url: of Grafana, such as ``http://localhost:3000``.
         token: of a service account that may edit dashboards.
         web: address of the web view that they link to; empty for the one of `mast-trace up`.
-        dry_run: say what would happen, and change nothing.
+        dry_run: report the changes without making them.
 
     Yields:
-        Each dashboard's title and what became of it.
+        Each dashboard's title and its change.
 
     Raises:
         ConfigurationError: Grafana cannot be reached, or refuses, or the token cannot be one.

@@ -1,4 +1,4 @@
-"""The list of runs, and one run."""
+"""The dashboards of the list of runs, and of one run."""
 
 from __future__ import annotations
 
@@ -94,9 +94,10 @@ RUN: Final = Dashboard(
             stat("Decisive step", "In which step.", sql("run", "DecisiveStep"), empty="none"),
             stat(
                 "Confidence",
-                "Calibrated probability of that step.",
+                "Probability of that step, where it was measured on runs like this one.",
                 sql("run", "DecisiveProbability"),
                 unit="percentunit",
+                empty="not measured",
             ),
             stat("Steps", "Messages, tool calls, model actions.", sql("run", "Steps")),
             stat("Duration", "From first to last span.", sql("run", "DurationMs"), unit="ms"),
@@ -104,7 +105,7 @@ RUN: Final = Dashboard(
         (
             table(
                 "Verdict",
-                "What the judge found, and why.",
+                "The judge's findings, with their reasons.",
                 sql(
                     "run",
                     "Name, Framework, TerminationReason AS Ended, "

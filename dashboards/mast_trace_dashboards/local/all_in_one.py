@@ -20,6 +20,7 @@ from mast_trace_collector.storage.damage import warn_of_damaged_parts
 from mast_trace_collector.storage.repair_later import RepairLater
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.local import announcement
+from mast_trace_dashboards.local.model_endpoint import unreachable
 from mast_trace_dashboards.local.reader_password import ReaderPassword
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.server import WebView
@@ -69,21 +70,24 @@ class AllInOne:
         self._worker_config = worker
         self._parts = AsyncExitStack()
         self._working: asyncio.Task[None] | None = None
+        self._away = ""
 
     @property
     def judged_by(self) -> str:
-        """What judges, in words."""
+        """The judge's layers, in words."""
         if not self.config.judge_enabled:
             return "off"
         if self._judge_config.uses_model:
-            return f"rules, local attribution and {', '.join(self._judge_config.models)}"
-        return "rules and local attribution (no model: MAST_TRACE_JUDGE_MODEL is not set)"
+            models = ", ".join(self._judge_config.models)
+            away = f" (runs are judged without it as long as {self._away})" if self._away else ""
+            return f"rules, local attribution and {models}{away}"
+        return f"rules and local attribution (no model: {self._judge_config.why_no_model})"
 
     async def start(self) -> announcement.RunningInstance:
-        """Start every part, and tell other processes where they are.
+        """Start every part, and announce their addresses.
 
         Raises:
-            StorageError: the database cannot be opened, for another process is using it.
+            StorageError: the database cannot be opened, because another process is using it.
             ConfigurationError: a port is taken, or a setting cannot be used.
         """
         async with AsyncExitStack() as parts:
@@ -95,7 +99,7 @@ class AllInOne:
         """Return when ``stop`` is set.
 
         Raises:
-            MastTraceError: the judge's worker has died, so that nothing would be judged any more.
+            MastTraceError: the judge's worker has died, so that no run would be judged any more.
         """
         waiting = asyncio.create_task(stop.wait())
         tasks = {waiting, self._working} if self._working else {waiting}
@@ -106,7 +110,7 @@ class AllInOne:
             raise MastTraceError(f"the judge's worker ended: {error!r}") from error
 
     async def stop(self) -> None:
-        """Stop every part; what was received is stored first. May be called twice."""
+        """Stop every part; received spans are stored first. May be called twice."""
         await self._parts.aclose()
 
     async def _start(self, parts: AsyncExitStack) -> announcement.RunningInstance:
@@ -120,7 +124,7 @@ class AllInOne:
         repairs.start()
         parts.push_async_callback(asyncio.to_thread, repairs.stop)
 
-        # Made before the other servers, whose refusals it counts; started after them.
+        # Created before the other servers, whose refusals it counts; started after them.
         collector = Collector(config, self.store)
         clickhouse, owner = without_secrets(config.store_url), ""
         if self.store.embedded_path:
@@ -132,7 +136,7 @@ class AllInOne:
             await self._start_judge(parts)
         collector.metrics.registry.register(JudgeMetrics(self.store))
         await collector.start()
-        # Stopped before the judge: what it drains may still be judged.
+        # Stopped before the judge: the spans that it drains may still be judged.
         parts.push_async_callback(collector.stop)
 
         web = await self._serve_web(parts, collector.metrics.refusals("web"))
@@ -193,11 +197,12 @@ class AllInOne:
         return f"{server.address}?database={self.store.database}"
 
     async def _serve_web(self, parts: AsyncExitStack, refused: Callable[[str], None]) -> str:
-        # Who is on this machine could always look at what runs on it; keys are of the network.
+        # Users of this machine could always inspect its processes; keys protect the network.
         view = WebView(
             self.store,
             self._web_config,
             self._collector_config.keys_file,
+            idle=self._collector_config.run_idle_seconds,
             open_beside_keys=True,
             limits=HTTPLimits.of(self._collector_config),
             refused=refused,
@@ -207,6 +212,7 @@ class AllInOne:
         return view.address
 
     async def _start_judge(self, parts: AsyncExitStack) -> None:
+        self._away = await asyncio.to_thread(unreachable, self._judge_config)
         judge = Judge(self._judge_config, ledger=StoreLedger(self.store))
         parts.push_async_callback(judge.aclose)
         self.worker = Worker(self.store, judge, self._worker_config)

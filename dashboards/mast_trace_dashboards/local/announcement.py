@@ -1,4 +1,4 @@
-"""How other processes find a running `mast-trace up`: a small file in its data folder."""
+"""The announcement of a running `mast-trace up`: a small file in its data folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RunningInstance:
     """A running `mast-trace up`.
 
     Attributes:
-        pid: its process.
+        pid: id of its process.
         data_dir: its folder.
         clickhouse: address of its ClickHouse-compatible endpoint, for reading, or of the server that it
             stores on; without the password.
@@ -28,7 +28,7 @@ class RunningInstance:
         otlp_http: address to send spans to over HTTP.
         otlp_grpc: the same over gRPC; empty if that is off.
         web: address of the web view; empty if that is off.
-        needs_password: whether the server asks for a password, which is not told here.
+        needs_password: whether the server asks for a password, which is not in this file.
     """
 
     pid: int
@@ -54,7 +54,7 @@ def withdraw(data_dir: Path) -> None:
 
 
 def announced(data_dir: Path) -> float:
-    """Return when the running `mast-trace up` had taken up its folder, in seconds since the epoch."""
+    """Return when the running `mast-trace up` locked its folder, in seconds since the epoch."""
     return Path(data_dir, _NAME).stat().st_mtime
 
 
@@ -62,7 +62,7 @@ def find(data_dir: Path) -> RunningInstance | None:
     """Return the `mast-trace up` that serves this folder now; None if none does.
 
     Raises:
-        ConfigurationError: the file is there and cannot be read.
+        ConfigurationError: the file exists but cannot be read.
     """
     path = Path(data_dir, _NAME)
     try:
@@ -71,7 +71,7 @@ def find(data_dir: Path) -> RunningInstance | None:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
-    # A killed process leaves its file behind, and its number may be another's by now.
+    # A killed process leaves its file behind, and its id may belong to another process by now.
     return running if _answers(running.clickhouse) else None
 
 

@@ -10,7 +10,7 @@ from mast_trace_collector.settings import ProcessSettings
 
 
 class UpConfig(ProcessSettings):
-    """What `mast-trace up` may be told beside its parts; `[up]` in the configuration file."""
+    """The settings of `mast-trace up` beside those of its parts: `[up]` in the configuration file."""
 
     table: ClassVar[str] = "up"
     moved: ClassVar[frozenset[str]] = frozenset({"web_host", "web_port", "web_token"})

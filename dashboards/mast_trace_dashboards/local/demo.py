@@ -39,8 +39,8 @@ class Act:
 
     Attributes:
         program: file name.
-        scenario: as `examples/scenarios.py` names it.
-        story: what the agents do, in a few words.
+        scenario: its name in `examples/scenarios.py`.
+        story: the agents' work, in a few words.
     """
 
     program: str
@@ -88,7 +88,7 @@ def check_packages() -> None:
     """Check that the frameworks of the example programs are installed.
 
     Raises:
-        ConfigurationError: one is not; the text says what to install.
+        ConfigurationError: one is not; the text names the packages to install.
     """
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
@@ -99,7 +99,7 @@ def check_packages() -> None:
 
 
 def demo_up(data_dir: Path) -> AllInOne:
-    """Return a mast-trace on free ports of this machine that asks no model."""
+    """Return a mast-trace on free ports of this machine, without a model as judge."""
     from mast_trace_dashboards.local.all_in_one import AllInOne
 
     return AllInOne(
@@ -125,7 +125,7 @@ async def play(
     """Run the programs, a few at a time, each in a process of its own.
 
     Raises:
-        MastTraceError: one failed; the text ends with what it printed.
+        MastTraceError: one failed; the text ends with its output.
     """
     places = asyncio.Semaphore(_AT_A_TIME)
 
@@ -170,7 +170,7 @@ async def verdicts(
     """Wait until every act's run is judged, and return them in the order of the acts.
 
     Raises:
-        MastTraceError: one was not, or not in time; the text says which.
+        MastTraceError: one was not judged, or not in time; the text names it.
     """
     services = [act.service for act in acts]
     rows: dict[str, dict[str, Any]] = {}

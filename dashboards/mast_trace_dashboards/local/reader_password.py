@@ -1,4 +1,4 @@
-"""The password under which other programs read the embedded database: kept as a hash alone."""
+"""The password with which other programs read the embedded database, kept as a hash alone."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _KEPT = re.compile(r"sha256:([0-9a-f]{64})\s*")
 
 
 class ReaderPassword:
-    """The password that was made for a data folder.
+    """The password of a data folder.
 
     It is long and random, so that a plain hash of it reveals nothing. A file of an earlier version,
-    which holds the password itself, becomes its hash: whoever knows the password goes on reading.
+    which holds the password itself, is replaced by its hash: the password stays valid.
 
     Args:
         data_dir: the folder.
-        renew: make a new one; the old one is refused from now on.
+        renew: generate a new password; the old one becomes invalid.
 
     Attributes:
         hash: of the password; see `security.hash_of`.
-        made: the password, if it was made just now; it is known nowhere else. Empty otherwise.
+        made: the password, if it was generated now; it is not stored anywhere. Empty otherwise.
     """
 
     def __init__(self, data_dir: Path, *, renew: bool = False) -> None:

@@ -1,10 +1,8 @@
-"""The named queries: every number that people see comes from one of these.
+"""The named queries: the source of every number that people see.
 
-The CLI, the web view, Grafana and the alerts run the same text. A filter is an array parameter, of
-which an empty one means all; a time range is half-open: from ``since`` up to, not including,
-``until``.
-
-A query is a module-level constant of any module of this package; there is no list to add it to.
+The CLI, the web view, Grafana and the alerts run the same text. A filter is an array parameter,
+empty for all; a time range is half-open: from ``since`` up to, not including, ``until``. A query is
+a module-level constant of any module of this package; it needs no registration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Named queries that alert rules evaluate.
 
 Each gives one row per alert instance: strings, which become the labels, and one number. A quiet
-group has a row too (a series that vanishes would count as resolved), and nothing asks for the time
-of day: ``until`` is the moment that is looked at, so that a rule can be replayed.
+group has a row too (a series that vanishes would count as resolved), unless its runs were not
+examined. No query uses the present time: ``until`` is the moment of the evaluation, so that a rule
+can be replayed.
 """
 
 from __future__ import annotations
@@ -11,12 +12,22 @@ from typing import Final
 
 from mast_trace.taxonomy import SPECIFICATION_CODES
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import CODES, END, MODE_HITS, OPEN_RUNS, mode_mask, newest
+from mast_trace_dashboards.queries.sql import (
+    CODES,
+    END,
+    MODE_HITS,
+    MODES_EXAMINED,
+    OPEN_RUNS,
+    SHOWN,
+    SHOWN_BITS,
+    mode_mask,
+    newest,
+)
 
-_UNTIL = {"until": Param("DateTime64(3)", END, "the moment that is looked at")}
+_UNTIL = {"until": Param("DateTime64(3)", END, "the moment of the evaluation")}
 _GATES = {
     "windows": Param("Array(UInt32)", [30, 120, 360], "minutes; the best one counts"),
-    "min_runs": Param("UInt32", 20, "judged runs that a window must have"),
+    "min_runs": Param("UInt32", 20, "examined runs that a window must have"),
     "min_hits": Param("UInt32", 5, "hits that a window must have"),
     "min_ratio": Param("Float64", 2.0, "times the baseline that the rate must reach"),
 }
@@ -27,13 +38,14 @@ _JUDGED = newest(
     "ServiceName",
     "Framework",
     "RunEnd",
-    "ModeBits",
+    "ExaminedBits",
+    f"{SHOWN_BITS} AS ShownBits",
     "Outcome",
     "Status",
 )
 
-# Runs are counted by how long ago they ended, down to the edges of windows and baselines, and by what
-# they show; after that there are few rows, whatever the number of runs.
+# Runs are counted by age, down to the edges of windows and baselines, and by their failure modes;
+# the result has few rows, whatever the number of runs.
 _SPIKE = """
 SELECT {labels}, round(max(if(
     N >= {{min_runs:UInt32}} AND K >= {{min_hits:UInt32}} AND K / greatest(N, 1) >= {{min_ratio:Float64}} * P0,
@@ -49,9 +61,9 @@ FROM (
       sumIf(Hits, Age < Minutes) AS K,
       (sumIf(Hits, Age >= Minutes + 60) + 1) / (sumIf(Judged, Age >= Minutes + 60) + 10) AS P0
     FROM (
-      SELECT ServiceName, Framework, Age, sum(Runs) AS Judged, {hits}
+      SELECT ServiceName, Framework, Age, {counts}
       FROM (
-        SELECT ServiceName, Framework, {found} AS Found, count() AS Runs,
+        SELECT ServiceName, Framework, {found} AS Found, {looked} AS Looked, count() AS Runs,
           intDiv(roundDown(
             toUnixTimestamp64Nano(toDateTime64({{until:DateTime64(3)}}, 9)) - toUnixTimestamp64Nano(RunEnd),
             arraySort(arrayMap(edge -> toInt64(edge) * 60000000000, arrayConcat([0],
@@ -59,26 +71,37 @@ FROM (
           ), 60000000000) AS Age
         FROM ({judged})
         WHERE Status = 'ok' AND {where}
-        GROUP BY ServiceName, Framework, Found, Age
+        GROUP BY ServiceName, Framework, Found, Looked, Age
       )
       GROUP BY ServiceName, Framework, Age
     )
     {by_mode}
     ARRAY JOIN {{windows:Array(UInt32)}} AS Minutes
     GROUP BY {groups}, Minutes
+    HAVING sum(Judged) > 0
   )
 )
 GROUP BY {groups}
 ORDER BY {groups}"""
 
+_OF_MODES = ", ".join(
+    f"sumForEach(arrayMap(hit -> hit * Runs, {hits.replace(bits, column)})) AS {name}"
+    for hits, bits, column, name in (
+        (MODE_HITS, "ShownBits", "Found", "AllHits"),
+        (MODES_EXAMINED, "ExaminedBits", "Looked", "AllLooked"),
+    )
+)
 _EVIDENCE = "minus the logarithm of the probability of so many hits at the rate of the last week"
 
 
-def _spike(name: str, meaning: str, hit: str, *, where: str = "1") -> Query:
-    """Return the query of a spike of the rate of ``hit`` per judged run, or of each mode's if empty.
+def _spike(name: str, meaning: str, hit: str, *, looked: str = "1", where: str = "1") -> Query:
+    """Return the query of a spike in the rate of ``hit`` per examined run.
 
-    The exact binomial tail against the smoothed rate of the week before, best of three windows,
-    with gates; in 68 simulated weeks of a steady rate it paged for nothing once (`benchmarks/alerts`).
+    Without a ``hit``, each failure mode has its own rate.
+
+    It computes the exact binomial tail against the smoothed rate of the week before, best of three
+    windows, with gates; in 68 simulated weeks of a steady rate it paged falsely once
+    (`benchmarks/alerts`).
     """
     by_mode = not hit
     groups = "ServiceName, Framework" + (", Code" if by_mode else "")
@@ -93,23 +116,27 @@ def _spike(name: str, meaning: str, hit: str, *, where: str = "1") -> Query:
         template=_SPIKE.format(
             labels=labels,
             groups=groups,
-            found=hit or "ModeBits",
-            hits=f"sumForEach(arrayMap(hit -> hit * Runs, {MODE_HITS.replace('ModeBits', 'Found')})) AS AllHits"
+            found=hit or "ShownBits",
+            looked="ExaminedBits" if by_mode else looked,
+            counts=_OF_MODES
             if by_mode
-            else "sum(Found * Runs) AS Hits",
-            by_mode=f"ARRAY JOIN {CODES} AS Code, AllHits AS Hits" if by_mode else "",
+            else "sum(Found * Runs) AS Hits, sum(Looked * Runs) AS Judged",
+            by_mode=f"ARRAY JOIN {CODES} AS Code, AllHits AS Hits, AllLooked AS Judged"
+            if by_mode
+            else "",
             judged=_JUDGED,
             where=where,
         ),
-        params={**_UNTIL, **_GATES},
+        params={**_UNTIL, **_GATES, **SHOWN},
         columns={**columns, "Evidence": Column("Float64", _EVIDENCE)},
     )
 
 
 SPECIFICATION_SPIKE: Final = _spike(
     "specification_spike",
-    "How surprising the recent rate of specification violations is, by service and framework.",
-    f"bitAnd(ModeBits, {_SPECIFICATION}) != 0",
+    "Improbability of the recent rate of specification violations, by service and framework.",
+    f"bitAnd(ShownBits, {_SPECIFICATION}) != 0",
+    looked=f"bitAnd(ExaminedBits, {_SPECIFICATION}) != 0",
 )
 MODE_SPIKE: Final = _spike(
     "mode_spike",
@@ -125,7 +152,7 @@ FAILURE_SPIKE: Final = _spike(
 
 JUDGE_BEHIND: Final = Query(
     name="judge_behind",
-    meaning="For how long the oldest finished run has waited for its verdict.",
+    meaning="Seconds for which the oldest finished run has waited for its verdict.",
     template=f"""
 SELECT toFloat64(maxIf(greatest(dateDiff('second', LastSeen, {{until:DateTime64(3)}}), 0),
     RootSeen = 1 AND State IN ('waiting', 'changed'))) AS Seconds

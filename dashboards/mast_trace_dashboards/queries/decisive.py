@@ -1,19 +1,30 @@
-"""Named queries on decisive errors: where in a run, by whom, of which kind."""
+"""Named queries on decisive errors: position in the run, agent, failure mode."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import OWNERS, RANGE, STARTED, VERDICTS
+from mast_trace_dashboards.queries.sql import (
+    CODES,
+    IS_SHOWN,
+    MODE_HITS,
+    MODES_EXAMINED,
+    OWNERS,
+    RANGE,
+    SHOWN,
+    SHOWN_VERDICTS,
+    STARTED,
+    VERDICTS,
+)
 
-_DECIDED = f"""SELECT * FROM ({VERDICTS})
-  WHERE Status = 'ok' AND Outcome != 'success' AND isNotNull(DecisiveStep)"""
+_IS_DECIDED = "Status = 'ok' AND Outcome != 'success' AND isNotNull(DecisiveStep)"
+_DECIDED = f"SELECT * FROM ({VERDICTS}) WHERE {_IS_DECIDED}"
 _LIMIT = {"limit": Param("UInt32", 100, "most rows to return")}
 
 DECISIVE_POSITIONS: Final = Query(
     name="decisive_positions",
-    meaning="In which tenth of the run the decisive error lies; every tenth has a row.",
+    meaning="Decisive errors by tenth of the run; every tenth has a row.",
     template=f"""
 SELECT Decile, countIf(Tenth = Decile) AS Runs, count() AS Decided,
     if(Decided = 0, NULL, Runs / Decided) AS Share
@@ -29,7 +40,7 @@ ORDER BY Decile""",
         "Decile": Column("UInt8", "1: the first tenth of the run's steps"),
         "Runs": Column("UInt64", "whose decisive error lies there"),
         "Decided": Column("UInt64", "runs with a decisive error"),
-        "Share": Column("Nullable(Float64)", "the one of the other"),
+        "Share": Column("Nullable(Float64)", "Runs / Judged"),
     },
 )
 
@@ -37,33 +48,35 @@ DECISIVE_BY_MODE: Final = Query(
     name="decisive_by_mode",
     meaning="Deciding agents against the failure modes of the runs that they decided.",
     template=f"""
-SELECT DecisiveAgent AS Agent, Code, count() AS Runs, any(Decided) AS AllRuns,
-    Runs / AllRuns AS Share
+SELECT Agent, Code, Runs, Examined, AllRuns, Runs / Examined AS Share
 FROM (
-  SELECT TraceId, DecisiveAgent, `Modes.Code` AS Codes,
-    count() OVER (PARTITION BY DecisiveAgent) AS Decided
-  FROM ({_DECIDED})
+  SELECT DecisiveAgent AS Agent, count() AS AllRuns,
+    sumForEach({MODE_HITS}) AS Counts, sumForEach({MODES_EXAMINED}) AS Looked
+  FROM ({SHOWN_VERDICTS})
+  WHERE {_IS_DECIDED}
+  GROUP BY Agent
 )
-ARRAY JOIN Codes AS Code
-GROUP BY Agent, Code
+ARRAY JOIN {CODES} AS Code, Counts AS Runs, Looked AS Examined
+WHERE Runs > 0
 ORDER BY AllRuns DESC, Agent, Code
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **_LIMIT},
+    params={**RANGE, **OWNERS, **SHOWN, **_LIMIT},
     columns={
         "Agent": Column("String"),
         "Code": Column("String", "of the failure mode"),
         "Runs": Column("UInt64", "that the agent decided and that show the mode"),
+        "Examined": Column("UInt64", "that the agent decided, in which the mode was looked for"),
         "AllRuns": Column("UInt64", "that the agent decided"),
-        "Share": Column("Float64", "the one of the other"),
+        "Share": Column("Float64", "of the examined runs"),
     },
 )
 
 DECISIVE_RULES: Final = Query(
     name="decisive_rules",
-    meaning="What speaks for the decisive steps, and how sure the judge is.",
+    meaning="The evidence for the decisive steps, and the judge's certainty.",
     template=f"""
 SELECT if(DecisiveRule = '', 'model', DecisiveRule) AS Rule, Method, count() AS Runs,
-    avg(DecisiveProbability) AS MeanProbability
+    if(countIf(Calibrated) = 0, NULL, avgIf(DecisiveProbability, Calibrated)) AS MeanProbability
 FROM ({_DECIDED})
 GROUP BY Rule, Method
 ORDER BY Runs DESC, Rule, Method
@@ -73,26 +86,29 @@ LIMIT {{limit:UInt32}}""",
         "Rule": Column("String", "the rule that named the step"),
         "Method": Column("String", "local, llm or fused"),
         "Runs": Column("UInt64"),
-        "MeanProbability": Column("Float64"),
+        "MeanProbability": Column("Nullable(Float64)", "where it was measured on such runs"),
     },
 )
 
 DECISIVE_CONFIDENCE: Final = Query(
     name="decisive_confidence",
-    meaning="How often the judge abstains, and the spread of its confidence: one row.",
+    meaning="The share of abstentions, and the spread of the judge's confidence: one row.",
     template=f"""
-SELECT countIf(Outcome != 'success') AS Failures,
-    countIf(Outcome != 'success' AND isNull(DecisiveStep)) AS Undecided,
+SELECT countIf(Outcome = 'failure') AS Failures,
+    countIf(Outcome = 'failure' AND isNull(DecisiveStep)) AS Undecided,
     if(Failures = 0, NULL, Undecided / Failures) AS UndecidedShare,
-    quantileExactInclusiveOrNullIf(0.5)(DecisiveProbability, isNotNull(DecisiveStep)) AS MedianProbability
+    quantileExactInclusiveOrNullIf(0.5)(DecisiveProbability,
+      isNotNull(DecisiveStep) AND Calibrated) AS MedianProbability
 FROM ({VERDICTS})
 WHERE Status = 'ok'""",
     params={**RANGE, **OWNERS},
     columns={
-        "Failures": Column("UInt64", "judged runs that did not succeed"),
+        "Failures": Column("UInt64", "judged runs whose outcome is failure"),
         "Undecided": Column("UInt64", "of those, without a decisive error"),
         "UndecidedShare": Column("Nullable(Float64)"),
-        "MedianProbability": Column("Nullable(Float64)", "of the decisive steps"),
+        "MedianProbability": Column(
+            "Nullable(Float64)", "of the decisive steps, where it was measured on such runs"
+        ),
     },
 )
 
@@ -101,8 +117,9 @@ NEWEST_DECISIVE: Final = Query(
     meaning="The newest decisive errors.",
     template=f"""
 SELECT RunEnd AS Time, TraceId, Name, Framework, DecisiveAgent AS Agent,
-    assumeNotNull(DecisiveStep) AS Step, DecisiveProbability AS Probability,
-    DecisiveReason AS Reason, `Modes.Code` AS Modes
+    assumeNotNull(DecisiveStep) AS Step, if(Calibrated, DecisiveProbability, NULL) AS Probability,
+    DecisiveReason AS Reason,
+    arrayFilter((code, probability) -> {IS_SHOWN}, `Modes.Code`, `Modes.Probability`) AS Modes
 FROM mast_findings
 WHERE {STARTED} AND (RunKey, JudgedAt) GLOBAL IN (
     SELECT RunKey, JudgedAt FROM ({_DECIDED})
@@ -110,16 +127,16 @@ WHERE {STARTED} AND (RunKey, JudgedAt) GLOBAL IN (
     LIMIT {{limit:UInt32}})
 ORDER BY Time DESC, TraceId
 LIMIT 1 BY RunKey""",
-    params={**RANGE, **OWNERS, **_LIMIT},
+    params={**RANGE, **OWNERS, **SHOWN, **_LIMIT},
     columns={
         "Time": Column("DateTime64(9)", "end of the run"),
         "TraceId": Column("String"),
         "Name": Column("String", "of the workflow"),
         "Framework": Column("String"),
-        "Agent": Column("String", "who decided the failure"),
+        "Agent": Column("String", "the agent that decided the failure"),
         "Step": Column("UInt32", "in which step"),
-        "Probability": Column("Float32"),
+        "Probability": Column("Nullable(Float32)", "where it was measured on such runs"),
         "Reason": Column("String"),
-        "Modes": Column("Array(String)"),
+        "Modes": Column("Array(String)", "that the run shows"),
     },
 )

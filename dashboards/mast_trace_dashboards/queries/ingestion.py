@@ -1,4 +1,4 @@
-"""Named queries on spans as they arrive: hand-offs, tools, and the state of the store."""
+"""Named queries on arriving spans: hand-offs, tools, and the state of the store."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from typing import Final
 
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import BUCKET, OWNERS, RANGE, RUNS
+from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
 
 _LIMIT = {"limit": Param("UInt32", 100, "most rows to return")}
-# A span that came twice counts once; its id is only its trace's. Numbers make a set in two thirds of the
-# time of strings, and of 128 bits no two are alike by chance.
-_SPAN = "sipHash128(Project, TraceId, SpanId)"
-_SPANS = """otel_traces
-  WHERE Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64(3)}
+_WHICH = """Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64(3)}
     AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
     AND (empty({services:Array(String)}) OR has({services:Array(String)}, ServiceName))
     AND (empty({frameworks:Array(String)}) OR has({frameworks:Array(String)}, Framework))"""
+_SPANS = f"otel_traces\n  WHERE {_WHICH}"
+_ELSEWHERE = counted_elsewhere(_WHICH)
 
 HANDOFFS: Final = Query(
     name="handoffs",
-    meaning="Which agent hands over to which, and how often that fails.",
+    meaning="Hand-offs from one agent to another, and the share that fails.",
     template=f"""
-SELECT AgentName AS Source, HandoffTarget AS Target, uniqExact({_SPAN}) AS Times,
-    uniqExact(TraceId) AS Runs, uniqExactIf({_SPAN}, StatusCode = 'Error') AS Failed
+SELECT AgentName AS Source, HandoffTarget AS Target, uniqExact({SPAN}) AS Times,
+    uniqExact(TraceId) AS Runs, uniqExactIf({SPAN}, StatusCode = 'Error') AS Failed
 FROM {_SPANS}
     AND HandoffTarget != ''
 GROUP BY Source, Target
@@ -40,13 +39,14 @@ LIMIT {{limit:UInt32}}""",
 
 TOOL_ERRORS: Final = Query(
     name="tool_errors",
-    meaning="Tools by how often they fail.",
+    meaning="Tools by how often they fail; a call counts once, even if others have recorded it too.",
     template=f"""
-SELECT ToolName AS Tool, AgentName AS Agent, uniqExact({_SPAN}) AS Calls,
-    uniqExactIf({_SPAN}, StatusCode = 'Error') AS Failed, Failed / Calls AS Share,
+SELECT ToolName AS Tool, AgentName AS Agent, uniqExact({SPAN}) AS Calls,
+    uniqExactIf({SPAN}, StatusCode = 'Error') AS Failed, Failed / Calls AS Share,
     anyLastIf(StatusMessage, StatusCode = 'Error') AS LastError
 FROM {_SPANS}
     AND Operation = 'execute_tool'
+    AND {SPAN} GLOBAL NOT IN ({_ELSEWHERE})
 GROUP BY Tool, Agent
 ORDER BY Failed DESC, Calls DESC, Tool, Agent
 LIMIT {{limit:UInt32}}""",
@@ -80,7 +80,7 @@ ORDER BY Time, Framework""",
 
 ARRIVAL: Final = Query(
     name="arrival",
-    meaning="How long spans take from their end until they are stored, in each stretch of time.",
+    meaning="Time from a span's end until it is stored, in each stretch of time.",
     template=f"""
 SELECT toStartOfInterval(toDateTime(Timestamp), toIntervalSecond({{bucket:UInt32}})) AS Time,
     quantileExactInclusive(0.5)(Delay) AS MedianSeconds,
@@ -105,7 +105,7 @@ ORDER BY Time""",
 
 RUN_HEALTH: Final = Query(
     name="run_health",
-    meaning="What is odd about the runs that came in: one row.",
+    meaning="Irregularities among the runs that arrived: one row.",
     template=f"""
 SELECT count() AS Runs, countIf(RootSeen = 0) AS WithoutRoot,
     countIf(Framework = '') AS UnknownFramework, countIf(Failed = 1) AS WithErrors,
@@ -117,13 +117,13 @@ FROM ({RUNS})""",
         "WithoutRoot": Column("UInt64", "whose root span has not arrived"),
         "UnknownFramework": Column("UInt64", "of traces that are not mast-trace's own"),
         "WithErrors": Column("UInt64", "with a failed span"),
-        "LastSpan": Column("Nullable(DateTime64(3))", "when the newest span was stored"),
+        "LastSpan": Column("Nullable(DateTime64(3))", "time at which the newest span was stored"),
     },
 )
 
 TABLE_SIZES: Final = Query(
     name="table_sizes",
-    meaning="What the tables take on disk.",
+    meaning="Size of the tables on disk.",
     template="""
 SELECT table AS Table, sum(rows) AS Rows, sum(bytes_on_disk) AS Bytes, count() AS Parts,
     if(Rows = 0, NULL, Bytes / Rows) AS BytesPerRow

@@ -1,4 +1,4 @@
-"""Named queries on the judge itself: how far behind it is, and what it costs."""
+"""Named queries on the judge itself: its backlog and its cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mast_trace_dashboards.queries.sql import OWNERS, RANGE, VERDICTS, WAITING
 
 JUDGE_LAG: Final = Query(
     name="judge_lag",
-    meaning="How far behind the judge is: one row.",
+    meaning="The judge's backlog: one row.",
     template=f"""
 WITH (SELECT (count(), max(greatest(dateDiff('second', End, now64(9)), 0))) FROM ({WAITING})) AS late
 SELECT
@@ -36,13 +36,14 @@ FROM (
 
 JUDGE_CALLS: Final = Query(
     name="judge_calls",
-    meaning="What the judge's model calls cost, by model and stage.",
+    meaning="Cost of the judge's model calls, by model and stage.",
     template="""
 SELECT
     Model, Stage, count() AS Calls, countIf(Status != 'ok') AS Failed, sum(Retries) AS AllRetries,
     sum(InputTokens) AS AllInputTokens, sum(CachedTokens) AS AllCachedTokens,
     sum(OutputTokens) AS AllOutputTokens, sum(CostUsd) AS Cost,
-    quantileExactInclusive(0.95)(DurationMs) AS P95Ms
+    quantileExactInclusive(0.95)(DurationMs) AS P95Ms,
+    argMaxIf(Error, StartedAt, Status != 'ok') AS LastError
 FROM mast_judge_calls FINAL
 WHERE StartedAt >= {since:DateTime64(3)} AND StartedAt < {until:DateTime64(3)}
   AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
@@ -60,5 +61,6 @@ ORDER BY Cost DESC, Model, Stage""",
         "AllOutputTokens": Column("UInt64"),
         "Cost": Column("Float64", "US dollars"),
         "P95Ms": Column("Float64", "milliseconds of a slow call"),
+        "LastError": Column("String", "error of the last failed call"),
     },
 )

@@ -1,4 +1,4 @@
-"""What a named query is."""
+"""Named queries: SQL with typed parameters and columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Param:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a query's result: its ClickHouse type, and one line on what it holds."""
+    """A column of a query's result: its ClickHouse type and its meaning in one line."""
 
     type: str
     meaning: str = ""
@@ -42,9 +42,9 @@ class Query:
     """A SELECT with a name.
 
     Attributes:
-        name: how it is asked for.
-        meaning: one line: what a row is.
-        template: the text, with ``{name:Type}`` where a parameter stands.
+        name: of the query.
+        meaning: one line on its rows.
+        template: the text, with ``{name:Type}`` for each parameter.
         params: by name.
         columns: by name, in the order of the result.
     """
@@ -57,7 +57,7 @@ class Query:
 
     @property
     def sql(self) -> str:
-        """The text as ClickHouse takes it, parameters unbound."""
+        """The text for ClickHouse, with unbound parameters."""
         return self.template.strip()
 
     def values(self, **given: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Query:
         return {name: given.get(name, param.default) for name, param in self.params.items()}
 
     def run(self, store: Store, **given: Any) -> list[dict[str, Any]]:
-        """Return the rows, newest or largest first as the query says."""
+        """Return the rows, in the query's order."""
         return store.query(self.sql, self.values(**given))
 
     def one(self, store: Store, **given: Any) -> dict[str, Any] | None:
@@ -82,6 +82,6 @@ class Query:
         """Return the SQL with parameters replaced by other text, such as a tool's own macros.
 
         Args:
-            replacements: parameter name -> SQL; those not named stay as they are.
+            replacements: parameter name -> SQL; other parameters stay.
         """
         return _PLACEHOLDER.sub(lambda m: replacements.get(m[1], m[0]), self.sql)

@@ -1,4 +1,4 @@
-"""Named queries on runs: the list, one run, what can be filtered by."""
+"""Named queries on runs: the list, one run, the values of filters."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import (
     BUCKET,
     COUNTED,
+    IDLE,
     JUDGED_RUN,
     OWNERS,
     RANGE,
+    SHOWN,
     judged_runs,
 )
+from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
 
 TOTALS: Final = (
     "what spans, errors and tokens are: exact; at least (a run of millions of spans, or a number that "
@@ -21,7 +24,7 @@ TOTALS: Final = (
 _RUN_COLUMNS: Final = {
     "Project": Column("String"),
     "TraceId": Column("String", "the run's id"),
-    "Name": Column("String", "of the workflow"),
+    "Name": Column("String", "of the workflow, or of the agent that is all of it"),
     "ServiceName": Column("String"),
     "Framework": Column("String"),
     "Start": Column("DateTime64(9)"),
@@ -38,24 +41,32 @@ _RUN_COLUMNS: Final = {
     "Totals": Column("String", TOTALS),
     "Kind": Column("String", "of run; empty for a program's own"),
     "Agents": Column("Array(String)"),
-    "TerminationReason": Column("String", "why the framework stopped"),
-    "Outcome": Column("String", "success, failure, unknown; empty if nobody said"),
+    "TerminationReason": Column("String", "the reason for which the framework stopped"),
+    "Outcome": Column("String", "success, failure, unknown; empty if none was recorded or judged"),
     "OutcomeSource": Column("String", "recorded by the program or a person, or judged"),
     "OutcomeReason": Column("String"),
-    "State": Column("String", "running, waiting, judged, unscored, changed since it was judged"),
-    "StateReason": Column("String", "why a run could not be judged"),
-    "Modes": Column("Array(String)", "codes of the failure modes, most probable first"),
+    "State": Column(
+        "String",
+        "running; waiting, judged, unscored, changed since it was judged; no end seen: nothing has come "
+        "for long, and no root",
+    ),
+    "StateReason": Column("String", "the reason why a run could not be judged"),
+    "Modes": Column("Array(String)", "codes of the failure modes shown, most probable first"),
     "ModeProbabilities": Column("Array(Float32)"),
-    "DecisiveAgent": Column("String", "who made the decisive error; empty if unknown"),
+    "DecisiveAgent": Column("String", "the agent that made the decisive error; empty if unknown"),
     "DecisiveStep": Column("Nullable(UInt32)", "in which step"),
-    "DecisiveProbability": Column("Float32"),
+    "DecisiveProbability": Column(
+        "Nullable(Float32)", "of that step, where it was measured on runs like this one"
+    ),
     "DecisiveReason": Column("String"),
     "Method": Column("String", "local, llm or fused"),
     "CostUsd": Column("Float64", "of judging it"),
 }
 
 _FILTERS: Final = {
-    "outcomes": Param("Array(String)", [], "success, failure, unknown, or empty text for none"),
+    "outcomes": Param(
+        "Array(String)", [], "success, failure, unknown; empty text for runs without one"
+    ),
     "states": Param("Array(String)", [], "see the column State"),
     "modes": Param("Array(String)", [], "runs that show any of these failure modes"),
     "agents": Param("Array(String)", [], "runs in which any of these agents acts"),
@@ -63,8 +74,9 @@ _FILTERS: Final = {
     "only": Param("Array(String)", [], "ids of runs; none means all"),
 }
 
-# Without a filter the page ends where so many runs have begun: older ones are not put together.
-# Some more are counted, for a run whose first state lies before the range seems to begin later.
+# Without a filter, a page is limited to the latest runs by their beginning, so that older ones are
+# not aggregated. Some more are counted, because a run whose first state lies before the range seems
+# to begin later.
 _UNFILTERED = " AND ".join(f"empty({{{name}:Array(String)}})" for name in (*OWNERS, *_FILTERS))
 _FROM = f"""SELECT if({_UNFILTERED} AND count() = {{limit:UInt32}} + 200,
       min(Begun), toDateTime64({{since:DateTime64(3)}}, 9))
@@ -84,7 +96,8 @@ RUN_LIST: Final = Query(
 WITH ({_FROM}) AS earliest
 {judged_runs("earliest")}
 WHERE (StartNs, TraceId) < ({{before:Int64}}, {{before_run:String}})
-  AND (empty({{outcomes:Array(String)}}) OR has({{outcomes:Array(String)}}, Outcome))
+  AND (empty({{outcomes:Array(String)}}) OR has({{outcomes:Array(String)}}, Outcome)
+    OR (Outcome = '' AND has({{outcomes:Array(String)}}, 'unknown')))
   AND (empty({{states:Array(String)}}) OR has({{states:Array(String)}}, State))
   AND (empty({{modes:Array(String)}}) OR hasAny({{modes:Array(String)}}, Modes))
   AND (empty({{agents:Array(String)}}) OR hasAny({{agents:Array(String)}}, Agents))
@@ -95,6 +108,8 @@ LIMIT {{limit:UInt32}}""",
     params={
         **RANGE,
         **OWNERS,
+        **IDLE,
+        **SHOWN,
         "before": Param("Int64", 2**63 - 1, "only runs that started before this, in nanoseconds"),
         "before_run": Param("String", "", "of runs that started just then, those with a lesser id"),
         **_FILTERS,
@@ -107,14 +122,14 @@ RUN: Final = Query(
     name="run",
     meaning="One run with what was found in it.",
     template=JUDGED_RUN,
-    params={"run": Param("String", "", "its trace id")},
+    params={"run": Param("String", "", "its trace id"), **IDLE, **SHOWN},
     columns=_RUN_COLUMNS,
 )
 
 RUN_SPANS: Final = Query(
     name="run_spans",
-    meaning="What happened in a run, by time: turns, messages, tool calls and model calls.",
-    template="""
+    meaning="The events of a run, by time: turns, messages, tool calls and model calls.",
+    template=f"""
 SELECT
     Timestamp, intDiv(Duration, 1000000) AS DurationMs, Operation,
     if(Sender != '', Sender, AgentName) AS Agent, Recipients, ToolName, Model,
@@ -126,9 +141,10 @@ SELECT
     if(StatusCode = 'Error', if(StatusMessage != '', StatusMessage, 'error'), '') AS Error,
     SpanId, ParentSpanId
 FROM otel_traces
-WHERE TraceId = {run:String} AND Operation != ''
+WHERE TraceId = {{run:String}} AND Operation != ''
+  AND {SPAN} GLOBAL NOT IN ({counted_elsewhere("TraceId = {run:String}")})
 ORDER BY Timestamp, Duration DESC
-LIMIT {limit:UInt32}""",
+LIMIT {{limit:UInt32}}""",
     params={
         "run": Param("String", "", "its trace id"),
         "limit": Param("UInt32", 10_000, "most rows to return"),
@@ -138,15 +154,15 @@ LIMIT {limit:UInt32}""",
         "DurationMs": Column("UInt64"),
         "Operation": Column("String", "invoke_agent, send_message, execute_tool, chat ..."),
         "Agent": Column("String", "who acted"),
-        "Recipients": Column("Array(String)", "to whom a message went"),
+        "Recipients": Column("Array(String)", "recipients of a message"),
         "ToolName": Column("String"),
         "Model": Column("String"),
-        "Text": Column("String", "what was said, or what the tool returned"),
+        "Text": Column("String", "the message's content, or the tool's result"),
         "Arguments": Column("String", "of a tool call"),
         "HandoffTarget": Column("String"),
         "InputTokens": Column("UInt32"),
         "OutputTokens": Column("UInt32"),
-        "Error": Column("String", "what failed; empty if nothing did"),
+        "Error": Column("String", "text of the error; empty if there was none"),
         "SpanId": Column("String"),
         "ParentSpanId": Column("String"),
     },

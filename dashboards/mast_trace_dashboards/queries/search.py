@@ -1,4 +1,4 @@
-"""Named query of the search in what was said."""
+"""The named query of the full-text search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORDER BY max(Timestamp) DESC, TraceId
 LIMIT {limit:UInt32}""",
     params={
         **RANGE,
-        "text": Param("String", "", "what to look for; case does not matter"),
+        "text": Param("String", "", "the text to find; case does not matter"),
         "limit": Param("UInt32", 500, "most runs to return"),
     },
     columns={

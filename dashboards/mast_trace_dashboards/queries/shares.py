@@ -1,4 +1,4 @@
-"""Named queries that hold failure modes against frameworks, models and agents, as shares."""
+"""Named queries that compare failure modes with frameworks, models and agents, as shares."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from mast_trace_dashboards.queries.sql import (
     COUNTED_RUNS,
     JUDGED,
     MODE_HITS,
+    MODES_EXAMINED,
     OWNERS,
     RANGE,
-    VERDICTS,
+    SHOWN,
+    SHOWN_VERDICTS,
     mode_mask,
 )
 
-_VIOLATES = f"bitAnd(ModeBits, {mode_mask(SPECIFICATION_CODES)}) != 0"
+_VIOLATES = f"bitAnd(ShownBits, {mode_mask(SPECIFICATION_CODES)}) != 0"
+_LOOKED = f"bitAnd(ExaminedBits, {mode_mask(SPECIFICATION_CODES)}) != 0"
 _PAIRS = list(combinations(FAILURE_MODES, 2))
 _PAIR_BITS = [mode_mask(pair) for pair in _PAIRS]
 _LIMIT = {"limit": Param("UInt32", 200, "most rows to return")}
 _SHARE_COLUMNS: Final = {
     "Code": Column("String", "of the failure mode"),
     "Runs": Column("UInt64", "that show it"),
+    "Examined": Column("UInt64", "runs of this row's group in which it was looked for"),
     "Judged": Column("UInt64", "judged runs of this row's group"),
-    "Share": Column("Float64", "the one of the other"),
+    "Share": Column("Float64", "of the examined runs"),
 }
 
 
@@ -35,51 +39,63 @@ def _by(name: str, column: str, group: str, groups: str) -> Query:
     """Return the query of modes against a column of verdicts: ``groups``, an array of values."""
     return Query(
         name=name,
-        meaning=f"Failure modes against {column.lower()}s, with the number of judged runs.",
+        meaning=f"Failure modes against {column.lower()}s, of the runs in which each was looked for.",
         template=f"""
-SELECT {column}, Code, Runs, Judged, Runs / Judged AS Share
+SELECT {column}, Code, Runs, Examined, Judged, Runs / Examined AS Share
 FROM (
   SELECT {column}, sum(Times) AS Judged,
-    sumForEach(arrayMap(hit -> hit * Times, {MODE_HITS})) AS Counts
+    sumForEach(arrayMap(hit -> hit * Times, {MODE_HITS})) AS Counts,
+    sumForEach(arrayMap(looked -> looked * Times, {MODES_EXAMINED})) AS Looked
   FROM (
-    SELECT {group} AS {column}, ModeBits, count() AS Times
+    SELECT {group} AS {column}, ShownBits, ExaminedBits, count() AS Times
     FROM ({groups})
-    GROUP BY {column}, ModeBits
+    GROUP BY {column}, ShownBits, ExaminedBits
   )
   WHERE {column} != ''
   GROUP BY {column}
 )
-ARRAY JOIN {CODES} AS Code, Counts AS Runs
+ARRAY JOIN {CODES} AS Code, Counts AS Runs, Looked AS Examined
 WHERE Runs > 0
 ORDER BY Judged DESC, {column}, Code
 LIMIT {{limit:UInt32}}""",
-        params={**RANGE, **OWNERS, **_LIMIT},
+        params={**RANGE, **OWNERS, **SHOWN, **_LIMIT},
         columns={column: Column("String"), **_SHARE_COLUMNS},
     )
 
 
-_OK = f"SELECT * FROM ({VERDICTS}) WHERE Status = 'ok'"
-MODES_BY_FRAMEWORK: Final = _by("modes_by_framework", "Framework", "toString(Framework)", _OK)
-MODES_BY_SERVICE: Final = _by("modes_by_service", "Service", "toString(ServiceName)", _OK)
+MODES_BY_FRAMEWORK: Final = _by(
+    "modes_by_framework", "Framework", "toString(Framework)", SHOWN_VERDICTS
+)
+MODES_BY_SERVICE: Final = _by(
+    "modes_by_service", "Service", "toString(ServiceName)", SHOWN_VERDICTS
+)
 MODES_BY_AGENT: Final = _by("modes_by_agent", "Agent", "arrayJoin(Agents)", JUDGED)
 MODES_BY_MODEL: Final = _by("modes_by_model", "Model", "arrayJoin(Models)", JUDGED)
 
 MODE_PAIRS: Final = Query(
     name="mode_pairs",
-    meaning="Which failure modes occur together, and how much more often than by chance.",
+    meaning="Failure modes that occur together, and how much more often than by chance.",
     template=f"""
 SELECT Codes.1 AS One, Codes.2 AS Other, Runs,
-    Runs * Judged / (Singles[indexOf({CODES}, One)] * Singles[indexOf({CODES}, Other)]) AS Lift
+    Runs / Examined * Looked[indexOf({CODES}, One)] / Singles[indexOf({CODES}, One)]
+      * Looked[indexOf({CODES}, Other)] / Singles[indexOf({CODES}, Other)] AS Lift
 FROM (
-  SELECT sum(Times) AS Judged, sumForEach(arrayMap(hit -> hit * Times, {MODE_HITS})) AS Singles,
-    sumForEach(arrayMap(pair -> (bitAnd(ModeBits, pair) = pair) * Times, {_PAIR_BITS})) AS Both
-  FROM (SELECT ModeBits, count() AS Times FROM ({VERDICTS}) WHERE Status = 'ok' GROUP BY ModeBits)
+  SELECT sumForEach(arrayMap(hit -> hit * Times, {MODE_HITS})) AS Singles,
+    sumForEach(arrayMap(looked -> looked * Times, {MODES_EXAMINED})) AS Looked,
+    sumForEach(arrayMap(pair -> (bitAnd(ShownBits, pair) = pair) * Times, {_PAIR_BITS})) AS Both,
+    sumForEach(arrayMap(pair -> (bitAnd(ExaminedBits, pair) = pair) * Times, {_PAIR_BITS})) AS BothLooked
+  FROM (
+    SELECT ShownBits, ExaminedBits, count() AS Times
+    FROM ({SHOWN_VERDICTS})
+    GROUP BY ShownBits, ExaminedBits
+  )
 )
-ARRAY JOIN {_PAIRS} AS Codes, arrayResize(Both, {len(_PAIRS)}) AS Runs
+ARRAY JOIN {_PAIRS} AS Codes, arrayResize(Both, {len(_PAIRS)}) AS Runs,
+  arrayResize(BothLooked, {len(_PAIRS)}) AS Examined
 WHERE Runs > 0
 ORDER BY Runs DESC, One, Other
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **_LIMIT},
+    params={**RANGE, **OWNERS, **SHOWN, **_LIMIT},
     columns={
         "One": Column("String", "code of a failure mode"),
         "Other": Column("String", "code of another"),
@@ -90,27 +106,26 @@ LIMIT {{limit:UInt32}}""",
 
 SPECIFICATION_OVER_TIME: Final = Query(
     name="specification_over_time",
-    meaning="Share of the judged runs with a specification violation (modes 1.1 to 1.5).",
+    meaning="Share of the examined runs with a specification violation (modes 1.1 to 1.5).",
     template=f"""
 SELECT toStartOfInterval(toDateTime(RunStart), toIntervalSecond({{bucket:UInt32}})) AS Time,
-    countIf({_VIOLATES}) AS Runs, count() AS Judged,
-    Runs / Judged AS Share
-FROM ({VERDICTS})
-WHERE Status = 'ok'
+    countIf({_VIOLATES}) AS Runs, countIf({_LOOKED}) AS Examined,
+    if(Examined = 0, NULL, Runs / Examined) AS Share
+FROM ({SHOWN_VERDICTS})
 GROUP BY Time
 ORDER BY Time""",
-    params={**RANGE, **OWNERS, **BUCKET},
+    params={**RANGE, **OWNERS, **SHOWN, **BUCKET},
     columns={
         "Time": Column("DateTime", "beginning of the stretch"),
         "Runs": Column("UInt64", "with a specification violation"),
-        "Judged": Column("UInt64"),
-        "Share": Column("Float64"),
+        "Examined": Column("UInt64", "runs in which a mode 1.1 to 1.5 was looked for"),
+        "Share": Column("Nullable(Float64)", "Runs / Judged"),
     },
 )
 
 SUMMARY: Final = Query(
     name="summary",
-    meaning="How things stand: one row.",
+    meaning="The present state of the runs: one row.",
     template=f"""
 SELECT
     assumeNotNull((SELECT count() FROM ({COUNTED_RUNS}))) AS Runs,
@@ -120,10 +135,9 @@ SELECT
     if(countIf(Outcome IN ('failure', 'success')) = 0, NULL,
       Failures / countIf(Outcome IN ('failure', 'success'))) AS FailureShare,
     countIf({_VIOLATES}) AS Violations,
-    if(Judged = 0, NULL, Violations / Judged) AS ViolationShare
-FROM ({VERDICTS})
-WHERE Status = 'ok'""",
-    params={**RANGE, **OWNERS},
+    if(countIf({_LOOKED}) = 0, NULL, Violations / countIf({_LOOKED})) AS ViolationShare
+FROM ({SHOWN_VERDICTS})""",
+    params={**RANGE, **OWNERS, **SHOWN},
     columns={
         "Runs": Column("UInt64"),
         "Judged": Column("UInt64"),
@@ -131,6 +145,6 @@ WHERE Status = 'ok'""",
         "Failures": Column("UInt64", "judged runs that failed"),
         "FailureShare": Column("Nullable(Float64)", "of the runs whose outcome is known"),
         "Violations": Column("UInt64", "judged runs with a specification violation"),
-        "ViolationShare": Column("Nullable(Float64)", "of the judged runs"),
+        "ViolationShare": Column("Nullable(Float64)", "of the runs in which one was looked for"),
     },
 )

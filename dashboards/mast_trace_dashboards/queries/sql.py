@@ -1,18 +1,21 @@
-"""Parts that several named queries share."""
+"""SQL parts that several named queries share."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
+from mast_trace import semconv
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_dashboards.queries.query import Param
+from mast_trace_judge.verdict import SHOWN_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 BEGINNING: Final = datetime(1970, 1, 2, tzinfo=timezone.utc)
-# ClickHouse's Date ends in 2149; some versions (25.8) find nothing before a time beyond it.
+# ClickHouse's Date ends in 2149; some versions (25.8) match nothing before a later time.
 END: Final = datetime(2100, 1, 1, tzinfo=timezone.utc)
 
 RANGE: Final = {
@@ -24,16 +27,47 @@ OWNERS: Final = {
     "services": Param("Array(String)", [], "service names; none means all"),
     "frameworks": Param("Array(String)", [], "frameworks; none means all"),
 }
+IDLE: Final = {
+    "idle": Param(
+        "Float64", DEFAULT_RUN_IDLE, "seconds after which a run without a root counts as finished"
+    )
+}
+NO_END: Final = "no end seen"
+"""State of a run without a root and without new spans for the idle time. Its process may have been
+killed, a person may be waited for, or the root may have been sent elsewhere: the cause is unknown.
+"""
 BUCKET: Final = {"bucket": Param("UInt32", 3600, "seconds that one point of time covers")}
 
 CODES: Final = "[" + ", ".join(f"'{code}'" for code in FAILURE_MODES) + "]"
-"""The failure modes; bit i of ``ModeBits`` stands for the i-th."""
-MODE_HITS: Final = f"arrayMap(i -> toUInt64(bitTest(ModeBits, i)), range({len(FAILURE_MODES)}))"
-"""1 for each failure mode that a verdict finds, else 0, in the order of `CODES`."""
+"""The failure modes; bit i of ``ShownBits`` and of ``ExaminedBits`` stands for the i-th."""
+_BITS: Final = [1 << i for i in range(len(FAILURE_MODES))]
+SHOWN: Final = {
+    "at_least": Param(
+        "Float64", SHOWN_FROM, "probability from which a failure mode counts as shown"
+    )
+}
+IS_SHOWN: Final = "probability >= toFloat32({at_least:Float64})"
+"""A condition on a finding's ``probability``, which is stored in 32 bits."""
+SHOWN_BITS: Final = f"""bitAnd(ExaminedBits, arrayReduce('groupBitOr', arrayMap((code, probability) ->
+      if({IS_SHOWN}, transform(toString(code), {CODES}, {_BITS}, 0), 0),
+      `Modes.Code`, `Modes.Probability`)))"""
+"""The modes that a verdict shows. A verdict that does not record its examined modes counts in no
+share.
+"""
+
+
+def _hits(bits: str) -> str:
+    return f"arrayMap(i -> toUInt64(bitTest({bits}, i)), range({len(FAILURE_MODES)}))"
+
+
+MODE_HITS: Final = _hits("ShownBits")
+"""1 for each failure mode that a verdict shows, else 0, in the order of `CODES`."""
+MODES_EXAMINED: Final = _hits("ExaminedBits")
+"""1 for each failure mode that a verdict examined, else 0, in the order of `CODES`."""
 
 
 def mode_mask(codes: Iterable[str]) -> int:
-    """Return the bits of ``ModeBits`` that stand for ``codes``."""
+    """Return the bits of ``ShownBits`` and ``ExaminedBits`` for ``codes``."""
     order = list(FAILURE_MODES)
     return sum(1 << order.index(code) for code in codes)
 
@@ -49,8 +83,9 @@ RUNS: Final = f"""SELECT * FROM mast_runs
       WHERE Start >= {_SINCE} AND Start < {_UNTIL})
     AND Start >= {_SINCE} AND Start < {_UNTIL}
     AND {OWNED}"""
-"""The runs of a time range, put together from all that came of them. Those that may be in it are
-found first, so that no others are merged: a run that starts in it has a state that does."""
+"""The runs of a time range, aggregated from all their states. Candidates are found first, so that
+no other runs are merged: a run that starts in the range has a state in it.
+"""
 
 COUNTED_RUNS: Final = f"""SELECT RunKey, any(Project) AS Project, max(ServiceName) AS ServiceName,
     max(Framework) AS Framework, min(Start) AS Begun
@@ -59,15 +94,15 @@ COUNTED_RUNS: Final = f"""SELECT RunKey, any(Project) AS Project, max(ServiceNam
       WHERE Start >= {_SINCE} AND Start < {_UNTIL})
   GROUP BY RunKey
   HAVING Begun >= {_SINCE} AND Begun < {_UNTIL} AND {OWNED}"""
-"""The same, and no more of them than is needed for counting."""
+"""As RUNS, with only the columns needed for counting."""
 
 
 def newest(which: str, *columns: str) -> str:
-    """Return columns of the newest verdict of each run, for a condition that holds for many.
+    """Return columns of the newest verdict of each run, for a condition that many verdicts meet.
 
-    Nearly all runs have one verdict. Keys that come twice stand beside each other when they are sorted,
-    which takes a third of the time of grouping them; only these verdicts are held against each other,
-    and where there are none, ClickHouse leaves that part out before it reads.
+    Nearly all runs have one verdict. Sorting brings duplicate keys together in a third of the time
+    of grouping; only the verdicts of these keys are compared, and where there are none, ClickHouse
+    skips that part before it reads.
     """
     wanted = ", ".join(columns)
     return f"""WITH (
@@ -89,7 +124,7 @@ def newest(which: str, *columns: str) -> str:
 
 
 STARTED: Final = f"RunStart >= {_SINCE} AND RunStart < {_UNTIL}"
-"""A condition on verdicts: of the runs of a time range."""
+"""A condition on verdicts: their runs lie in a time range."""
 VERDICTS: Final = f"""SELECT * FROM (
     SELECT * FROM mast_findings
     WHERE {STARTED}
@@ -97,13 +132,18 @@ VERDICTS: Final = f"""SELECT * FROM (
     LIMIT 1 BY RunKey
   )
   WHERE {OWNED}"""
-"""The newest verdict on each of them, with what the run was when it was judged. The range is cut
-before the newest is chosen, which spares looking through all others; only a run whose first span came
-after a first verdict, and lies on the other side of the edge, is seen as it was."""
+"""The newest verdict on each of these runs, with the run's metadata at judging time. The range is
+applied before the newest verdict is chosen, which saves reading all others; only a run whose first
+span arrived after a first verdict, on the other side of the range's edge, is seen in its former
+state.
+"""
 
-# What came since a run was judged bears a later time; so does all that came of a run that was not.
-# A later word on its outcome has no start, and a later span may start beyond the range: they are
-# looked for from the time on when the first of these runs was judged.
+SHOWN_VERDICTS: Final = f"SELECT *, {SHOWN_BITS} AS ShownBits FROM ({VERDICTS}) WHERE Status = 'ok'"
+"""Those of these verdicts with status ok, with the failure modes that they show."""
+
+# Rows that arrived after a run was judged have a later time, and so have all rows of a run that was
+# not. An outcome recorded later has no start, and a later span may start beyond the range: both are
+# looked up from the time of the first of these verdicts on.
 _IN_RANGE = f"Start >= {_SINCE} AND Start < {_UNTIL}"
 _FIRST_SEEN = f"""(SELECT if(countIf(RunSeen != 0) = 0, now64(3), minIf(RunSeen, RunSeen != 0))
         FROM mast_findings WHERE {STARTED})"""
@@ -120,12 +160,23 @@ _OPEN = f"""SELECT groupUniqArray(s.RunKey)
   WHERE s.LastSeen > v.RunSeen AND (s.Started = 1 OR v.RunKey != 0)"""
 _STATE = """multiIf(v.RunKey = 0, if(r.RootSeen = 1, 'waiting', 'running'),
             v.Fingerprint != r.Fingerprint, 'changed', v.Status = 'ok', 'judged', 'unscored')"""
-# Verdicts keep microseconds of a run's start: the cursor has no more, so that it stays the same.
+# A verdict on the present content implies that the idle time has passed, whatever its setting.
+_SHOWN_STATE = f"""if(r.RootSeen = 1, {_STATE}, if(v.Fingerprint = r.Fingerprint
+            OR r.LastSeen <= now64(3) - toIntervalMillisecond(toUInt64({{{{idle:Float64}}}} * 1000)),
+            '{NO_END}', 'running'))"""
+# Verdicts keep microseconds of a run's start: the cursor has no more precision, so that it stays
+# the same.
 _START_NS = "intDiv(toUnixTimestamp64Nano(r.Start), 1000) * 1000"
 _JUDGED_OK = "v.RunKey != 0 AND v.Status = 'ok'"
 
+# A root that names no workflow gives the run its span's name: of an agent's turn, the agent is shown.
+_TURN = f"{semconv.INVOKE_AGENT} "
+_RUN_NAME = f"if(startsWith(r.Name, '{_TURN}'), substring(r.Name, {len(_TURN) + 1}), r.Name)"
+
+# Formatted twice.
+_IS_SHOWN = IS_SHOWN.replace("{", "{{").replace("}", "}}")
 _JUDGED = f"""SELECT
-    r.Project AS Project, r.TraceId AS TraceId, r.Name AS Name, r.ServiceName AS ServiceName,
+    r.Project AS Project, r.TraceId AS TraceId, {_RUN_NAME} AS Name, r.ServiceName AS ServiceName,
     r.Framework AS Framework, r.Start AS Start, r.End AS End,
     {_START_NS} AS StartNs,
     intDiv(toUnixTimestamp64Nano(r.End) - toUnixTimestamp64Nano(r.Start), 1000000) AS DurationMs,
@@ -136,22 +187,25 @@ _JUDGED = f"""SELECT
     multiIf(r.Outcome != '', r.Outcome, {_JUDGED_OK}, v.Outcome, '') AS Outcome,
     multiIf(r.Outcome != '', 'recorded', {_JUDGED_OK}, 'judged', '') AS OutcomeSource,
     r.OutcomeReason AS OutcomeReason,
-    {_STATE} AS State, v.StatusReason AS StateReason,
-    v.`Modes.Code` AS Modes, v.`Modes.Probability` AS ModeProbabilities,
+    {_SHOWN_STATE} AS State, v.StatusReason AS StateReason,
+    arrayFilter((code, probability) -> {_IS_SHOWN},
+      v.`Modes.Code`, v.`Modes.Probability`) AS Modes,
+    arrayFilter(probability -> {_IS_SHOWN}, v.`Modes.Probability`) AS ModeProbabilities,
     v.DecisiveAgent AS DecisiveAgent, v.DecisiveStep AS DecisiveStep,
-    v.DecisiveProbability AS DecisiveProbability, v.DecisiveReason AS DecisiveReason,
+    if(v.Calibrated, v.DecisiveProbability, NULL) AS DecisiveProbability,
+    v.DecisiveReason AS DecisiveReason,
     v.Method AS Method, v.CostUsd AS CostUsd
   FROM ({{runs}}) AS r
   LEFT JOIN ({{verdicts}}) AS v ON v.RunKey = r.RunKey"""
-# Named one by one: each column more takes ClickHouse time to plan.
+# Listed one by one: each further column costs ClickHouse planning time.
 _TOLD = """Fingerprint, Status, StatusReason, Steps, Outcome, `Modes.Code`, `Modes.Probability`,
-    DecisiveAgent, DecisiveStep, DecisiveProbability, DecisiveReason, Method, CostUsd"""
+    DecisiveAgent, DecisiveStep, DecisiveProbability, DecisiveReason, Calibrated, Method, CostUsd"""
 _TOLD_VERDICTS = f"""SELECT RunKey, {_TOLD} FROM mast_findings
     WHERE {STARTED}
     ORDER BY JudgedAt DESC
     LIMIT 1 BY RunKey"""
 
-# Where nothing is open, what cannot be true is left out before anything is read.
+# Without open runs, the condition is constant false and nothing is read.
 _OPEN_RUNS = f"""SELECT * FROM mast_runs
     WHERE notEmpty(open) AND RunKey IN (SELECT arrayJoin(open))
       AND Start >= {_SINCE} AND Start < {_UNTIL}"""
@@ -166,10 +220,10 @@ OPEN_RUNS: Final = f"""WITH ({_OPEN}) AS open
 SELECT r.Project AS Project, r.ServiceName AS ServiceName, r.Framework AS Framework, r.End AS End,
   r.LastSeen AS LastSeen, r.RootSeen AS RootSeen, {_STATE} AS State
 {_OPEN_JOINED}"""
-"""The runs of a time range that have no verdict, or to which something came since: few. Whosever."""
+"""Runs in the range without an up-to-date verdict, of all projects. Usually few."""
 
 WAITING: Final = f"SELECT * FROM ({OPEN_RUNS}) WHERE State IN ('waiting', 'changed') AND {OWNED}"
-"""Those of them that the judge should see to."""
+"""Those of these runs that the judge should judge."""
 
 COUNTED: Final = f"""WITH ({_OPEN}) AS open
 SELECT * FROM (
@@ -188,11 +242,12 @@ SELECT * FROM (
   {_OPEN_JOINED}
 )
 WHERE {OWNED}"""
-"""The runs of a time range as far as they are counted by. Of a run to which nothing came since it was
-judged the verdict says all; only the others are put together from their states."""
+"""The runs of a time range with the columns that counts use. A run without new rows since its
+verdict is read from the verdict; only the others are aggregated from their states.
+"""
 
 JUDGED_RUNS: Final = _JUDGED.format(runs=RUNS, verdicts=_TOLD_VERDICTS)
-"""The runs of a time range with what was found in them, one row each, put together."""
+"""The runs of a time range with their findings, one row each, aggregated."""
 
 
 def judged_runs(since: str) -> str:
@@ -211,8 +266,8 @@ _OLD = "RunKey IN (SELECT arrayJoin(old))"
 JUDGED: Final = f"""WITH (SELECT groupArray(RunKey) FROM mast_findings WHERE {STARTED} AND RunSeen = 0) AS old
 SELECT * FROM (
   SELECT Project, ServiceName, Framework, RunAgents AS Agents, RunModels AS Models,
-    if(RunOutcome != '', RunOutcome, v.Outcome) AS Outcome, `Modes.Code` AS Modes, ModeBits,
-    DecisiveAgent, DecisiveProbability, Status
+    if(RunOutcome != '', RunOutcome, v.Outcome) AS Outcome, ExaminedBits, {SHOWN_BITS} AS ShownBits,
+    DecisiveAgent, DecisiveProbability, Calibrated, Status
   FROM mast_findings AS v
   WHERE {STARTED} AND NOT {_OLD}
   ORDER BY JudgedAt DESC
@@ -220,8 +275,9 @@ SELECT * FROM (
   UNION ALL
   SELECT v.Project AS Project, v.ServiceName AS ServiceName, v.Framework AS Framework,
     r.Agents AS Agents, r.Models AS Models,
-    if(r.Outcome != '', r.Outcome, v.Outcome) AS Outcome, v.`Modes.Code` AS Modes, v.ModeBits AS ModeBits,
-    v.DecisiveAgent AS DecisiveAgent, v.DecisiveProbability AS DecisiveProbability, v.Status AS Status
+    if(r.Outcome != '', r.Outcome, v.Outcome) AS Outcome, v.ExaminedBits AS ExaminedBits,
+    {SHOWN_BITS} AS ShownBits, v.DecisiveAgent AS DecisiveAgent,
+    v.DecisiveProbability AS DecisiveProbability, v.Calibrated AS Calibrated, v.Status AS Status
   FROM (
     SELECT * FROM mast_findings WHERE {STARTED} AND {_OLD} ORDER BY JudgedAt DESC LIMIT 1 BY RunKey
   ) AS v
@@ -231,5 +287,6 @@ SELECT * FROM (
   ) AS r ON r.Project = v.Project AND r.TraceId = v.TraceId
 )
 WHERE Status = 'ok' AND {OWNED}"""
-"""The judged runs of a time range with who acted in them, as they were when they were judged. Verdicts
-of earlier versions do not say what the run was; there it is looked up."""
+"""The judged runs of a time range with the agents that acted in them, as of judging time. Verdicts
+of earlier versions lack the run's metadata, which is looked up.
+"""

@@ -1,4 +1,4 @@
-"""Named queries that compare: categories over time, a period with the one before, judge and people."""
+"""Named queries of comparisons: categories over time, a period and the one before, judge and people."""
 
 from __future__ import annotations
 
@@ -6,10 +6,25 @@ from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import BUCKET, CODES, MODE_HITS, OWNERS, RANGE, VERDICTS
+from mast_trace_dashboards.queries.sql import (
+    BUCKET,
+    CODES,
+    MODE_HITS,
+    MODES_EXAMINED,
+    OWNERS,
+    RANGE,
+    SHOWN,
+    SHOWN_VERDICTS,
+    VERDICTS,
+    mode_mask,
+)
 
 _NAMES = {category.value: category.name.lower().replace("_", "-") for category in Category}
-_CATEGORIES = ", ".join(f"('{code}', '{name}')" for code, name in _NAMES.items())
+_MASKS = {
+    value: mode_mask(code for code in FAILURE_MODES if code.startswith(f"{value}."))
+    for value in _NAMES
+}
+_CATEGORIES = ", ".join(f"({_MASKS[value]}, '{name}')" for value, name in _NAMES.items())
 _SINCE = "{since:DateTime64(3)}"
 _BEFORE = (
     "fromUnixTimestamp64Milli(greatest(0, 2 * toUnixTimestamp64Milli({since:DateTime64(3)})"
@@ -18,27 +33,27 @@ _BEFORE = (
 
 CATEGORIES_OVER_TIME: Final = Query(
     name="categories_over_time",
-    meaning="Share of the judged runs with a failure mode of each category, over time.",
+    meaning="Share of the examined runs with a failure mode of each category, over time.",
     template=f"""
-SELECT Time, Category.2 AS Category, Runs, Judged, Runs / Judged AS Share
+SELECT Time, Category.2 AS Category, Runs, Examined, if(Examined = 0, NULL, Runs / Examined) AS Share
 FROM (
   SELECT toStartOfInterval(toDateTime(RunStart), toIntervalSecond({{bucket:UInt32}})) AS Time,
-    count() AS Judged,
-    sumForEach(arrayMap(category -> toUInt64(arrayExists(
-      code -> startsWith(code, category.1), `Modes.Code`)), [{_CATEGORIES}])) AS Counts
-  FROM ({VERDICTS})
-  WHERE Status = 'ok'
+    sumForEach(arrayMap(category -> toUInt64(bitAnd(ShownBits, category.1) != 0),
+      [{_CATEGORIES}])) AS Counts,
+    sumForEach(arrayMap(category -> toUInt64(bitAnd(ExaminedBits, category.1) != 0),
+      [{_CATEGORIES}])) AS Looked
+  FROM ({SHOWN_VERDICTS})
   GROUP BY Time
 )
-ARRAY JOIN [{_CATEGORIES}] AS Category, Counts AS Runs
+ARRAY JOIN [{_CATEGORIES}] AS Category, Counts AS Runs, Looked AS Examined
 ORDER BY Time, Category""",
-    params={**RANGE, **OWNERS, **BUCKET},
+    params={**RANGE, **OWNERS, **SHOWN, **BUCKET},
     columns={
         "Time": Column("DateTime", "beginning of the stretch"),
         "Category": Column("String", "specification, inter-agent or verification"),
         "Runs": Column("UInt64", "with a mode of it"),
-        "Judged": Column("UInt64"),
-        "Share": Column("Float64"),
+        "Examined": Column("UInt64", "runs in which a mode of it was looked for"),
+        "Share": Column("Nullable(Float64)", "Runs / Judged"),
     },
 )
 
@@ -46,28 +61,30 @@ MODES_COMPARED: Final = Query(
     name="modes_compared",
     meaning="Each failure mode in the range and in as long a time before it, largest rise first.",
     template=f"""
-SELECT Code, Runs, Judged, if(Judged = 0, NULL, Runs / Judged) AS Share,
-    JudgedBefore, if(JudgedBefore = 0, NULL, RunsBefore / JudgedBefore) AS ShareBefore,
+SELECT Code, Runs, Examined, if(Examined = 0, NULL, Runs / Examined) AS Share,
+    ExaminedBefore, if(ExaminedBefore = 0, NULL, RunsBefore / ExaminedBefore) AS ShareBefore,
     Share - ShareBefore AS Rise
 FROM (
-  SELECT countIf(RunStart >= {_SINCE}) AS Judged, countIf(RunStart < {_SINCE}) AS JudgedBefore,
+  SELECT
+    arrayResize(sumForEachIf(Looked, RunStart >= {_SINCE}), {len(FAILURE_MODES)}) AS AllLooked,
+    arrayResize(sumForEachIf(Looked, RunStart < {_SINCE}), {len(FAILURE_MODES)}) AS LookedBefore,
     arrayResize(sumForEachIf(Shown, RunStart >= {_SINCE}), {len(FAILURE_MODES)}) AS Counts,
     arrayResize(sumForEachIf(Shown, RunStart < {_SINCE}), {len(FAILURE_MODES)}) AS CountsBefore
   FROM (
-    SELECT RunStart, {MODE_HITS} AS Shown
-    FROM ({VERDICTS.replace(_SINCE, _BEFORE)})
-    WHERE Status = 'ok'
+    SELECT RunStart, {MODE_HITS} AS Shown, {MODES_EXAMINED} AS Looked
+    FROM ({SHOWN_VERDICTS.replace(_SINCE, _BEFORE)})
   )
 )
-ARRAY JOIN {CODES} AS Code, Counts AS Runs, CountsBefore AS RunsBefore
+ARRAY JOIN {CODES} AS Code, Counts AS Runs, CountsBefore AS RunsBefore, AllLooked AS Examined,
+  LookedBefore AS ExaminedBefore
 ORDER BY Rise DESC NULLS LAST, Share DESC, Code""",
-    params={**RANGE, **OWNERS},
+    params={**RANGE, **OWNERS, **SHOWN},
     columns={
         "Code": Column("String", "of the failure mode"),
         "Runs": Column("UInt64", "that show it"),
-        "Judged": Column("UInt64", "judged runs of the range"),
-        "Share": Column("Nullable(Float64)", "the one of the other"),
-        "JudgedBefore": Column("UInt64", "judged runs of the time before"),
+        "Examined": Column("UInt64", "runs of the range in which it was looked for"),
+        "Share": Column("Nullable(Float64)", "Runs / Judged"),
+        "ExaminedBefore": Column("UInt64", "those of the time before"),
         "ShareBefore": Column("Nullable(Float64)", "of those that show it"),
         "Rise": Column("Nullable(Float64)", "of the share"),
     },
@@ -95,7 +112,7 @@ ORDER BY Time""",
 
 JUDGE_AGREEMENT: Final = Query(
     name="judge_agreement",
-    meaning="How often the judge and people agree on the outcome of the runs that people labelled.",
+    meaning="Agreement of the judge and people on the outcome of labelled runs.",
     template=f"""
 SELECT JudgeVersion, count() AS Labels, avg(Human = Judge) AS Agreement,
     avg(Human) AS HumanFailures, avg(Judge) AS JudgeFailures,

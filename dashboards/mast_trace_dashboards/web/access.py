@@ -1,4 +1,4 @@
-"""Who may look: the operator's token, projects' keys, sessions, users of trusted proxies."""
+"""Access control: the operator's token, projects' keys, sessions, users of trusted proxies."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ UNKNOWN: Final = "This key is not known here."
 
 
 class Access:
-    """Says who a request comes from.
+    """Identifies the sender of a request.
 
     Args:
         config: settings of the web view.
         keys: keys of projects; None if there are none.
-        is_open: whether whoever reaches the view may see everything; then only names of this machine
-            are answered, so that a page elsewhere cannot reach it through a name that points here.
+        is_open: whether everybody who reaches the view may see everything; then only names of this
+            machine are served, so that a page elsewhere cannot reach it through a name that points
+            here.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Access:
 
     @classmethod
     def of(cls, config: WebConfig, keys_file: Path | None, *, open_beside_keys: bool) -> Access:
-        """Return the access that the settings describe.
+        """Return the access control that the settings describe.
 
         Args:
             config: settings of the web view.
@@ -64,7 +65,7 @@ class Access:
             open_beside_keys: whether keys alone let the view on loopback stay open.
 
         Raises:
-            ConfigurationError: strangers could read, or nobody could, or the keys cannot be read.
+            ConfigurationError: strangers could read, or nobody could, or the keys are unreadable.
         """
         token = bool(config.web_token.get_secret_value())
         known = token or keys_file is not None or bool(config.trusted_proxies)
@@ -80,20 +81,20 @@ class Access:
         return cls(config, ProjectKeys(keys_file) if keys_file else None, is_open=is_open)
 
     def serves(self, name: str) -> bool:
-        """Whether the view answers under this host name."""
+        """Return whether the view is served under this host name."""
         name = name.lower().rstrip(".")
         return name in self._names or name in _LOCAL_NAMES or not (self._names or self.is_open)
 
     def is_public_name(self, name: str) -> bool:
-        """Whether the name is one that was set."""
+        """Return whether the name is a configured one."""
         return name.lower().rstrip(".") in self._names
 
     def identify(self, connection: HTTPConnection) -> Visitor | None:
-        """Return who asks; None for somebody who has to sign in.
+        """Return the visitor; None for a visitor who has to sign in.
 
         Raises:
-            HTTPException: what was shown is wrong (401), lacks the right to read (403), or was
-                tried too often (429).
+            HTTPException: the key or token is wrong (401), lacks the right to read (403), or there
+                were too many attempts (429).
         """
         if proxied := self.proxies.visitor(connection):
             return proxied
@@ -106,18 +107,19 @@ class Access:
         return OPERATOR if self.is_open else None
 
     def prove(self, connection: HTTPConnection, shown: str, *, token_only: bool = False) -> str:
-        """Return the identity whose token or key this is.
+        """Return the identity of a token or key.
 
         Args:
-            connection: that shows it.
-            shown: what it shows.
+            connection: the connection that presents it.
+            shown: the token or key.
             token_only: whether keys do not count.
 
         Raises:
-            HTTPException: it is nobody's (401), lacks the right to read (403), or too many wrong
+            HTTPException: it is unknown (401), lacks the right to read (403), or too many wrong
                 ones came from this address (429).
         """
-        # First the keys, which nobody guesses, so that a token that is being guessed locks out nobody else.
+        # Keys are checked first, because they cannot be guessed: guesses at the token must not lock
+        # out their holders.
         grant = self._keys.grant_of_key(shown) if self._keys and not token_only else None
         if grant is not None:
             Visitor.of_grant(grant).demand(Right.READ)
@@ -135,12 +137,12 @@ class Access:
         return _OPERATOR
 
     def is_token(self, shown: str) -> bool:
-        """Whether this is the operator's token."""
+        """Return whether this is the operator's token."""
         known = self._token.encode()
         return bool(known) and hmac.compare_digest(shown.encode("utf-8", "replace"), known)
 
     def _visitor(self, identity: str) -> Visitor | None:
-        """Return whom an identity stands for now; None if its key was removed meanwhile."""
+        """Return the visitor for an identity; None if its key was removed meanwhile."""
         if identity == _OPERATOR:
             return OPERATOR
         grant = self._keys.grant_of_hash(identity) if self._keys else None
@@ -148,12 +150,12 @@ class Access:
 
 
 def cookie_name(connection: HTTPConnection) -> str:
-    """Return the name of the session's cookie; under TLS one that no other host can set."""
+    """Return the name of the session's cookie; under TLS a name that no other host can set."""
     return f"__Host-{COOKIE}" if is_secure(connection) else COOKIE
 
 
 def is_secure(connection: HTTPConnection) -> bool:
-    """Whether the visitor's browser speaks TLS, with us or with a proxy before us.
+    """Return whether the visitor's browser uses TLS, to this server or to a proxy before it.
 
     A forged header would only make the forger's own browser keep its cookie to itself.
     """

@@ -1,4 +1,4 @@
-"""Puts the web view together."""
+"""Assembles the web view."""
 
 from __future__ import annotations
 
@@ -15,8 +15,19 @@ from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 
 from mast_trace.exceptions import StorageError
+from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.rights import Right
+from mast_trace_dashboards.certainty import (
+    WHY_NONE,
+    candidate_sureness,
+    likelihood,
+    not_examined,
+    not_measured,
+    sureness,
+)
 from mast_trace_dashboards.durations import in_words
+from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
+from mast_trace_dashboards.run_outcome import outcome_words
 from mast_trace_dashboards.totals import tokens_of
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.guard import Guard
@@ -42,12 +53,15 @@ _STATIC = Path(__file__).parent / "static"
 _RUN = "/runs/{run:str}"
 
 
-def web_app(store: Store, access: Access | None = None) -> ASGIApp:
+def web_app(
+    store: Store, access: Access | None = None, *, idle: float = DEFAULT_RUN_IDLE
+) -> ASGIApp:
     """Return the web view on a store.
 
     Args:
-        store: where the runs are, of all projects.
-        access: who may look; everybody who reaches it under a name of this machine if None.
+        store: the database, of all projects.
+        access: access control; None admits everybody who reaches it under a name of this machine.
+        idle: seconds after which a run without a root counts as finished.
     """
     access = access or Access()
     templates = Jinja2Templates(
@@ -61,7 +75,7 @@ def web_app(store: Store, access: Access | None = None) -> ASGIApp:
 
     app = Starlette(
         routes=[
-            *_pages(Views(store, templates)),
+            *_pages(Views(store, templates, idle=idle)),
             *Runbooks(templates).routes,
             *Health(store).routes,
             Route(SIGN_IN, sign_in.form),
@@ -75,7 +89,7 @@ def web_app(store: Store, access: Access | None = None) -> ASGIApp:
 
 
 def _of_visitor(request: Request) -> dict[str, Any]:
-    """Return what every page knows: its visitor, and the project that an operator looks at alone."""
+    """Return the variables of every page: its visitor, and the project that an operator selected."""
     visitor, chosen = visitor_or_none(request), request.query_params.get("project", "")
     looks_at_one = visitor is not None and visitor.project is None and chosen
     return {
@@ -105,7 +119,7 @@ def _failed(request: Request, error: Exception, templates: Jinja2Templates) -> R
         status, text = 503, f"The database does not answer: {error}"
         visitor = visitor_or_none(request)
         if visitor is None or visitor.project is not None:
-            # What it says of its tables, limits and address is the operator's.
+            # Its text about tables, limits and address is for the operator only.
             logger.warning("a page failed: %s", error)
             text = "The database does not answer. The operator's log says why."
     values = {"status": status, "text": text}
@@ -123,12 +137,24 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(percent=_percent, moment=_moment, seconds=_seconds, visible=_visible)
+    made.filters.update(sureness=lambda *given: _spaced(sureness(*given)))
+    made.filters.update(candidate_sureness=lambda *given: _spaced(candidate_sureness(*given)))
+    made.filters.update(not_measured=not_measured)
+    made.filters.update(likelihood=lambda finding: _spaced(likelihood(finding)))
+    made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
+    made.globals.update(fit_command=COMMAND, label_command=LABEL, why_none=WHY_NONE)
+    made.filters.update(fit_words=lambda offer: map(_spaced, fit_words(offer)))
     made.filters.update(tokens=tokens_of)
     return made
 
 
 # A number and its unit stay on one line.
 _SPACE = "\N{NO-BREAK SPACE}"
+
+
+def _spaced(text: str) -> str:
+    """Write percentages as `_percent` does."""
+    return text.replace(" %", "%").replace("%", f"{_SPACE}%")
 
 
 def _percent(value: float | None) -> str:
@@ -143,7 +169,7 @@ def _seconds(milliseconds: float) -> str:
     return in_words(milliseconds, space=_SPACE)
 
 
-# What would reorder or hide the text around it is shown as its code.
+# Characters that would reorder or hide the text around them are shown as their code.
 _HIDDEN = {
     code: f"<U+{code:04X}>"
     for code in (

@@ -22,7 +22,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]+")
 
 
 def _joined(value: Any) -> Any:
-    """Take a list, as TOML has it, for its items with commas between, as a variable has them."""
+    """Accept a list, as in TOML, besides its items with commas between, as in a variable."""
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
@@ -30,7 +30,7 @@ Listed = Annotated[str, BeforeValidator(_joined)]
 
 
 class WebConfig(ProcessSettings):
-    """What the web view may be told; `[web]` in the configuration file."""
+    """The settings of the web view: `[web]` in the configuration file."""
 
     table: ClassVar[str] = "web"
     fallback_table: ClassVar[str] = "up"
@@ -45,7 +45,7 @@ class WebConfig(ProcessSettings):
     )
     web_token: SecretStr = Field(
         SecretStr(""),
-        description="What the operator signs in with, who sees all projects; empty: on loopback "
+        description="Token with which the operator signs in and sees all projects; empty: on loopback "
         "nobody has to sign in.",
     )
     web_public_names: Listed = Field(
@@ -69,7 +69,7 @@ class WebConfig(ProcessSettings):
         "users see all projects.",
     )
     web_rights: Listed = Field(
-        "read,label", description="What their users may do: read, or read,label."
+        "read,label", description="Rights of their users: read, or read,label."
     )
     web_session_hours: PositiveFloat = Field(
         168.0, description="Hours after which people sign in again."
@@ -89,8 +89,8 @@ class WebConfig(ProcessSettings):
             raise ValueError(
                 "web_trusted_proxies and web_user_header are set together or not at all"
             )
-        # A page elsewhere could reach the view through a name of its own that leads to a proxy's
-        # machine, and would send the header itself.
+        # A page elsewhere could reach the view through a host name of its own that leads to a
+        # proxy's machine, and send the header itself.
         if self.trusted_proxies and not self.public_names:
             raise ValueError("web_trusted_proxies needs web_public_names")
         for header in (self.web_user_header, self.web_project_header):
@@ -106,17 +106,17 @@ class WebConfig(ProcessSettings):
 
     @property
     def trusted_proxies(self) -> tuple[Network, ...]:
-        """Whose header is believed."""
+        """The proxies whose header is trusted."""
         return tuple(map(_network, _items(self.web_trusted_proxies)))
 
     @property
     def public_names(self) -> frozenset[str]:
-        """The names under which the view is reached, in small letters."""
+        """The names under which the view is served, in lower case."""
         return frozenset(name.lower().rstrip(".") for name in _items(self.web_public_names))
 
     @property
     def proxied_rights(self) -> frozenset[Right]:
-        """What the users of trusted proxies may do."""
+        """The rights of users of trusted proxies."""
         return read_rights([self.web_rights])
 
     @property
@@ -128,7 +128,7 @@ class WebConfig(ProcessSettings):
 
 
 def _network(text: str) -> Network:
-    """Read an address or a network; IPv6's form of one of IPv4 is that one, as it is of visitors."""
+    """Parse an address or a network; an IPv4 address in IPv6's form becomes IPv4, as for visitors."""
     read = ipaddress.ip_network(text)
     if isinstance(read, ipaddress.IPv6Network) and read.prefixlen >= _MAPPED_BITS:
         mapped = read.network_address.ipv4_mapped

@@ -1,4 +1,4 @@
-"""Who writes to whom, as a picture: places and arrows that the template writes as SVG."""
+"""The graph of messages between agents: boxes and arrows that the template writes as SVG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 440
 HEIGHT: Final = 320
 MOST_AGENTS: Final = 12
-"""With more of them arrows cannot be told from each other: the busiest are drawn, the others as one."""
+"""Most agents with arrows of their own; the busiest are drawn, the others share a box."""
 _LABEL = 16
 _CHARACTER = 7.2
 _BOX_HEIGHT = 26.0
@@ -25,7 +25,7 @@ _TIP = 7.0
 
 @dataclass(frozen=True)
 class Node:
-    """An agent's box: its centre, its width, and what stands in it."""
+    """An agent's box: its centre, its width, and its text."""
 
     x: float
     y: float
@@ -47,14 +47,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Arrow:
-    """What one agent wrote to another, or handed over.
+    """The messages, or the hand-offs, from one agent to another.
 
     Attributes:
         path: of the curve, as SVG's ``d``.
         thickness: of the line, by the number of times.
-        x: of the number that stands at the curve.
+        x: of the number beside the curve.
         y: likewise.
-        times: that number.
+        times: the number.
         colour: of the sender.
         handed: whether control went over, instead of words.
     """
@@ -70,7 +70,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Graph:
-    """The picture, and a sentence that says the same.
+    """The graph, and a sentence that describes it.
 
     Attributes:
         folded: the number of agents that one box stands for; 0 if each has its own.
@@ -83,19 +83,19 @@ class Graph:
 
 
 def drawn(
-    said: Mapping[tuple[str, str], int],
+    messages: Mapping[tuple[str, str], int],
     handed: Mapping[tuple[str, str], int],
     colours: Mapping[str, int],
 ) -> Graph | None:
-    """Return the picture; None where there is nothing to draw.
+    """Return the graph; None where there is nothing to draw.
 
     Args:
-        said: how often one agent wrote to another.
-        handed: how often one handed over to another.
+        messages: number of messages from one agent to another.
+        handed: number of hand-offs from one agent to another.
         colours: number of each agent's colour.
     """
     traffic: Counter[str] = Counter()
-    for counted in (said, handed):
+    for counted in (messages, handed):
         for (sender, to), times in counted.items():
             if sender != to:
                 traffic.update({sender: times, to: times})
@@ -105,7 +105,7 @@ def drawn(
     others = f"{folded:,} others"
     shown = {agent for agent, _ in traffic.most_common(len(traffic) - folded)}
     names = {agent: agent if agent in shown else others for agent in traffic}
-    edges = [_folded(said, names), _folded(handed, names)]
+    edges = [_folded(messages, names), _folded(handed, names)]
     agents = list(dict.fromkeys(names[agent] for agent in traffic))
     nodes = {node.agent: node for node in _placed(agents, colours)}
     arrows = [
@@ -122,7 +122,7 @@ def drawn(
 
 
 def _folded(counted: Mapping[tuple[str, str], int], names: Mapping[str, str]) -> list[Edge]:
-    """Return the arrows between the boxes; what goes on within one has none."""
+    """Return the arrows between the boxes, without those inside of a box."""
     sums: Counter[tuple[str, str]] = Counter()
     for (sender, to), times in counted.items():
         if sender != to and names[sender] != names[to]:
@@ -148,7 +148,7 @@ def _placed(agents: Sequence[str], colours: Mapping[str, int]) -> Iterator[Node]
 
 
 def _arrow(nodes: Mapping[str, Node], edge: Edge, *, handed: bool) -> Arrow:
-    """Draw a curve that bends to its right, so that there and back do not lie on each other."""
+    """Draw a curve that bends to its right, so that the two directions do not overlap."""
     source, target = nodes[edge.sender], nodes[edge.recipient]
     across, down = target.x - source.x, target.y - source.y
     bend = _BEND * (2 if handed else 1)
@@ -172,7 +172,7 @@ def _arrow(nodes: Mapping[str, Node], edge: Edge, *, handed: bool) -> Arrow:
 
 
 def _at_edge(node: Node, seen_from: tuple[float, float], gap: float) -> tuple[float, float]:
-    """Return where the way from the node's centre to a point leaves its box, and a gap further."""
+    """Return the point where the line from the node's centre leaves its box, plus a gap."""
     across, down = seen_from[0] - node.x, seen_from[1] - node.y
     length = math.hypot(across, down) or 1.0
     half_width, half_height = node.width / 2, _BOX_HEIGHT / 2

@@ -1,4 +1,4 @@
-"""What the list of runs is narrowed to, as it stands in the page's address."""
+"""The filters of the run list, as encoded in the page's address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from urllib.parse import urlencode
 from mast_trace_dashboards.web.numbers import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+
+_OTHERS = ("part", "token")
+"""Parameters of an address that are no filters: the requested part of the page, and the token."""
 
 
 @dataclass(frozen=True)
@@ -17,10 +21,10 @@ class Filters:
     """The chosen values; an empty one means all.
 
     Attributes:
-        text: must occur in what was said.
+        text: must occur in the run's texts.
         before: cursor: only runs that started before, in nanoseconds since the epoch.
-        before_run: of those that started just then, the ones with a lesser id.
-        project: of an operator, to whom all are shown; the whole page is then of this one.
+        before_run: cursor: of the runs that started at that time, only those with a smaller id.
+        project: selected by an operator, who sees all; the whole page is then of this project.
     """
 
     project: str = ""
@@ -35,8 +39,13 @@ class Filters:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Filters:
-        """Read them from an address; others are none of ours."""
+        """Read them from an address; `unknown_in` returns its other parameters."""
         return cls(**{name: query.get(name, "").strip() for name in cls.__dataclass_fields__})
+
+    @classmethod
+    def unknown_in(cls, query: Iterable[str]) -> list[str]:
+        """Return the names in an address that narrow nothing, because there are no such filters."""
+        return sorted({*query} - {*cls.__dataclass_fields__, *_OTHERS})
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the query `runs`."""
@@ -53,20 +62,20 @@ class Filters:
         return given
 
     def after(self, row: Mapping[str, Any]) -> str:
-        """Return the address of the page that goes on after a row."""
+        """Return the address of the page that continues after a row."""
         return replace(self, before=str(row["StartNs"]), before_run=row["TraceId"]).query()
 
     def query(self) -> str:
-        """Return them as the query of an address."""
+        """Return them as the query string of an address."""
         chosen = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return "?" + urlencode({name: value for name, value in chosen.items() if value})
 
     @property
+    def names(self) -> list[str]:
+        """The names of those that narrow, as addresses have them."""
+        return [name for name in self.__dataclass_fields__ if not name.startswith("before")]
+
+    @property
     def chosen(self) -> bool:
-        """Whether anything is narrowed."""
-        return any(
-            (
-                *(self.project, self.framework, self.service, self.agent),
-                *(self.outcome, self.mode, self.text),
-            )
-        )
+        """Whether any filter is set."""
+        return any(getattr(self, name) for name in self.names)

@@ -1,4 +1,4 @@
-"""Fields of a form that a page of ours sends."""
+"""Parses the forms of the pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_FIELDS = 100
 
 
 async def read_form(request: Request) -> dict[str, list[str]]:
-    """Return the fields; those that are not filled in are there with an empty text.
+    """Return the fields; an empty field has an empty text.
 
     Raises:
         HTTPException: 413, the form is longer than 64 KiB; 400, it has more than 100 fields.

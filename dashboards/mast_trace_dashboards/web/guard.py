@@ -1,4 +1,4 @@
-"""What is answered at all, and what a page may load: nothing from elsewhere, no scripts but our own."""
+"""The guard of the web view: admits requests and sets headers; pages load nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _HEADERS = {
 
 
 class Guard:
-    """Sets the headers, finds out who asks, and refuses strangers and forged requests.
+    """Sets the headers, identifies the visitor, and refuses strangers and forged requests.
 
-    A page is reached only by whoever was let in here: behind, nothing has to think of it.
+    Pages are reached only by admitted visitors, and need no check of their own.
 
     Args:
         app: the pages.
-        access: who may look.
-        sign_in: answers whoever has to sign in.
+        access: access control.
+        sign_in: answers visitors who have to sign in.
     """
 
     def __init__(self, app: ASGIApp, access: Access, sign_in: SignIn) -> None:
@@ -74,9 +74,9 @@ class Guard:
         await (answer or self._app)(bare, receive, send_with_headers)
 
     def _answer(self, request: Request, bare: Scope) -> Response | None:
-        """Return what is answered instead of a page; None lets the request pass."""
+        """Return the answer that replaces a page; None lets the request pass."""
         path = request.scope["path"]
-        if path in HEALTH:  # asked under any name, such as a pod's address
+        if path in HEALTH:  # health checks come under any name, such as a pod's address
             return None
         if refusal := self._forged(request):
             return refusal
@@ -93,7 +93,7 @@ class Guard:
         headers = Headers(scope=request.scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1:
-            return PlainTextResponse("A request names one host.\n", 400)
+            return PlainTextResponse("A request must name one host.\n", 400)
         if not self._access.serves(_name(hosts[0])):
             hint = (
                 "Without a token only this machine is served"
@@ -106,7 +106,7 @@ class Guard:
         return None
 
     def _sent_from_here(self, headers: Headers) -> bool:
-        """Whether a form was sent from a page of ours; browsers always say where from."""
+        """Return whether a page of ours sent the form; browsers always send the origin."""
         if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
             return False
         origins = headers.getlist("origin")
@@ -117,7 +117,7 @@ class Guard:
         place = _ORIGIN.fullmatch(origins[0])
         if place is None:
             return False
-        # A proxy may put another name of ours in the place of the public one.
+        # A proxy may replace the public name by another name of ours.
         return place[1] == headers["host"] or self._access.is_public_name(_name(place[1]))
 
 

@@ -1,4 +1,4 @@
-"""What an orchestrator asks: is the process alive, and does its database answer."""
+"""Health checks for an orchestrator: liveness of the process, readiness of its database."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _PATIENCE_SECONDS = 5.0
 
 
 class Health:
-    """Answers without a key, and so with nothing that one would be needed for.
+    """Answers without a key, and so reveals nothing that would need one.
 
-    However often it is asked, the database is asked once a second, and by one thread.
+    The database is queried at most once a second, and by one thread.
     """
 
     def __init__(self, store: Store) -> None:
@@ -40,11 +40,11 @@ class Health:
         self.routes = [Route("/healthz", self.alive), Route("/readyz", self.ready)]
 
     async def alive(self, _: Request) -> Response:
-        """Answer: the process does."""
+        """Answer that the process is alive."""
         return PlainTextResponse("ok\n")
 
     async def ready(self, _: Request) -> Response:
-        """Answer whether pages can be served, and in a word why not."""
+        """Answer whether pages can be served, and if not, the reason in a word."""
         trouble = await self._look()
         answer = {"ready": not trouble, "reason": trouble}
         return JSONResponse(answer, 503 if trouble else 200)
@@ -71,7 +71,7 @@ class Health:
             self._asking = None
 
     def _query(self) -> tuple[str, str]:
-        """Return what is wrong, for everybody, and why, for the log; empty if nothing is."""
+        """Return the problem, for everybody, and its cause, for the log; empty if there is none."""
         try:
             if not self._schema_fits:
                 check_schema(self._store)

@@ -1,4 +1,4 @@
-"""Stored spans as an OTLP/JSON request, to be sent to any other collector, written part by part."""
+"""Stored spans as an OTLP/JSON request for any other collector, written part by part."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ def as_otlp_json(pages: Iterable[Sequence[SpanRecord]]) -> Iterator[str]:
     """Yield the text of a run's spans; attributes are texts, as the store keeps them.
 
     Args:
-        pages: the spans, some at a time; what is of one service and scope stands together in each.
+        pages: the spans, some at a time; those of one service and scope are grouped in each page.
     """
     yield '{"resourceSpans": ['
     begun = False
     for spans in pages:
         by_source: dict[tuple[str, str], list[SpanRecord]] = {}
         for span in spans:
+            if span.is_open:  # the text is not sent yet
+                continue
             by_source.setdefault((span.service, span.scope), []).append(span)
         for (service, scope), group in by_source.items():
             resource = {

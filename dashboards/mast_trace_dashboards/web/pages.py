@@ -1,4 +1,4 @@
-"""The pages."""
+"""The pages of the web view."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
@@ -24,6 +25,7 @@ from mast_trace_dashboards.web.run_view import CLIP, PAGE, Page, blocks, parting
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
+from mast_trace_judge.study.fit_gain import fit_offer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.conversation_graph import Graph
     from mast_trace_dashboards.web.run_view import Row
+    from mast_trace_judge.study.fit_gain import FitOffer
 
 PER_PAGE = 50
 
@@ -61,25 +64,28 @@ class LoadedRun(FoundRun):
 
     @cached_property
     def task(self) -> str:
-        """What the run was asked to do, as far as that is known at once."""
+        """The task of the run, as far as it is known without reading all spans."""
         return self.page.outline.run.task if self.stored.is_ready else self.stored.task()
 
     @property
     def version(self) -> str:
-        """Changes when anything of the page does."""
+        """Changes whenever the page does."""
         row, judged = self.row, self.verdict.judged_at if self.verdict else ""
         return f"{row['State']} {row['Outcome']} {row['Spans']} {row['End']} {judged}"
 
 
 class Pages:
-    """The handlers; each reads the database in a thread, for its queries take their time."""
+    """The handlers of pages; each queries the database in a thread."""
 
-    def __init__(self, store: Store, templates: Jinja2Templates) -> None:
+    def __init__(self, store: Store, templates: Jinja2Templates, *, idle: float) -> None:
         self._store = store
+        self._idle = idle
         self._templates = templates
+        self._measuring = Lock()
+        self._offered: tuple[int, FitOffer] | None = None
 
     async def runs(self, request: Request) -> Response:
-        """Answer with the list of runs, or only its table when it is asked for again."""
+        """Answer with the list of runs, or with its table alone on a refresh."""
         filters = Filters.of(request.query_params)
         rows = await asyncio.to_thread(self._runs, filters)
         more = filters.after(rows[PER_PAGE - 1]) if len(rows) > PER_PAGE else None
@@ -89,12 +95,13 @@ class Pages:
         offered: dict[str, list[str]] = {}
         for row in await asyncio.to_thread(QUERIES["filter_values"].run, self._store):
             offered.setdefault(row["Filter"], []).append(row["Value"])
-        return self._html(request, "runs.html", **shown, offered=offered)
+        unknown = Filters.unknown_in(request.query_params)
+        return self._html(request, "runs.html", **shown, offered=offered, unknown=unknown)
 
     async def run(self, request: Request) -> Response:
-        """Answer with one run, or only what may change of it when it is asked for again.
+        """Answer with one run, or with its changeable part alone on a refresh.
 
-        The verdict comes at once; the steps of a long run when they have been counted.
+        The verdict is sent at once; the steps of a long run once they are counted.
         """
         opened = await asyncio.to_thread(self._open, request.path_params["run"])
         if request.query_params.get("known") == opened.version:
@@ -115,7 +122,7 @@ class Pages:
         return streamed(self._templates, request, name, values)
 
     async def steps(self, request: Request) -> Response:
-        """Answer with further steps of a long run: at most a page from one number, up to another."""
+        """Answer with further steps of a long run: one page at most, from one number up to another."""
         begin = _number(request.query_params.get("from", "0"))
         opened = await asyncio.to_thread(self._open, request.path_params["run"])
         page = await asyncio.to_thread(lambda: opened.page)
@@ -206,9 +213,18 @@ class Pages:
         lag = await asyncio.to_thread(QUERIES["judge_lag"].one, self._store)
         calls = await asyncio.to_thread(QUERIES["judge_calls"].run, self._store)
         counts = await asyncio.to_thread(QUERIES["mode_counts"].run, self._store)
-        return self._html(
-            request, "judge.html", lag=lag, calls=calls, counts=counts, modes=FAILURE_MODES
-        )
+        values = {"lag": lag, "calls": calls, "counts": counts, "modes": FAILURE_MODES}
+        # Measuring the gain of a fitted profile takes seconds, so the rest of the page is sent first.
+        return streamed(self._templates, request, "judge.html", {**values, "offer": self._offer})
+
+    def _offer(self) -> FitOffer:
+        """Return the gain of a profile fitted to the labels, measured again only after they change."""
+        labels = labels_of(self._store)
+        key = hash(tuple(labels))
+        with self._measuring:
+            if self._offered is None or self._offered[0] != key:
+                self._offered = key, fit_offer(self._store, labels)
+            return self._offered[1]
 
     def _runs(self, filters: Filters) -> list[dict[str, Any]]:
         given = filters.parameters()
@@ -217,20 +233,21 @@ class Pages:
             if not found:
                 return []
             given["only"] = [row["TraceId"] for row in found]
-        return QUERIES["runs"].run(self._store, **given, limit=PER_PAGE + 1)
+        return QUERIES["runs"].run(self._store, **given, idle=self._idle, limit=PER_PAGE + 1)
 
     def _open(self, trace_id: str) -> LoadedRun:
-        found = find_run(self._store, trace_id)
-        if found is None or not found.row["Spans"]:
+        found = find_run(self._store, trace_id, idle=self._idle)
+        # A run that has just begun has a name; of a run without spans, an outcome may be left.
+        if found is None or not (found.row["Spans"] or found.row["Name"]):
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
-        return LoadedRun(found.row, found.stored, found.verdict)
+        return LoadedRun(found.row, found.stored, found.verdict, found.calibration)
 
     def _html(self, request: Request, name: str, **values: Any) -> Response:
         return self._templates.TemplateResponse(request, name, values)
 
 
 def _first_steps(opened: LoadedRun) -> dict[str, Any]:
-    """Return what the template of the steps shows of a run's beginning."""
+    """Return the part of a run's beginning that the template of the steps shows."""
     rows = opened.page.rows(0, PAGE)
     end = opened.page.count
     return {"blocks": list(blocks(rows)), "next": PAGE, "end": end, "shown": len(rows)}

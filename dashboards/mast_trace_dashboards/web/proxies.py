@@ -1,4 +1,4 @@
-"""Proxies that are trusted to say who their user is."""
+"""Proxies that are trusted to name their user."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LONGEST_NAME = 256
 
 @dataclass(frozen=True)
 class TrustedProxies:
-    """Names the user of a request that comes from one of their addresses.
+    """Names the user of a request that comes from one of the proxies' addresses.
 
-    Only the address at the other end of the connection counts, never what a header says of it.
+    Only the address of the connection's peer counts, never a header.
 
     Attributes:
         networks: their addresses.
-        user_header: in which they name the user, in small letters.
-        project_header: in which they name the user's project; empty: their users see all.
+        user_header: header with the user's name, in lower case.
+        project_header: header with the user's project; empty: their users see all.
         rights: of their users.
     """
 
@@ -42,7 +42,7 @@ class TrustedProxies:
 
     @classmethod
     def of(cls, config: WebConfig) -> TrustedProxies:
-        """Return those that are set."""
+        """Return the configured proxies."""
         return cls(
             config.trusted_proxies,
             config.web_user_header.lower(),
@@ -69,7 +69,7 @@ class TrustedProxies:
         return Visitor(project, self.rights, user)
 
     def without_headers(self, scope: Scope) -> Scope:
-        """Return a request without the headers, so that nothing behind can believe them."""
+        """Return a request without the headers, so that no later code can trust them."""
         ours = {name.encode("latin-1") for name in (self.user_header, self.project_header) if name}
         if not ours:
             return scope
@@ -89,7 +89,7 @@ class TrustedProxies:
 
 
 def _only(connection: HTTPConnection, header: str) -> str:
-    """Return the header's value; empty if it is not there."""
+    """Return the header's value; empty if it is absent."""
     values = connection.headers.getlist(header)
     if len(values) > 1:
         raise HTTPException(400, f"The header {header} stands there {len(values)} times.")

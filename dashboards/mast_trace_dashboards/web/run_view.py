@@ -1,4 +1,4 @@
-"""Steps as the run page shows them: marked, timed, repetitions folded, quotes found."""
+"""Steps for the run page: marked, timed, repetitions folded, quotes found."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
+
+from mast_trace_dashboards.certainty import marked
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -17,15 +19,15 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
 
 PAGE = 500
-"""Steps that are sent at once."""
+"""Number of steps that are sent at once."""
 CLIP = 1500
 """Characters of a text that are shown before it is unfolded."""
 MOST_EDGES = 60
-"""Pairs of agents in the table of who writes to whom, the busiest ones."""
+"""Most pairs of agents in the table of messages, the busiest first."""
 MOST_AGENTS = 60
-"""Agents that are named above the steps."""
+"""Most agents that are listed above the steps."""
 MOST_TICKS = 400
-"""Steps in the line of who acts when."""
+"""Most steps in the timeline of agents."""
 _COLOURS = 8
 _QUOTED_WITHIN = 1024 * 1024
 """Characters of a step within which the verdict's quotes are marked."""
@@ -47,18 +49,21 @@ class Row:
         step: the step.
         colour: number of its agent's colour.
         rank: 1 for the likeliest decisive step, 2 and 3 for the next, else 0.
-        modes: codes whose evidence it is.
-        pieces: its text as far as it is shown, in pieces; those that the verdict quotes are marked.
+        decisive: whether the verdict names it as the decisive error, not only as a candidate.
+        modes: codes of failure modes that it is evidence of; only possible ones have a question
+            mark.
+        pieces: the shown part of its text, in pieces; quoted ones are marked.
         quotes: passages that the verdict quotes from the rest.
-        left: where its bar begins, in per cent of the run.
+        left: start of its bar, in per cent of the run.
         width: of its bar, likewise.
         repeats: number of the earlier step that it repeats; None if it is new.
-        clipped: whether its text, its arguments or its error go on after what is shown.
+        clipped: whether its text, its arguments or its error are longer than shown.
     """
 
     step: Step
     colour: int
     rank: int = 0
+    decisive: bool = False
     modes: tuple[str, ...] = ()
     pieces: Sequence[Piece] = ()
     quotes: tuple[str, ...] = ()
@@ -69,18 +74,18 @@ class Row:
 
     @property
     def folds(self) -> bool:
-        """Whether it can be folded away with its neighbours: it says nothing new."""
+        """Whether it only repeats an earlier step, so that it can be folded with its neighbours."""
         return self.repeats is not None and not self.rank
 
     @property
     def milliseconds(self) -> float:
-        """How long it took."""
+        """The duration of the step."""
         return max(self.step.end - self.step.start, 0) / 1e6
 
 
 @dataclass(frozen=True)
 class Block:
-    """Steps that follow each other, shown as they are or folded into one line."""
+    """Consecutive steps, shown one by one or folded into one line."""
 
     rows: Sequence[Row]
     folded: bool
@@ -93,7 +98,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Edge:
-    """How often one agent wrote to another."""
+    """The number of messages from one agent to another."""
 
     sender: str
     recipient: str
@@ -102,7 +107,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Tick:
-    """A step in the line of who acts when."""
+    """A step in the timeline of agents."""
 
     number: int
     agent: str
@@ -111,7 +116,7 @@ class Tick:
 
 
 class Page:
-    """A run's steps, and who takes part in it.
+    """A run's steps, and its agents.
 
     Attributes:
         outline: of the run.
@@ -131,6 +136,7 @@ class Page:
         agents = enumerate(self.outline.agents)
         self.colours = {agent: number % _COLOURS for number, agent in agents}
         self._ranks, self._modes, self._quotes = _findings(verdict)
+        self._decisive = verdict.decisive.step if verdict and verdict.decisive else None
 
     @property
     def named(self) -> list[tuple[str, int]]:
@@ -139,19 +145,19 @@ class Page:
 
     @property
     def edges(self) -> list[Edge]:
-        """Who writes to whom, the busiest pairs first."""
+        """Messages between pairs of agents, the busiest pairs first."""
         return _edges(self.outline.said)
 
     @property
     def handed(self) -> list[Edge]:
-        """Who hands over to whom, likewise."""
+        """Hand-offs between pairs of agents, the busiest pairs first."""
         return _edges(self.outline.handed)
 
     @property
     def ticks(self) -> list[Tick]:
         """The first steps, without their texts."""
         return [
-            Tick(n, self.outline.actor(n), self._colour(n), self._ranks.get(n) == 1)
+            Tick(n, self.outline.actor(n), self._colour(n), n == self._decisive)
             for n in range(min(self.count, MOST_TICKS))
         ]
 
@@ -162,11 +168,11 @@ class Page:
             StorageError: the database does not answer.
         """
         numbers = range(max(begin, 0), min(end, self.count))
-        told = [n for n in numbers if n in self._ranks or n in self._modes]
+        marked = [n for n in numbers if n in self._ranks or n in self._modes]
         others = [n for n in numbers if n not in self._ranks and n not in self._modes]
-        # Quotes are looked for in the whole text; of other steps no more is read than is shown.
+        # Quotes are searched in the whole text; other steps are read only as far as they are shown.
         steps = self._stored.steps(others, clip=CLIP + 1)
-        steps += self._stored.steps(told, clip=_QUOTED_WITHIN)
+        steps += self._stored.steps(marked, clip=_QUOTED_WITHIN)
         return [self._row(step) for step in sorted(steps, key=lambda step: step.index)]
 
     def _row(self, step: Step) -> Row:
@@ -178,6 +184,7 @@ class Page:
             step=step,
             colour=self._colour(number),
             rank=self._ranks.get(number, 0),
+            decisive=number == self._decisive,
             modes=tuple(self._modes.get(number, ())),
             pieces=tuple(_pieces(step.text[:CLIP], quotes)),
             quotes=tuple(q for q in quotes if q in step.text and q not in step.text[:CLIP]),
@@ -192,7 +199,7 @@ class Page:
 
 
 def blocks(rows: Sequence[Row]) -> Iterator[Block]:
-    """Yield the rows in order, stretches of two and more that only repeat folded together."""
+    """Yield the rows in order; two or more repeating steps in a row are folded together."""
     for folds, group in groupby(rows, key=lambda row: row.folds):
         together = list(group)
         if folds and len(together) > 1:
@@ -202,13 +209,13 @@ def blocks(rows: Sequence[Row]) -> Iterator[Block]:
 
 
 def parting(left: Outline, right: Outline) -> int | None:
-    """Return the first step in which two runs differ; None if neither says anything else."""
+    """Return the first step in which two runs differ; None if they are equal."""
     likenesses = zip_longest(left.likenesses, right.likenesses)
     return next((number for number, (one, other) in enumerate(likenesses) if one != other), None)
 
 
 def _pieces(text: str, quotes: Sequence[str]) -> Iterator[Piece]:
-    """Cut a text where quotes begin and end; where they overlap, the longer one stands."""
+    """Cut a text at the ends of quotes; of overlapping quotes the longer one counts."""
     wanted = sorted((quote for quote in set(quotes) if quote in text), key=len, reverse=True)
     cut = re.compile("|".join(map(re.escape, wanted))) if wanted else None
     done = 0
@@ -228,12 +235,12 @@ def _findings(
     if verdict is None:
         return ranks, modes, quotes
     likeliest = [verdict.decisive.step] if verdict.decisive else []
-    likeliest += [candidate.step for candidate in verdict.candidates]
+    likeliest += [candidate.step for candidate in verdict.named_candidates]
     ranks |= {number: rank for rank, number in enumerate(list(dict.fromkeys(likeliest))[:3], 1)}
     for finding in verdict.modes:
         quotes += [quote for quote in finding.quotes if quote]
         for number in finding.steps:
-            modes.setdefault(number, []).append(finding.code)
+            modes.setdefault(number, []).append(marked(finding))
     return ranks, modes, quotes
 
 

@@ -1,4 +1,4 @@
-"""Runbooks: what an alert means, where to look, and what to do."""
+"""Pages of runbooks: meaning of an alert, investigation and remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _TITLE = re.compile(r"#\s+(.+)")
-# Markup in a text stays text, and a page has no pictures from elsewhere.
+# Markup in a text is escaped, and a page loads no pictures from elsewhere.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 
@@ -45,13 +45,13 @@ class Runbooks:
         ]
 
     async def index(self, request: Request) -> Response:
-        """Answer with the list of all."""
+        """Answer with the list of runbooks."""
         visitor_of(request).demand(Right.READ)
         found = {name: title_of(text) or name for name, text in self.texts().items()}
         return self._templates.TemplateResponse(request, "runbooks.html", {"runbooks": found})
 
     async def show(self, request: Request) -> Response:
-        """Answer with one."""
+        """Answer with one runbook."""
         visitor_of(request).demand(Right.READ)
         name = request.path_params["name"]
         text = self.texts().get(name)
@@ -61,7 +61,7 @@ class Runbooks:
         return self._templates.TemplateResponse(request, "runbook.html", values)
 
     def texts(self) -> dict[str, str]:
-        """Return the texts by their names, in the order of the alphabet."""
+        """Return the texts by their names, in alphabetical order."""
         if not self._folder.is_dir():
             return {}
         files = {each.name.removesuffix(".md"): each for each in self._folder.iterdir()}
@@ -73,7 +73,7 @@ class Runbooks:
 
 
 def rendered(text: str) -> Markup:
-    """Return Markdown as HTML in which everything that is no Markdown is text."""
+    """Return Markdown as HTML; everything that is no Markdown is escaped."""
     return Markup(_MARKDOWN.render(text))  # noqa: S704  # made by the renderer, which escapes
 
 

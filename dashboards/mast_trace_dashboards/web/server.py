@@ -1,9 +1,10 @@
-"""The web view as something that starts and stops."""
+"""The web view's server."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.http_server.server import HTTPServer
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
@@ -21,12 +22,13 @@ class WebView:
     """Serves the web view on a store.
 
     Args:
-        store: of all projects; it stays the caller's to close.
+        store: of all projects; the caller closes it.
         config: the settings.
         keys_file: keys of projects; None if there are none.
+        idle: seconds after which a run without a root counts as finished.
         open_beside_keys: whether a view on loopback without token stays open though there are keys.
         limits: of connections.
-        refused: is told, in one word, why a connection or what it sent was turned away.
+        refused: called with the reason, one word, for which a connection or a request was refused.
 
     Raises:
         ConfigurationError: strangers could read, or a file cannot be used.
@@ -38,6 +40,7 @@ class WebView:
         config: WebConfig,
         keys_file: Path | None = None,
         *,
+        idle: float = DEFAULT_RUN_IDLE,
         open_beside_keys: bool = False,
         limits: HTTPLimits | None = None,
         refused: Callable[[str], None] = lambda _: None,
@@ -45,7 +48,7 @@ class WebView:
         access = Access.of(config, keys_file, open_beside_keys=open_beside_keys)
         self.is_open = access.is_open
         self._server = HTTPServer(
-            web_app(store, access),
+            web_app(store, access, idle=idle),
             config.web_host,
             config.web_port,
             limits=limits,
@@ -67,5 +70,5 @@ class WebView:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Take no more connections and answer what is in flight; safe to call twice."""
+        """Accept no more connections and answer requests in flight; safe to call twice."""
         await self._server.stop()

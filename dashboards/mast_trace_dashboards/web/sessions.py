@@ -1,4 +1,4 @@
-"""Sessions of people who signed in, and attempts of those who could not."""
+"""Sessions of people who signed in, and limits of failed attempts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ class Sessions:
     """Opaque session ids in memory; a restart signs everybody out.
 
     Args:
-        seconds: for which a session lasts.
+        seconds: duration of a session.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        # By the id's hash, oldest first. All last equally long, so they also end in this order.
+        # By the id's hash, oldest first. All have the same duration, so they also end in this
+        # order.
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
 
     def begin(self, identity: str) -> str:
@@ -49,12 +50,12 @@ class Sessions:
         return made
 
     def find(self, shown: str) -> str | None:
-        """Return the identity whose session this is; None if there is none, or none any more."""
+        """Return the identity of a session; None if there is none, or it has ended."""
         session = self._sessions.get(_hash(shown)) if shown else None
         return session.identity if session and session.ends > time.monotonic() else None
 
     def end(self, shown: str) -> None:
-        """End a session, if it is one."""
+        """End a session, if it exists."""
         self._sessions.pop(_hash(shown), None)
 
     def __len__(self) -> int:
@@ -67,23 +68,23 @@ class Sessions:
 
 
 class FailedSignIns:
-    """Failed attempts of each address: twenty at once, and then one every three seconds.
+    """Limits failed attempts of each address: twenty at once, then one every three seconds.
 
-    An address of IPv6 counts as its network, which its owner has whole. Addresses that are forgotten
-    because there are too many begin anew.
+    An IPv6 address counts as its network, which belongs to one owner. Addresses that are dropped
+    because there are too many start again.
     """
 
     def __init__(self) -> None:
         self._full_again: OrderedDict[str, float] = OrderedDict()
 
     def wait(self, address: str) -> int:
-        """Return the seconds until another attempt is looked at; 0 if it is now."""
+        """Return the seconds until another attempt is permitted; 0 if it is now."""
         due = self._full_again.get(_network(address), 0.0) - time.monotonic()
         over = due - (_BURST - 1) * _SECONDS_PER_ATTEMPT
         return max(0, math.ceil(over))
 
     def failed(self, address: str) -> None:
-        """Count an attempt that failed."""
+        """Count a failed attempt."""
         network, now = _network(address), time.monotonic()
         begin = max(self._full_again.pop(network, now), now)
         self._full_again[network] = begin + _SECONDS_PER_ATTEMPT
@@ -95,7 +96,7 @@ class FailedSignIns:
 
 
 def _hash(shown: str) -> str:
-    # Looked up by its hash, so that the time taken says nothing about other ids.
+    # Looked up by its hash, so that the time taken reveals nothing about other ids.
     return hashlib.sha256(shown.encode("utf-8", "surrogateescape")).hexdigest()
 
 

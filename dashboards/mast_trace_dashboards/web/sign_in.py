@@ -25,9 +25,9 @@ _LONGEST_PLACE = 2000
 
 
 class SignIn:
-    """The form, what it sends, and what is answered to whoever has to fill it in first.
+    """The sign-in form, its submission, and the answer to visitors who have to sign in first.
 
-    A session begins with a new id whenever somebody signs in, and the one before ends.
+    Each sign-in begins a session with a new id and ends the previous one.
     """
 
     def __init__(self, access: Access, templates: Jinja2Templates) -> None:
@@ -35,14 +35,14 @@ class SignIn:
         self._templates = templates
 
     async def form(self, request: Request) -> Response:
-        """Answer with the form; somebody who is known already goes on."""
+        """Answer with the form; redirect a visitor who is signed in already."""
         place = local_place(request.query_params.get("next", ""))
         if visitor_or_none(request) is not None:
             return RedirectResponse(place, 303)
         return self._page(request, 200, "", place)
 
     async def enter(self, request: Request) -> Response:
-        """Begin a session for whoever sent a key that may read."""
+        """Begin a session for a visitor whose key may read."""
         form = await read_form(request)
         place = local_place(form["next"][0])
         try:
@@ -60,10 +60,10 @@ class SignIn:
         return answer
 
     def ask(self, request: Request, error: HTTPException | None = None) -> Response:
-        """Answer a request of somebody who is not known, or whose key does not suffice.
+        """Answer a request of an unknown visitor, or of one whose key does not suffice.
 
-        The operator's token in an address, ``?token=``, as before there was a form, signs in, too. A
-        key does not: a link could then sign somebody in to a project of the link's author.
+        The operator's token in an address, ``?token=``, also signs in, as in earlier versions. A
+        key does not: a link could then sign a visitor in to a project of the link's author.
         """
         place = _asked_for(request)
         given = request.query_params.get("token", "")
@@ -74,16 +74,16 @@ class SignIn:
             except HTTPException as wrong:
                 error = wrong
         status = error.status_code if error else 401
-        said = error.detail if error else ""
+        problem = error.detail if error else ""
         headers = dict(error.headers or {}) if error else {}
         if status == 401:
             headers["www-authenticate"] = "Bearer"
         if "text/html" not in request.headers.get("accept", ""):
-            text = said or "Show a key that may read: Authorization: Bearer <key>."
+            text = problem or "Show a key that may read: Authorization: Bearer <key>."
             return PlainTextResponse(text + "\n", status, headers)
-        # A link from elsewhere brings no cookie along. Another step, from a page of ours, does.
+        # A link from elsewhere carries no cookie. A further step, from a page of ours, does.
         again = status == 401 and request.headers.get("sec-fetch-site") == "cross-site"
-        return self._page(request, status, said, place, headers, again=again)
+        return self._page(request, status, problem, place, headers, again=again)
 
     def _begin(self, request: Request, identity: str, place: str) -> Response:
         name, sessions = cookie_name(request), self._access.sessions
@@ -103,14 +103,14 @@ class SignIn:
         self,
         request: Request,
         status: int,
-        said: str,
+        problem: str,
         place: str,
         headers: Mapping[str, str] | None = None,
         *,
         again: bool = False,
     ) -> Response:
         values = {
-            "said": said,
+            "problem": problem,
             "next": place,
             "again": f"{PATH}?{urlencode({'next': place})}" if again else "",
         }
@@ -120,7 +120,7 @@ class SignIn:
 
 
 def _asked_for(request: Request) -> str:
-    """Return the page that was asked for, without what may be a secret in its address."""
+    """Return the requested page, without possible secrets in its address."""
     if request.method not in {"GET", "HEAD"}:
         return "/"
     url = request.url.remove_query_params(["token", "key"])
@@ -128,7 +128,7 @@ def _asked_for(request: Request) -> str:
 
 
 def local_place(text: str) -> str:
-    """Return an address of this view to go on to; its first page where the text is none."""
+    """Return an address of this view to continue with; its first page where the text is none."""
     fits = (
         text.startswith("/")
         and not text.startswith("//")

@@ -1,4 +1,4 @@
-"""A page whose first part is sent before the rest is known."""
+"""Streams a page whose first part is sent before the rest is known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 SO_FAR = "<!-- so far -->"
-"""In a template: what stands before it is sent at once."""
+"""In a template: everything before this mark is sent at once."""
 _AT_ONCE = 32 * 1024
 _BROKEN = """<p class="empty" role="alert">The rest of this page could not be read: the database does
 not answer. Load the page again to try it anew.</p>"""
@@ -26,7 +26,7 @@ not answer. Load the page again to try it anew.</p>"""
 def streamed(
     templates: Jinja2Templates, request: Request, name: str, values: dict[str, Any]
 ) -> StreamingResponse:
-    """Answer with a template while it is being written, in a thread."""
+    """Answer with a template that is rendered in a thread while it is sent."""
     context = {"request": request, **values}
     for more in templates.context_processors:
         context.update(more(request))
@@ -35,7 +35,7 @@ def streamed(
 
 
 def in_blocks(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield texts put together, the first one at once: each that is sent costs a change of threads."""
+    """Yield joined texts, the first one at once: each yield costs a switch of threads."""
     block: list[str] = []
     size = _AT_ONCE
     for piece in pieces:

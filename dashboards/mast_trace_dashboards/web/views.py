@@ -1,4 +1,4 @@
-"""Pages of each project, on a store that shows nothing else."""
+"""Pages of each project, on a store that is limited to it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.rights import Right
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.web.pages import Pages
@@ -29,7 +30,7 @@ _IDLE_SECONDS = 600.0
 
 @dataclass
 class _ProjectPages:
-    """A project's store and pages, and when somebody looked at them."""
+    """A project's store and pages, with the time of their last use."""
 
     store: Store
     pages: Pages
@@ -37,20 +38,24 @@ class _ProjectPages:
 
 
 class Views:
-    """Hands each request to the pages of what its visitor may see.
+    """Routes each request to the pages of its visitor's project.
 
-    The pages do not know whose they are: the store that they read leaves out all other projects.
+    The pages need no check of the project: their store leaves out all other projects.
 
     Args:
         store: of all projects.
         templates: of the pages.
+        idle: seconds after which a run without a root counts as finished.
     """
 
-    def __init__(self, store: Store, templates: Jinja2Templates) -> None:
+    def __init__(
+        self, store: Store, templates: Jinja2Templates, *, idle: float = DEFAULT_RUN_IDLE
+    ) -> None:
         self._store = store
+        self._idle = idle
         self._templates = templates
-        self._all = Pages(store, templates)
-        # The one that was looked at last comes last.
+        self._all = Pages(store, templates, idle=idle)
+        # Ordered by last use.
         self._of_project: OrderedDict[str, _ProjectPages] = OrderedDict()
 
     def page(self, name: str, right: Right = Right.READ) -> Endpoint:
@@ -61,7 +66,7 @@ class Views:
             visitor.demand(right)
             project = visitor.project
             if project is None:
-                # Whoever sees all may look at one; an empty name means all.
+                # A visitor who sees all projects may select one; an empty name selects all.
                 project = request.query_params.get("project") or None
             handler: Endpoint = getattr(self._pages(project), name)
             return await handler(request)
@@ -75,13 +80,13 @@ class Views:
         if shown is None:
             self._close_idle()
             store = store_of_project(self._store, project)
-            shown = _ProjectPages(store, Pages(store, self._templates))
+            shown = _ProjectPages(store, Pages(store, self._templates, idle=self._idle))
         shown.used = time.monotonic()
         self._of_project[project] = shown
         return shown.pages
 
     def _close_idle(self) -> None:
-        """Close connections of projects that nobody looks at: each takes half a MiB and more."""
+        """Close connections of projects that nobody uses: each takes half a MiB and more."""
         while self._of_project:
             longest = next(iter(self._of_project.values()))
             idle = time.monotonic() - longest.used

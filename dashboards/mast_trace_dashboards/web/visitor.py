@@ -1,4 +1,4 @@
-"""A visitor of the web view, and what a page may show it."""
+"""A visitor of the web view, with its rights."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _ALL = frozenset({Right.READ, Right.LABEL})
 
 @dataclass(frozen=True)
 class Visitor:
-    """Somebody who was let in.
+    """An admitted visitor.
 
     Attributes:
-        project: the one that is shown; None means all.
-        rights: what may be done.
+        project: the visible project; None means all.
+        rights: of the visitor.
         user: name that a trusted proxy gives; empty if there is none.
-        has_session: whether signing out means anything.
+        has_session: whether there is a session to sign out of.
     """
 
     project: str | None
@@ -42,14 +42,14 @@ class Visitor:
 
     @property
     def labels(self) -> bool:
-        """Whether labels may be given."""
+        """Whether the visitor may give labels."""
         return Right.LABEL in self.rights
 
     def demand(self, right: Right) -> None:
         """Return if the visitor has the right.
 
         Raises:
-            HTTPException: 403, with words that say which right is missing.
+            HTTPException: 403; the text names the missing right.
         """
         if right in self.rights:
             return
@@ -62,19 +62,19 @@ class Visitor:
 
 
 OPERATOR = Visitor(None)
-"""Sees all projects, without a session."""
+"""The visitor who sees all projects, without a session."""
 
 
 def admit(scope: Scope, visitor: Visitor) -> None:
-    """Remember who asks."""
+    """Keep the visitor of a request."""
     scope[_KEY] = visitor
 
 
 def visitor_of(connection: HTTPConnection) -> Visitor:
-    """Return who asks; only for what `admit` was called for."""
+    """Return the visitor; only for requests that `admit` was called for."""
     return cast("Visitor", connection.scope[_KEY])
 
 
 def visitor_or_none(connection: HTTPConnection) -> Visitor | None:
-    """Return who asks; None for whoever was not let in."""
+    """Return the visitor; None for a request that was not admitted."""
     return cast("Visitor | None", connection.scope.get(_KEY))

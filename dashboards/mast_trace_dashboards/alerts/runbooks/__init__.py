@@ -1,4 +1,4 @@
-"""The runbooks of the alerts: what an alert means, where to look, what to do.
+"""The runbooks of the alerts: meaning, investigation and remedy.
 
 Each is a Markdown file under ``mast_trace_dashboards/alerts/runbooks``. `mast-trace web` serves them at
 ``/runbooks/NAME``, and every form of every alert links there.
@@ -33,7 +33,7 @@ def text(name: str) -> str:
 
 
 def address(web: str, name: str) -> str:
-    """Return where a runbook is served.
+    """Return the URL of a runbook.
 
     Args:
         web: address of the web view.
@@ -43,7 +43,7 @@ def address(web: str, name: str) -> str:
 
 
 def name_of(alert: str) -> str:
-    """Return the runbook's name for an alert that Prometheus alone evaluates.
+    """Return the runbook's name for an alert of Prometheus alone.
 
     ``MastNoSpans`` has ``no-spans``.
     """

@@ -1,0 +1,103 @@
+"""Words for the certainty of a verdict, the same on pages and in terminals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_judge.study.model_calibration import FEWEST_RUNS
+from mast_trace_judge.verdict import Evidence
+
+if TYPE_CHECKING:
+    from mast_trace_judge.study.model_calibration import ModelCalibration
+    from mast_trace_judge.verdict import ModeFinding, Verdict
+
+NOBODY: Final = "unknown agent"
+"""Stands for the unknown agent of a step."""
+WHY_NONE: Final = (
+    "A step is called decisive where an exact finding shows the error itself, where such steps were right "
+    "more often than not in labelled runs like this one, or where a model quotes it. None of that is so "
+    "here."
+)
+"""The reason for which a failed run has candidates only."""
+NOT_MEASURED: Final = (
+    "How often such candidates are right was not measured on runs like this one. To have it measured, "
+    "label ten failed runs of yours (`mast-trace label RUN`) and run `mast-trace judge fit`; a model "
+    "reads the runs as well where MAST_TRACE_JUDGE_MODEL names one."
+)
+"""Replaces percentages where a verdict is not calibrated, and names the next step."""
+
+
+def sureness(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
+    """Return the certainty of the decisive step: a percentage only where it was measured.
+
+    Args:
+        verdict: of the run.
+        calibration: of the model behind it.
+    """
+    error = verdict.decisive
+    if error is None:
+        return ""
+    if verdict.calibrated:
+        return f"{error.probability:.0%} sure"
+    exact = (mode for mode in verdict.modes if mode.evidence is Evidence.EXACT)
+    if any(error.step in mode.steps for mode in exact):
+        return "exact finding"
+    return _of_labels(verdict, 0, calibration)
+
+
+def candidate_sureness(
+    verdict: Verdict, number: int, calibration: ModelCalibration | None = None
+) -> str:
+    """Return how sure a candidate is, likewise; numbers count from 1."""
+    if verdict.calibrated:
+        return f"{verdict.candidates[number - 1].probability:.0%}"
+    return _of_labels(verdict, number - 1, calibration)
+
+
+def not_measured(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
+    """Return a sentence on why there is no percentage; empty where there is one."""
+    if verdict.calibrated or (calibration and calibration.of(verdict).is_enough):
+        return ""
+    if not verdict.model:
+        return NOT_MEASURED
+    known = calibration.of(verdict).runs if calibration else 0
+    return (
+        f"How often steps that {verdict.model} points at are right is known from {known} labelled runs like "
+        f"this one; from {FEWEST_RUNS} on it is shown. `mast-trace label RUN --step N` gives a label."
+    )
+
+
+def _of_labels(verdict: Verdict, place: int, calibration: ModelCalibration | None) -> str:
+    """Return the share of labelled runs in which such a candidate of the model's is right."""
+    shares = calibration.of(verdict) if calibration else None
+    if shares is None or not shares.is_enough or place >= len(shares.right):
+        return ""
+    interval = shares.interval(place)
+    return (
+        f"right in {shares.share(place):.0%} of {shares.runs} labelled runs, "
+        f"95%: {interval.low:.0%} to {interval.high:.0%}"
+    )
+
+
+def likelihood(finding: ModeFinding) -> str:
+    """Return the probability of a failure mode; one that does not count as shown is called possible.
+
+    A model's own number is no measure of how often it is right, and is not shown.
+    """
+    if finding.evidence is Evidence.MODEL:
+        return "likely" if finding.is_shown else "possible"
+    return f"{'' if finding.is_shown else 'possible, '}{finding.probability:.0%}"
+
+
+def marked(finding: ModeFinding) -> str:
+    """Return a mode's code, with a question mark where it is only possible."""
+    return finding.code if finding.is_shown else f"{finding.code}?"
+
+
+def not_examined(verdict: Verdict) -> str:
+    """Return a sentence on the failure modes that were not examined; empty if all were."""
+    if not verdict.examined:
+        return "An earlier version judged this run; its examined modes are not known."
+    missing = [code for code in FAILURE_MODES if code not in verdict.examined]
+    return f"Not examined: {', '.join(missing)}." if missing else ""
