@@ -1,4 +1,4 @@
-"""How each tool is switched on, as its documentation says, and the environment that it needs.
+"""The compared tools: how their documentation switches each on, and their packages.
 
 Every entry gets a `TracerProvider` that is also the global one; all its spans go there.
 """
@@ -32,10 +32,10 @@ class Peer:
     """A tool, the packages that it adds, and how it is switched on.
 
     Attributes:
-        name: as the table calls it.
+        name: in the table.
         packages: beside the framework's.
         instrument: switches it on.
-        first: modules to import before it is switched on: some work in this order only.
+        first: modules to import before it is switched on, for tools that need this order.
         own: whether it is the framework's own telemetry, which the program has to ask for.
     """
 
@@ -49,7 +49,7 @@ class Peer:
         """Instrument this process, with content capture on.
 
         Args:
-            provider: where the spans go; it is made the global one.
+            provider: receives the spans; it is made the global one.
         """
         from opentelemetry import trace
 

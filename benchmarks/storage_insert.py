@@ -1,4 +1,4 @@
-"""How fast spans are stored, and how fast the store answers, with the embedded engine.
+"""Measures how fast the embedded engine stores spans and answers queries.
 
     python benchmarks/storage_insert.py [--spans 200000] [--per-insert 5120] [--small]
 
@@ -84,7 +84,7 @@ def insert(store: Store, work: Iterable[list[bytes]]) -> int:
 
 
 def report_size(store: Store, total: int) -> None:
-    """Print what the tables take on the disk."""
+    """Print the size of the tables on disk."""
     rows = store.query(
         "SELECT table, sum(bytes_on_disk) AS bytes FROM system.parts "
         "WHERE active AND database = currentDatabase() GROUP BY table ORDER BY bytes DESC LIMIT 3"

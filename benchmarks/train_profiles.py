@@ -69,7 +69,7 @@ def _joined(runs: Sequence[LabelledRun], data: Path) -> list[Sample]:
     """Join held-out profiles with each model's answers, and with those of all models."""
     answers = list(recorded_answers(data).values())
     folds = held_out(runs, REPEATS)
-    panels = [*([said] for said in answers), answers]
+    panels = [*([one_model] for one_model in answers), answers]
     return [s for panel in panels for s in fusions(runs, by_counterfactual(*panel), folds)]
 
 

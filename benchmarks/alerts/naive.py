@@ -1,7 +1,7 @@
-"""The rules that people write first, on the same counts, with the shipped waiting times.
+"""Simple alert rules, as people write them first, on the same counts and with the shipped waiting times.
 
-Each compares the last half hour with the week before it, but the last, which takes two hours and
-leaves an hour before them out: as good a rule as PromQL can say on counters alone.
+Each compares the last half hour with the week before it. The last rule takes two hours and skips
+the hour before them: it is the best rule that PromQL can express on counters alone.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _WEEK = 7 * 24 * 60
 
 @dataclass(frozen=True)
 class Counts:
-    """What a rule may look at, one number for each service.
+    """The input of a rule, one number for each service.
 
     Attributes:
         n: judged runs of the window.
-        k: those that violate.
+        k: those with a violation.
         base_n: judged runs of the week before.
-        base_k: those that violate.
-        windows: how many windows that week has.
+        base_k: those with a violation.
+        windows: number of windows in that week.
     """
 
     n: Numbers
@@ -73,7 +73,7 @@ def gated_z_score(counts: Counts) -> Numbers:
 
 @dataclass(frozen=True)
 class Naive:
-    """A rule: its threshold, and how long its window and the gap before its baseline are."""
+    """A rule: its threshold, the length of its window, and the gap before its baseline."""
 
     title: str
     statistic: Callable[[Counts], Numbers]
@@ -82,7 +82,7 @@ class Naive:
     gap: int = 0
 
     def rule(self) -> Rule:
-        """Return it with the waiting times of the shipped rules."""
+        """Return the rule with the waiting times of the shipped rules."""
         return Rule(
             uid=self.title,
             title=self.title,
@@ -96,7 +96,7 @@ class Naive:
         )
 
     def values(self, services: Services, minute: int) -> list[dict[str, object]]:
-        """Return what a query would: one row for each service, as seen at ``minute``."""
+        """Return the rows of a query: one for each service, at ``minute``."""
         begin = minute - self.window
         base = begin - self.gap
         counts = Counts(

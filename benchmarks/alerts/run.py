@@ -1,4 +1,4 @@
-"""How often the spike rules fire for nothing, how many spikes they find, and how fast.
+"""Measures the spike rules: false alerts, found spikes, and delays.
 
     python benchmarks/alerts/run.py [--seed 1] [--quick]
 
@@ -48,7 +48,7 @@ SCENARIOS: Final = tuple(
 
 @dataclass
 class Score:
-    """What became of a rule.
+    """The score of a rule.
 
     Attributes:
         false: episodes of firing in quiet weeks.
@@ -60,12 +60,12 @@ class Score:
 
 
 def looks(services: Services) -> Iterator[int]:
-    """Yield the minutes at which the rules are looked at."""
+    """Yield the minutes at which the rules are evaluated."""
     yield from range(BASELINE_MINUTES, services.judged.shape[1] + 1, EVERY)
 
 
 def shipped(store: Store, services: Services) -> Iterator[tuple[int, Change]]:
-    """Yield what the shipped rules tell, and at which minute."""
+    """Yield the changes of the shipped rules, with their minutes."""
     stored(store, services)
     evaluator = Evaluator(store, SHIPPED)
     for minute in looks(services):
@@ -85,9 +85,9 @@ def naive(services: Services) -> Iterator[tuple[int, Change]]:
             yield from ((minute, change) for change in changes)
 
 
-def firings(told: Iterable[tuple[int, Change]]) -> Iterator[tuple[str, str, int]]:
+def firings(firing_changes: Iterable[tuple[int, Change]]) -> Iterator[tuple[str, str, int]]:
     """Yield rule, service and minute of each alert that begins to fire."""
-    for minute, change in told:
+    for minute, change in firing_changes:
         if change.kind == "firing":
             yield change.alert.rule, dict(change.alert.labels)["service"], minute
 
@@ -96,13 +96,13 @@ def measured(store: Store, scenario: Scenario, seed: int) -> dict[str, Score]:
     """Return each rule's score in a scenario."""
     scores = {name: Score() for name in (*TITLES, *(each.title for each in NAIVE))}
     quiet = simulated(scenario, spiking=False, seed=seed)
-    for told in (shipped(store, quiet), naive(quiet)):
-        for rule, _, _ in firings(told):
+    for firing_changes in (shipped(store, quiet), naive(quiet)):
+        for rule, _, _ in firings(firing_changes):
             scores[rule].false += 1
     spiking = simulated(scenario, spiking=True, seed=seed)
-    for told in (shipped(store, spiking), naive(spiking)):
+    for firing_changes in (shipped(store, spiking), naive(spiking)):
         found: set[tuple[str, str]] = set()
-        for rule, service, minute in firings(told):
+        for rule, service, minute in firings(firing_changes):
             delay = minute - BASELINE_MINUTES
             if (rule, service) not in found and 0 < delay <= scenario.hours * 60:
                 found.add((rule, service))

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from mast_trace.taxonomy import FAILURE_MODES
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mast_trace_collector.storage import Store
 
 BEGIN: Final = datetime(2026, 3, 2, tzinfo=timezone.utc)
-"""The first minute; rules are looked at from `LEARNT` on."""
+"""The first minute; rules are evaluated from `LEARNT` on."""
 BASELINE_MINUTES: Final = 7 * 24 * 60 + 6 * 60
 LEARNT: Final = BEGIN + timedelta(minutes=BASELINE_MINUTES)
 BASE_RATE: Final = 0.08
@@ -32,8 +34,8 @@ class Scenario:
         runs: judged runs in half an hour, on the average of a day.
         drift: standard deviation of the rate from one quarter of a day to the next, relative to it.
         factor: times the usual rate during a spike.
-        hours: that a spike lasts.
-        quiet: services that are watched for a week in which nothing happens.
+        hours: duration of a spike.
+        quiet: services that are watched for a week without a spike.
         spiking: services with one spike each.
     """
 
@@ -69,7 +71,7 @@ def simulated(
     spikes begin at all times of day.
 
     Args:
-        scenario: what to draw.
+        scenario: the scenario to draw.
         spiking: those with a spike, which begins at `LEARNT`; else the quiet ones.
         seed: of the draw.
         watched_minutes: minutes after `LEARNT`; a week, or the spike and an hour, if absent.
@@ -94,7 +96,7 @@ def simulated(
 
 
 def stored(store: Store, services: Services) -> None:
-    """Put the runs where the shipped query looks for the newest verdict of each run."""
+    """Put the runs where the shipped query finds the newest verdict of each run."""
     store.command(f"TRUNCATE TABLE {_TABLE}")
     for service, name in enumerate(services.names):
         store.insert_columns(_TABLE, *_columns(services, service, name))
@@ -105,7 +107,7 @@ def _columns(services: Services, service: int, name: str) -> tuple[list[str], li
     ends: list[datetime] = []
     modes: list[list[str]] = []
     for minute in np.flatnonzero(judged):
-        # In the middle of its minute: no look falls on a run.
+        # In the middle of its minute: no evaluation coincides with a run.
         end = BEGIN + timedelta(minutes=int(minute), seconds=30)
         ends += [end] * int(judged[minute])
         modes += [["1.3"]] * int(hits[minute]) + [[]] * int(judged[minute] - hits[minute])
@@ -118,6 +120,7 @@ def _columns(services: Services, service: int, name: str) -> tuple[list[str], li
         "Outcome": ["failure" if found else "success" for found in modes],
         "RunStart": ends,
         "RunEnd": ends,
+        "Examined": [list(FAILURE_MODES) for _ in modes],
         "Modes.Code": modes,
         "Modes.Probability": [[0.9] * len(found) for found in modes],
         "Modes.Evidence": [["exact"] * len(found) for found in modes],

@@ -1,4 +1,4 @@
-"""What peers say in ways that the shared reader has no use for, put into words that it reads.
+"""Rewrites peculiarities of peers that the shared reader ignores into attributes that it reads.
 
 Nobody sends AgentOps's spans to a collector, and OpenInference's spans of AG2 hold messages where
 no other vocabulary has them; both are rewritten here, so that nothing they record goes uncounted.
@@ -21,7 +21,7 @@ _AGENTOPS_KINDS = {"llm": semconv.CHAT, "tool": semconv.EXECUTE_TOOL, "agent": s
 
 
 def plain(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
-    """Return the spans with what is peculiar to a peer in the convention's words."""
+    """Return the spans with a peer's peculiarities translated into the convention."""
     asked = [
         replace(span, span_id=f"{span.span_id}-asked", attributes=dict(_task(span.attributes)))
         for span in spans
@@ -65,7 +65,7 @@ def _agentops(span: SpanRecord) -> Iterable[tuple[str, Any]]:
 
 
 def _task(attributes: Any) -> Iterable[tuple[str, Any]]:
-    """What a user asked of a crew, which AgentOps keeps on the span that also has the answer."""
+    """The task that a user gave a crew, which AgentOps keeps on the span that also has the answer."""
     yield from _message("user", attributes["agentops.entity.input"])
     yield semconv.MESSAGE_ROLE, "user"
 

@@ -1,8 +1,8 @@
-"""Counts what a recording holds of the truth.
+"""Counts how much of the truth a recording holds.
 
 Every tool's spans are read by the same reader, the one that the collector and the judge use
 (`Trajectory`, which knows the vocabularies of the peers), so that a peer gets what its spans hold,
-under whichever names. What that reader has no use for is put into its words first: see `dialects`.
+under whichever names. Data that the reader ignores is translated first: see `dialects`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROWS = {
     "extra_messages": "messages that nobody sent, or twice",
     "tools": "tool calls with name and arguments",
     "callers": "… with the right agent",
-    "failures": "failed tool calls, said to have failed",
+    "failures": "failed tool calls, recorded as failed",
     "extra_tools": "tool calls that nobody made, or twice",
     "handoffs": "hand-offs with source and target",
     "extra_handoffs": "hand-offs that did not happen, or twice",
@@ -43,7 +43,7 @@ ROWS = {
     "orphans": "spans without their parent",
     "false_errors": "spans that say error where nothing failed",
 }
-"""Field of `Counts` -> what the table calls it."""
+"""Field of `Counts` -> its title in the table."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Counts:
 
 
 def expected(truth: Truth, requests: Sequence[dict[str, Any]], runs: int) -> Counts:
-    """Return what a perfect recording of ``runs`` runs counts.
+    """Return the counts of a perfect recording of ``runs`` runs.
 
     Args:
         truth: of one run.
-        requests: what the model's server received in all of them.
-        runs: how often the program ran.
+        requests: those that the model's server received in all of them.
+        runs: number of runs of the program.
     """
     return Counts(
         messages=runs * len(truth.messages),
@@ -99,14 +99,14 @@ def expected(truth: Truth, requests: Sequence[dict[str, Any]], runs: int) -> Cou
 def counted(
     spans: Sequence[SpanRecord], truth: Truth, requests: Sequence[dict[str, Any]], runs: int
 ) -> Counts:
-    """Return what a recording holds of ``runs`` runs, and what it holds beside."""
+    """Return the counts of a recording of ``runs`` runs, and its surplus."""
     traces: dict[str, list[SpanRecord]] = {}
     for span in plain(spans):
         traces.setdefault(span.trace_id, []).append(span)
     read = [read_trajectory(trace) for trace in traces.values()]
     steps = [step for run in read for step in run.steps]
-    said = Counter(_said(read))
-    said[truth.messages[0]] += min(runs, _asked(read, truth.messages[0][1]))
+    recorded = Counter(_messages_of(read))
+    recorded[truth.messages[0]] += min(runs, _asked(read, truth.messages[0][1]))
     used = [step for step in steps if step.kind is StepKind.TOOL]
     sent = Counter(truth.messages * runs)
     tools = Counter((t.name, _flat(t.arguments)) for t in truth.tools * runs)
@@ -115,11 +115,11 @@ def counted(
     handed = Counter(truth.handoffs * runs)
     found_tools = Counter((_named(step.tool), _flat(step.arguments)) for step in used)
     found_handoffs = Counter(_handoffs(traces.values()))
-    messages = Counter(t for _, t in sent.elements()) & Counter(t for _, t in said.elements())
+    messages = Counter(t for _, t in sent.elements()) & Counter(t for _, t in recorded.elements())
     return Counts(
         messages=messages.total(),
-        senders=(sent & said).total(),
-        extra_messages=said.total() - messages.total(),
+        senders=(sent & recorded).total(),
+        extra_messages=recorded.total() - messages.total(),
         tools=(tools & found_tools).total(),
         callers=(
             callers & Counter((s.agent, _named(s.tool), _flat(s.arguments)) for s in used)
@@ -138,10 +138,10 @@ def counted(
     )
 
 
-def _said(runs: Iterable[Trajectory]) -> Iterable[tuple[str, str]]:
-    """Author and first line of every message, but for what frameworks write and results of tools.
+def _messages_of(runs: Iterable[Trajectory]) -> Iterable[tuple[str, str]]:
+    """Author and first line of every message, except texts of frameworks and results of tools.
 
-    The first line, because CrewAI adds to a task what it expects of an answer.
+    Only the first line counts, because CrewAI adds its expectations of an answer to a task.
     """
     for step in (step for run in runs for step in run.steps if step.kind is StepKind.MESSAGE):
         if step.text and step.role != "tool" and not step.synthetic:
@@ -149,7 +149,7 @@ def _said(runs: Iterable[Trajectory]) -> Iterable[tuple[str, str]]:
 
 
 def _asked(runs: Iterable[Trajectory], question: str) -> int:
-    """In how many runs the user's message is not a message but known as what was to be done."""
+    """Number of runs whose user message is not a message, but known as the task."""
     return sum(
         question in run.task and not any(step.role == "user" for step in run.steps) for run in runs
     )
@@ -168,7 +168,7 @@ def _handoffs(traces: Iterable[Sequence[SpanRecord]]) -> Iterable[tuple[str, str
 
 
 def _terminated(trace: Sequence[SpanRecord]) -> bool:
-    """Whether any span has an attribute that speaks of termination."""
+    """Return whether any span has an attribute that speaks of termination."""
     return any("terminat" in name for span in trace for name in span.attributes)
 
 
@@ -197,7 +197,7 @@ def _joined(content: Any) -> str:
 
 
 def _tokens(request: dict[str, Any]) -> int:
-    """What the scripted server says that a request cost."""
+    """The tokens of a request, as reported by the scripted server."""
     return sum(len(json.dumps(message)) for message in messages_of(request)) // 4 + 1
 
 

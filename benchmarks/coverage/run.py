@@ -1,4 +1,4 @@
-"""What each instrumentation records of the same programs, beside what really happened.
+"""Compares the recordings of each instrumentation with the truth, on the same programs.
 
 Every program runs under mast-trace and under each peer that can be installed beside its framework,
 in an environment and a process of its own, against a scripted model in this one. One table for each
@@ -42,7 +42,7 @@ OURS = "mast-trace"
 
 
 def record(framework: str, peer: Peer, folder: Path) -> tuple[Counts, Counts]:
-    """Run a framework's program under one instrumentation; return truth and what was recorded."""
+    """Run a framework's program under one instrumentation; return the truth and the recording."""
     program = import_module(f"programs.{framework}")
     ours = ("-e", str(ROOT)) if peer.name == OURS else ()
     name = f"{framework}-{peer.name}".replace(", ", "-")

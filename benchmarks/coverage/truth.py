@@ -1,4 +1,4 @@
-"""What happens in one run of a program: the truth that recordings are held against."""
+"""The truth about one run of a program, with which recordings are compared."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Innocent:
 
     Attributes:
         waits: seconds until each request was acknowledged.
-        since: when the request was begun that is not acknowledged yet.
+        since: start time of the request that is not acknowledged yet.
         tries: of requests, refused ones included.
     """
 
@@ -91,7 +91,7 @@ class Innocent:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one attack did."""
+    """The results of one attack."""
 
     attack: str
     before_mib: float
@@ -209,9 +209,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each attack")
+    parser.add_argument("--seconds", type=float, default=10.0, help="duration of each attack")
     parser.add_argument("--only", nargs="+", choices=list(ATTACKS), default=list(ATTACKS))
-    parser.add_argument("--python", default=sys.executable, help="that runs the collector")
+    parser.add_argument(
+        "--python", default=sys.executable, help="the Python that runs the collector"
+    )
     options = parser.parse_args()
     print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
     print(HEAD, flush=True)

@@ -1,4 +1,4 @@
-"""The cases of the benchmark, what a round of one of them gave, and the file that keeps it."""
+"""The cases of the benchmark, the results of their rounds, and the file that keeps them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ COMMANDS: tuple[Command, ...] = get_args(Command)
 
 @dataclass(frozen=True)
 class Case:
-    """What is killed, and how.
+    """The process that is killed, and the manner of the kills.
 
     Attributes:
-        kind: when the kills fall. In pairs: under load, and again while the next process takes up
-            what the first left.
-        command: that is killed. With ``--url`` the database is another process, which lives on.
-        protocol: in which spans are sent meanwhile.
+        kind: the time of the kills. In pairs: under load, and again while the next process recovers
+            the files of the first.
+        command: the one that is killed. With ``--url`` the database is another process, which goes
+            on.
+        protocol: of the spans that are sent meanwhile.
     """
 
     kind: Kind
@@ -36,22 +37,22 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a round: some kills of one case on one data folder.
+    """The result of a round: some kills of one case on one data folder.
 
     Attributes:
         kind: see `Case`.
         command: see `Case`.
         protocol: see `Case`.
-        seed: of all that was drawn by lot.
+        seed: of all random choices.
         commit: of the source tree; with ``+`` where it was changed.
         kills: SIGKILLs that ended a process.
         starts: processes that were started.
         failed_starts: of these, ended by themselves.
-        acknowledged: spans that senders were told are durable.
+        acknowledged: spans whose senders got an acknowledgement.
         unanswered: spans of requests that got no answer, and were not sent again.
         lost: acknowledged spans that are not stored.
         doubled: spans that are stored more than once, acknowledged or not.
-        seconds: that the round took.
+        seconds: duration of the round.
     """
 
     kind: Kind
@@ -70,7 +71,7 @@ class Outcome:
 
     @property
     def case(self) -> Case:
-        """What was killed, and how."""
+        """The command with its protocol and kind, in words."""
         return Case(self.kind, self.command, self.protocol)
 
 
@@ -80,7 +81,7 @@ def all_cases() -> list[Case]:
 
 
 def recorded(path: Path = RESULTS) -> list[Outcome]:
-    """Return what earlier runs have found."""
+    """Return the rounds of earlier runs."""
     if not path.exists():
         return []
     return [Outcome(**json.loads(line)) for line in path.read_text().splitlines()]

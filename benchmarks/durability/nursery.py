@@ -69,7 +69,7 @@ class Nursery:
         return int(self._asked({"wait": pid})["status"])
 
     def gone(self, pid: int) -> bool:
-        """Whether a process has ended by itself; it is still to be waited for."""
+        """Return whether a process has ended by itself; it is still to be waited for."""
         return bool(self._asked({"gone": pid})["gone"])
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Nursery:
 
 
 def _serve() -> None:
-    """Fork as told until standard input ends."""
+    """Fork as instructed on standard input until it ends."""
     _import_everything()
     for line in sys.stdin:
         order = json.loads(line)
@@ -114,7 +114,7 @@ def _import_everything() -> None:
 
 
 def _become(order: dict[str, Any]) -> NoReturn:
-    """Be the process that was asked for; a child never returns to the loop of its parent."""
+    """Become the requested process; a child never returns to the loop of its parent."""
     status = 70
     with contextlib.suppress(BaseException):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

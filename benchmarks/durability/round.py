@@ -1,4 +1,4 @@
-"""One round: some kills of one case on one data folder, and what is stored in the end."""
+"""One round: some kills of one case on one data folder, and a count of the stored spans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 COLD = 0.2
-"""Share of rounds whose processes are started as a shell would."""
+"""Share of rounds whose processes are started as a shell would start them."""
 _SQL = "SELECT SpanId, count() FROM otel_traces GROUP BY SpanId"
 
 
@@ -68,10 +68,10 @@ _KILL: Mapping[Kind, Callable[[Victim, Senders, random.Random], None]] = {
 def play(
     case: Case, seed: int, kills: int, *, folder: Path, database: str, nursery: Nursery
 ) -> Outcome:
-    """Kill so many times, then see what is stored.
+    """Kill a number of times, then count the stored spans.
 
     Args:
-        case: what is killed, and how.
+        case: see `Case`.
         seed: of moments and manners.
         kills: to come to.
         folder: empty; of the data and the log.
@@ -89,7 +89,7 @@ def play(
     senders.start()
     try:
         if case.kind == "at start-up":
-            # How long a start takes here and now, which is what the kills are spread over.
+            # The duration of a start on this machine, over which the kills are spread.
             _loaded(victim, senders, dice)
             victim.finish()
         while victim.kills + victim.failed_starts < kills:

@@ -115,7 +115,7 @@ def _say(outcome: Outcome, kept: Path | None) -> None:
 
 @contextlib.contextmanager
 def _server(folder: Path) -> Iterator[str]:
-    """The database of those that are told of one."""
+    """The database address for commands with ``--url``; empty for others."""
     command = [sys.executable, str(TESTS / "clickhouse_server.py"), str(folder / "server")]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -134,7 +134,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--until", type=int, default=1000, help="kills in all, earlier runs' too")
     parser.add_argument("--kills", type=int, default=10, help="kills in one round")
     parser.add_argument("--results", type=Path, default=RESULTS, help="file that rounds go to")
-    parser.add_argument("--folder", type=Path, help="where data folders are made")
+    parser.add_argument("--folder", type=Path, help="folder in which data folders are made")
     again = parser.add_argument_group("one round alone, as one that found something")
     again.add_argument("--seed", type=int)
     again.add_argument("--kind", choices=KINDS, default=KINDS[0])

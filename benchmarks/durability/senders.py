@@ -1,4 +1,4 @@
-"""Senders that never send again what was acknowledged, and remember what each request became."""
+"""Senders that never repeat an acknowledged request, and remember the fate of each."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Senders:
     """Threads that send until they are stopped.
 
     A request is sent until it is acknowledged, or once, or its sender hangs up before the answer,
-    and then sends it again or never does: each as the dice say.
+    and then sends it again or never does: each by chance.
 
     Attributes:
         acknowledged: ids of spans whose request was acknowledged.
-        unanswered: ids of spans that were sent, and of which nobody was told what became.
+        unanswered: ids of spans that were sent without an answer.
     """
 
     def __init__(self, protocol: Protocol, port: int, seed: int, *, threads: int = 3) -> None:

@@ -20,14 +20,14 @@ class Victim:
     """A command on one data folder and fixed ports.
 
     Attributes:
-        starts: how often it was started.
-        failed_starts: how often it ended by itself instead.
-        kills: how often SIGKILL ended it.
-        seconds: that its last start took.
+        starts: number of starts.
+        failed_starts: number of starts after which it ended by itself.
+        kills: number of times that SIGKILL ended it.
+        seconds: duration of its last start.
 
     Args:
         folder: of its data and its log.
-        command: that is run.
+        command: the command to run.
         database: address of a server; empty for the embedded engine.
         nursery: starts it.
         cold: see `Nursery.start`.
@@ -55,7 +55,7 @@ class Victim:
         self._pid = 0
 
     def port(self, protocol: Protocol) -> int:
-        """Return where spans of that protocol are sent to."""
+        """Return the address for spans of that protocol."""
         return self._ports["grpc" if protocol == "grpc" else "http"]
 
     def spawn(self) -> None:
@@ -76,7 +76,7 @@ class Victim:
         return True
 
     def gone(self) -> bool:
-        """Whether it has ended by itself; that is a failed start."""
+        """Return whether it has ended by itself; that is a failed start."""
         if self._pid and self._nursery.gone(self._pid):
             self._nursery.wait(self._pid)
             self._pid = 0

@@ -114,7 +114,9 @@ def main() -> None:
     parser.add_argument("--shape", choices=["agent", "small"], default="agent")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--times", type=int, default=1, help="as many spans, for everyone")
-    parser.add_argument("--only", nargs="+", choices=[p.name for p in PEERS], help="of the peers")
+    parser.add_argument(
+        "--only", nargs="+", choices=[p.name for p in PEERS], help="names of the peers"
+    )
     options = parser.parse_args()
     build = agent_shape if options.shape == "agent" else small_shape
     print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

@@ -24,7 +24,10 @@ _EXPORTER_TABLES = Path(__file__).parent / "exporter_tables.sql"
 
 
 def agent(program: str, port: str, address: str, database: str, token: str) -> list[str]:
-    """What starts rotel; uncompressed, because our address does not take the native protocol's LZ4."""
+    """The command that starts rotel.
+
+    Uncompressed, because our endpoint does not accept the native protocol's LZ4.
+    """
     options = {
         "otlp-http-endpoint": f"127.0.0.1:{port}",
         "otlp-grpc-endpoint": "127.0.0.1:0",
@@ -54,7 +57,7 @@ def main() -> None:
     folder, port, program, tables = sys.argv[1:]
     config = CollectorConfig.load(data_dir=folder)
     token = secrets.token_hex()
-    # Under our own limit its inserts fail, and what it sends again is empty.
+    # Under our own limit its inserts fail, and their repetition is empty.
     with Store.open(config.store_url, memory_limit=8 * 2**30) as store:
         database = make_tables(store, config.store_url, tables)
         server = HTTPServer(ClickHouseHTTP(store, of_owner=True), "127.0.0.1", 0)

@@ -34,7 +34,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Sent:
-    """What the senders saw."""
+    """The senders' measurements."""
 
     latencies: list[float] = field(default_factory=list)
     refused: int = 0

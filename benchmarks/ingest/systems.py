@@ -1,4 +1,4 @@
-"""The peers that take OTLP, each as its documentation starts it, and how its spans are counted."""
+"""The peers that accept OTLP: their commands, as documented, and the count of their spans."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Peer:
 
     Attributes:
         name: in the table.
-        requirements: what its environment holds.
-        command: how it is started in a folder of its own, on a port.
-        environment: variables that it is started with, of the same.
+        requirements: of its environment.
+        command: starts it in a folder of its own, on a port.
+        environment: environment variables, from the same arguments.
         ready: the path that answers once it takes spans; empty if only its port tells.
-        headers: that its receiver asks for.
+        headers: those that its receiver requires.
         count: the spans in its database; the folder is given.
-        acknowledges: what an acknowledgement means.
+        acknowledges: the meaning of an acknowledgement.
         spans: as many as it needs some seconds for.
         request_spans: in a request; with 512, some peers time out.
-        connections: that send to it.
+        connections: number of connections that send to it.
     """
 
     name: str

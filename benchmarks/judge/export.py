@@ -112,8 +112,8 @@ def main() -> None:
             for kind in _WRITERS:
                 out = Path(folder) / f"runs.{kind}"
                 command = [sys.executable, __file__, "--child", url, kind, str(out)]
-                told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                found = json.loads(told.splitlines()[-1])
+                output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                found = json.loads(output.splitlines()[-1])
                 rate = spans / found["seconds"]
                 size = out.stat().st_size / 2**20
                 print(

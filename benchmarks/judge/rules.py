@@ -1,9 +1,9 @@
-"""How well each rule's probability tells runs that people label with its mode from the others.
+"""Measures how well each rule's probability separates runs that people label with its mode from the others.
 
-Runs without an outcome are given to the rules, as a judge sees them that knows none. The area under
-the curve (AUC) is the chance that a labelled run gets a higher probability than one without the
-label; 0.5 says nothing. With the first answer that was right or wrong as the label, the same is done
-for conversations on mathematics. Results go to ``rules.json``, and into ``rules.md`` from there.
+The rules get the runs without their outcome, as a judge that knows none. The area under the curve
+(AUC) is the chance that a labelled run gets a higher probability than one without the label; 0.5
+says nothing. With the first answer that was right or wrong as the label, the same is done for
+conversations on mathematics. Results go to ``rules.json``, and into ``rules.md`` from there.
 
 ::
 
@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 STORED, PAGE = HERE / "rules.json", HERE / "rules.md"
 FEWEST = 3
-"""Below this many runs with the label, or without it, nothing is said."""
+"""Number of runs with the label, or without it, below which no figure is given."""
 HEAD = """# What the rules are worth
 
 The area under the curve of each rule's probability against labels: of people, by failure mode, on MAST's first annotated

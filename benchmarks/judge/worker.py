@@ -79,11 +79,11 @@ class Team:
         self, root: RunSpan, agent: str, recipients: list[str], history: list[Message]
     ) -> Message:
         turn = self._telemetry.agent(agent, parent=root.context, input=history)
-        said = self._asked(turn, history)
-        self._telemetry.message(agent, recipients, said, parent=turn.context)
-        turn.reply(said)
+        reply_message = self._asked(turn, history)
+        self._telemetry.message(agent, recipients, reply_message, parent=turn.context)
+        turn.reply(reply_message)
         turn.end()
-        return said
+        return reply_message
 
     def _work(self, root: RunSpan, agent: str, order: Message, *, repeat: bool) -> Message:
         turn = self._telemetry.agent(agent, parent=root.context, input=[order])
@@ -99,11 +99,11 @@ class Team:
             tool.result(result)
             tool.end()
             shown.append(Message(result, role="tool", tool_call_id=call.id))
-        said = self._asked(turn, shown)
-        self._telemetry.message(agent, ["boss"], said, parent=turn.context)
-        turn.reply(said)
+        reply_message = self._asked(turn, shown)
+        self._telemetry.message(agent, ["boss"], reply_message, parent=turn.context)
+        turn.reply(reply_message)
         turn.end()
-        return said
+        return reply_message
 
     def _asked(self, turn: AgentSpan, shown: list[Message], *calls: ToolCall) -> Message:
         chat = self._telemetry.chat("gpt-5", parent=turn.context, input=shown)
@@ -127,7 +127,7 @@ def measure(runs: int) -> tuple[float, float]:
             writer.write([request], token=f"worker-{number}")
         config = WorkerConfig(run_quiet_seconds=0.001)
         worker = Worker(store, Judge(JudgeConfig(judge_model="")), config)
-        time.sleep(1.0)  # what the writes have left to merge
+        time.sleep(1.0)  # merges that the writes have left
         wall, processor = time.perf_counter(), time.process_time()
         judged = asyncio.run(_drain(worker))
         wall, processor = time.perf_counter() - wall, time.process_time() - processor

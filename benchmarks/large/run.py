@@ -1,10 +1,10 @@
-"""Measures what reading one long run takes: page, terminal, JSON, judge and exports.
+"""Measures the cost of reading one long run: page, terminal, JSON, judge and exports.
 
     python benchmarks/large/run.py [--spans 1000 10000 200000] [--only page judge] [--store FOLDER]
 
-A store with one run of each length is written by the collector's own writer into the embedded engine.
-Every measurement is made in a process of its own, which says when the first bytes came, when all had,
-how much processor time it took, and the peak of its memory, the engine's included.
+A store with one run of each length is written by the collector's own writer into the embedded
+engine. Every measurement is made in a process of its own, which reports the times of the first and
+the last byte, its processor time, and the peak of its memory, the engine's included.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def sentence(number: int) -> str:
     return (
         f"Item {number}: the invoice of page {number % 977} adds up to {number * 37 % 10007} EUR, "
         f"which is less than was ordered in week {number % 53}; supplier {number * 7919 % 100003} "
-        "confirmed that it was delivered, and asks to be told by whom the difference was approved "
+        "confirmed that it was delivered, and asks to be printed by whom the difference was approved "
         "and when it will be paid."
     )
 
@@ -91,9 +91,9 @@ def _fill(span: Span, number: int, ids: list[str]) -> None:
         _put(span, "execute_tool", {**known, **call, "gen_ai.tool.call.result": sentence(number)})
         ids.append(f"m{number}")
     else:
-        said = {"mast.message.sender": agent, "mast.message.recipients": '["boss"]'}
-        said["mast.message.content"] = sentence(number)
-        _put(span, "send_message", {**known, **said})
+        message_attributes = {"mast.message.sender": agent, "mast.message.recipients": '["boss"]'}
+        message_attributes["mast.message.content"] = sentence(number)
+        _put(span, "send_message", {**known, **message_attributes})
         ids.append(f"m{number}")
 
 
@@ -120,7 +120,7 @@ def fill(url: str, lengths: list[int]) -> None:
 
 
 def page(url: str, trace_id: str, _: Path) -> dict[str, float]:
-    """Open a run's page, which nobody has looked at yet."""
+    """Open a run's page for the first time."""
     from mast_trace_collector.http_server.server import HTTPServer
     from mast_trace_dashboards.web.app import web_app
 
@@ -318,8 +318,8 @@ def main() -> None:
         for name in given.only:
             for spans in given.spans:
                 child = [sys.executable, __file__, "--child", name, url, trace_of(spans)]
-                told = subprocess.run(child, check=True, capture_output=True, text=True).stdout
-                found = json.loads(told.splitlines()[-1])
+                printed = subprocess.run(child, check=True, capture_output=True, text=True).stdout
+                found = json.loads(printed.splitlines()[-1])
                 print(
                     f"| {name} | {spans:,} | {found['first']:.2f} | {found['seconds']:.2f} "
                     f"| {found['cpu']:.1f} | {found['peak']:.0f} | {found['bytes'] / 2**20:.1f} |",

@@ -24,7 +24,7 @@ def path_of(target: str) -> Path:
 
 
 def write(target: str, place: Path) -> None:
-    """Write what mutmut has found in a target's workplace, whether it has finished or not."""
+    """Write mutmut's results in a target's workplace, whether it has finished or not."""
     killed: defaultdict[str, list[int]] = defaultdict(list)
     hashes: dict[str, str] = {}
     for meta in (place / "mutants").rglob("*.py.meta"):
@@ -45,11 +45,11 @@ def write(target: str, place: Path) -> None:
 
 
 def read(path: Path, mutants: Path) -> set[str]:
-    """Return the names of mutants that were killed, of functions that are as they were.
+    """Return the names of mutants that were killed, of unchanged functions.
 
     Args:
         path: a target's file; it need not exist.
-        mutants: folder in which mutmut has just written what it will try.
+        mutants: folder in which mutmut has just written its plan.
     """
     known = json.loads(path.read_text()) if path.exists() else {}
     hashes: dict[str, str] = {}
@@ -57,8 +57,8 @@ def read(path: Path, mutants: Path) -> set[str]:
         hashes |= _hashes(json.loads(meta.read_text()))
     return {
         f"{function}{_NUMBER}{number}"
-        for function, (told, ranges) in known.items()
-        if hashes.get(function) == told
+        for function, (known_hash, ranges) in known.items()
+        if hashes.get(function) == known_hash
         for part in ranges.split()
         for first, _, last in [part.partition("-")]
         for number in range(int(first), int(last or first) + 1)

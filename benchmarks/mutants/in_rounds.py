@@ -1,8 +1,8 @@
-"""mutmut's command, with mutants first tried in processes that last, and alone only if they survive there.
+"""Runs mutmut with mutants first tried in lasting processes, and alone only if they survive there.
 
-A mutant of what a module's fixtures set up shows only in a process of its own; all others die sooner
-beside an engine that is there already. Those that have been killed before, by the file that ``MUTANTS_KILLED``
-names, count as killed.
+A mutant of code that runs in a module's fixtures is found only in a process of its own; all others
+are killed sooner beside a running engine. Those that have been killed before, by the file that
+``MUTANTS_KILLED`` names, count as killed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 DEAD, TIMED_OUT = 1, 36
-"""Exit codes by which mutmut knows a mutant that a test noticed, and one that hung or crashed."""
+"""Exit codes of mutmut for a mutant that a test noticed, and for one that hung or crashed."""
 
 
 @dataclass
@@ -108,15 +108,15 @@ class Rounds(ForkServerRunner):
     def _one_file(self, file: str) -> Iterator[tuple[Waiting, int]]:
         """Yield the mutants that a file's tests kill, with the exit code for mutmut."""
         concerned = [mutant for mutant in self.waiting if mutant.tests_in(file)]
-        told: queue.Queue[tuple[Waiting, int] | None] = queue.Queue()
+        verdicts: queue.Queue[tuple[Waiting, int] | None] = queue.Queue()
         lanes = [concerned[lane :: self.max_workers] for lane in range(self.max_workers)]
         with ThreadPoolExecutor(self.max_workers) as pool:
-            running = [pool.submit(_try_in_turn, file, lane, told) for lane in lanes]
+            running = [pool.submit(_try_in_turn, file, lane, verdicts) for lane in lanes]
             for lane in running:
-                lane.add_done_callback(lambda _: told.put(None))
+                lane.add_done_callback(lambda _: verdicts.put(None))
             ended = 0
             while ended < len(running):
-                if found := told.get():
+                if found := verdicts.get():
                     yield found
                 else:
                     ended += 1
@@ -125,7 +125,7 @@ class Rounds(ForkServerRunner):
 
 
 def _try_in_turn(
-    file: str, mutants: Sequence[Waiting], told: queue.Queue[tuple[Waiting, int] | None]
+    file: str, mutants: Sequence[Waiting], verdicts: queue.Queue[tuple[Waiting, int] | None]
 ) -> None:
     """Try mutants one after the other, in a new process each time that one hung or spoilt its own."""
     left = {mutant.name: mutant for mutant in mutants}
@@ -134,16 +134,16 @@ def _try_in_turn(
         for name, verdict in _verdicts(file, list(left.values())):
             begun, ended = name, bool(verdict)
             if verdict == SPOILT:
-                # Tried again, as the first one of the next process.
+                # Tried again, as the first mutant of the next process.
                 left = {name: left.pop(name), **left}
             elif verdict:
                 mutant = left.pop(name)
                 if verdict == KILLED:
-                    told.put((mutant, DEAD))
+                    verdicts.put((mutant, DEAD))
         if not begun:
             raise RuntimeError(f"the tests of {file} do not pass without a mutant")
         if not ended:
-            told.put((left.pop(begun), TIMED_OUT))
+            verdicts.put((left.pop(begun), TIMED_OUT))
 
 
 def _verdicts(file: str, mutants: Sequence[Waiting]) -> Iterator[tuple[str, str]]:

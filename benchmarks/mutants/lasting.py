@@ -1,7 +1,7 @@
-"""A pytest plugin that tries many mutants in one process, which keeps what its tests have set up.
+"""A pytest plugin that tries many mutants in one process, which keeps its fixtures.
 
-An engine takes seconds to start and a test milliseconds: a process for each mutant would do little
-but start engines. Names of mutants, each with its tests, come in a file that ``MUTANTS_TO_TRY`` names;
+An engine takes seconds to start and a test milliseconds: a process for each mutant would mostly
+start engines. Names of mutants, each with its tests, come in a file that ``MUTANTS_TO_TRY`` names;
 verdicts go out as lines of JSON to the descriptor in ``VERDICTS_TO``.
 """
 
@@ -46,7 +46,7 @@ class Lasting:
         for number, (mutant, tests) in enumerate(self._mutants):
             self._tell(mutant, "")
             verdict = self._try(mutant, [item for item in items if item.nodeid in set(tests)])
-            # The first one in a process can blame nobody else.
+            # The first mutant in a process cannot be affected by an earlier one.
             self._tell(mutant, KILLED if verdict == SPOILT and number == 0 else verdict)
             if verdict == SPOILT:
                 break
@@ -69,7 +69,7 @@ class Lasting:
             _forget_results()
         set_mutant_under_test(mutant)
         try:
-            # What stays set up is what the next test shares: its module here, not its class.
+            # Only module fixtures are kept: class fixtures are torn down.
             item.config.hook.pytest_runtest_protocol(
                 item=item, nextitem=item.getparent(pytest.Module)
             )
@@ -82,9 +82,9 @@ class Lasting:
 
 
 def _forget_results() -> None:
-    """Clear our functions' caches: what they hold may be the last mutant's."""
+    """Clear our functions' caches: they may hold results of the last mutant."""
     for each in gc.get_objects():
-        # Proxies of libraries raise whatever they like when they are asked what they are.
+        # Proxies of libraries may raise anything when their type is inspected.
         if type(each) is _lru_cache_wrapper and each.__module__.startswith("mast_trace"):
             each.cache_clear()
 

@@ -1,4 +1,4 @@
-"""A pytest plugin by which the verdict on a mutant comes soon, and is the same each time."""
+"""A pytest plugin that makes the verdict on a mutant quick and deterministic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STATS = Path("mutmut-stats.json")
 """Written by mutmut into the folder in which it runs the tests."""
 
-# That an example fails is enough: it need not be the smallest one, nor be remembered.
+# A failing example suffices: it need not be the smallest one, nor be remembered.
 settings.register_profile(
     "mutants", derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
 )

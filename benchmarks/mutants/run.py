@@ -1,10 +1,10 @@
-"""Puts one-line mistakes into important modules, one at a time, and sees whether a test fails.
+"""Puts one-line mistakes into important modules, one at a time, and checks that a test fails.
 
-The mutants are made by mutmut. ``targets.toml`` says which modules are mutated and which tests judge
-them, ``judged.toml`` what was found of each mutant that no test kills. A run can be broken off and
-taken up again: who was killed stays in ``history`` until the mutated function changes; what survived
-is tried again after its tests have changed, and in a new checkout.
-Results are written to ``results.json``, from which the table in ``README.md`` is made.
+The mutants are made by mutmut. ``targets.toml`` lists the mutated modules and their tests,
+``judged.toml`` the assessment of each mutant that no test kills. A run can be broken off and taken
+up again: who was killed stays in ``history`` until the mutated function changes; what survived is
+tried again after its tests have changed, and in a new checkout. Results are written to
+``results.json``, from which the table in ``README.md`` is made.
 
 ::
 
@@ -42,19 +42,21 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 MEMORY = Path("/dev/shm")
-"""Where a sync takes no time, which is most of what the spool's tests take elsewhere."""
+"""A folder in memory, if there is one: a sync takes no time there, and takes most of the spool
+tests' time elsewhere.
+"""
 LEAST = 90.0
 """Percent of the mutants of a target that must be killed, those judged harmless left out."""
 
 
 def main() -> int:
-    """Run what is asked for; the status is 1 where a mutant survives that nobody has judged."""
+    """Run the given targets; the status is 1 where a mutant survives that has not been assessed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("targets", nargs="*", help="names in targets.toml; all if none is given")
     parser.add_argument("--table", action="store_true", help="write the page from stored results")
     parser.add_argument("--anew", action="store_true", help="forget who was killed before")
     given = parser.parse_args()
-    # Ended from outside, too, what is known is written down.
+    # Ended from outside, too, the known results are written.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     targets = {name: Target(name, **values) for name, values in _read("targets.toml").items()}
     if unknown := set(given.targets) - targets.keys():
@@ -79,7 +81,7 @@ def _results() -> dict[str, Any]:
 
 
 def _run(target: Target, before: Mapping[str, str]) -> dict[str, Any]:
-    """Try a target's mutants; `before` has the changes of those that were judged in the last run."""
+    """Try a target's mutants; `before` has the changes of those that were assessed in the last run."""
     place = lay_out(target)
     try_again(target)
     python = python_of(target)

@@ -1,4 +1,4 @@
-"""Folders in which mutmut works, one for each target, and what it finds there."""
+"""Folders in which mutmut works, one for each target, and its results there."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from history import KILLED
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "mutants"
-# What tests read beside their own folder.
+# Files that tests read beside their own folder.
 BESIDE = ("examples", "tests", "docs", "benchmarks", "README.md", "constraints.txt")
-# What looks for garbage takes as long as a quick test.
+# A check for garbage takes as long as a quick test.
 PLUGINS = ("quick_verdict", "no:cacheprovider", "no:xdist", "no:unraisableexception")
 
 
@@ -27,12 +27,12 @@ class Target:
     """Modules that are mutated together.
 
     Attributes:
-        name: by which it is asked for.
+        name: of the target, on the command line.
         folder: of the import package, such as ``judge/mast_trace_judge``.
         modules: patterns of the mutated files below it.
-        tests: what judges them.
+        tests: those that judge them.
         left_out: patterns of lines that stay as they are.
-        environment: that of a framework which cannot live beside the others, a file of
+        environment: of a framework that cannot be installed beside the others, a file of
             ``tests/environments`` without its suffix.
     """
 
@@ -45,12 +45,12 @@ class Target:
 
     @property
     def workplace(self) -> Path:
-        """Where its mutants live."""
+        """The folder of its mutants."""
         return BUILD / self.name
 
 
 def lay_out(target: Target) -> Path:
-    """Lay out what mutmut expects: package and tests side by side, and its own settings."""
+    """Lay out the folder that mutmut expects: package and tests side by side, and its own settings."""
     place = target.workplace
     package = ROOT / target.folder
     for file in package.rglob("*"):
@@ -58,7 +58,7 @@ def lay_out(target: Target) -> Path:
         if file.is_dir() or file.suffix == ".pyc":
             continue
         copied.parent.mkdir(parents=True, exist_ok=True)
-        # A file that is as before keeps its time, by which mutmut knows what to make again.
+        # An unchanged file keeps its time, by which mutmut decides on regenerating mutants.
         if not copied.exists() or copied.read_bytes() != file.read_bytes():
             shutil.copy(file, copied)
             (place / "mutants" / package.name / file.relative_to(package)).unlink(missing_ok=True)
@@ -97,7 +97,7 @@ def lay_out(target: Target) -> Path:
 
 
 def _follow_modules(target: Target, copied: Path) -> None:
-    """Have modules mutated that were not, and forget those that are a target's no more."""
+    """Have added modules mutated, and forget removed ones."""
     package = ROOT / target.folder
     wanted = {
         copied / file.relative_to(package)
@@ -111,12 +111,12 @@ def _follow_modules(target: Target, copied: Path) -> None:
             file.unlink(missing_ok=True)
     for file in wanted - known.keys():
         file.unlink(missing_ok=True)
-        # Nobody has yet seen which tests run them.
+        # mutmut does not know yet which tests run them.
         (copied.parent / "mutmut-stats.json").unlink(missing_ok=True)
 
 
 def try_again(target: Target) -> None:
-    """Forget what survived tests that were others than now, and how long tests took."""
+    """Forget the survivors of tests that have changed, and the duration of tests."""
     place = target.workplace / "mutants"
     tests = [ROOT / each.partition("::")[0] for each in target.tests if each[0] != "-"]
     files = [file for each in tests for file in (each.rglob("*.py") if each.is_dir() else [each])]
@@ -136,7 +136,7 @@ def try_again(target: Target) -> None:
 
 
 def python_of(target: Target) -> str:
-    """Return the interpreter that has what a target's tests need; made as by `nox -s framework`."""
+    """Return the interpreter of a target's tests; made as by `nox -s framework`."""
     if not target.environment:
         return sys.executable
     place = BUILD / "environments" / target.environment
@@ -159,7 +159,7 @@ def _toml(section: str, values: dict[str, Any]) -> str:
 
 
 def statuses(place: Path) -> dict[str, str]:
-    """Return what became of each mutant, by its name."""
+    """Return the result of each mutant, by its name."""
     found: dict[str, str] = {}
     for meta in (place / "mutants").rglob("*.py.meta"):
         codes = json.loads(meta.read_text())["exit_code_by_key"]

@@ -1,4 +1,4 @@
-"""Switches on what is compared, ours or a peer, sending to one sink."""
+"""Switches on the compared instrumentation, ours or a peer's, with one sink."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 REQUIREMENTS = ("opentelemetry-exporter-otlp-proto-http",)
-"""What peers need to send, beside their own packages."""
+"""Packages that peers need for exporting, beside their own."""
 
 
 def turn_on(framework: str, name: str, sink: str) -> Callable[[], Any]:
-    """Instrument this process; return what sends everything that is left.
+    """Instrument this process; return a function that sends everything that is left.
 
     Args:
         framework: of the program.

@@ -1,13 +1,18 @@
-"""What instrumentation costs an agent: added time per step and memory, ours and the peers'.
+"""Measures the cost of instrumentation for an agent: added time per step and memory, ours and the peers'.
 
 The program talks to a scripted model in another process. Every instrumentation has an environment
-of its own, for they contradict each other. A round starts a process for each of them and one without
-any, all at once, and then lets them run the program by turns, one run at a time, so that whatever
-else the machine does hits all alike. Their differences to the one without are the measurements of the
-round; the table shows the median of the rounds with the smallest and the largest.
+of its own, because their requirements conflict. A round starts a process for each of them and one
+without any, all at once, and then lets them run the program by turns, one run at a time, so that
+other load of the machine affects all equally. Their differences to the one without are the
+measurements of the round; the table shows the median of the rounds with the smallest and the
+largest.
 
 CPU is all threads of the process, exporting included: it holds where a busy machine makes wall time
 useless. Everything is sent over HTTP to a sink that throws it away.
+
+The floor is the spans that mast-trace makes of the run, made by the bare OpenTelemetry SDK and sent by its
+batch exporter: nothing that records as much can cost less (`floor.py`). The table gives each as a multiple
+of it. The measurements are kept in ``results.json``; ``page.py`` writes the tables of the page from it.
 
 ::
 
@@ -27,7 +32,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +41,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "examples")]
 
+import page  # noqa: E402
 from environments import environment  # noqa: E402
 from peers import FRAMEWORKS, peer  # noqa: E402
 from scripted_llm import ScriptedLLM  # noqa: E402
@@ -43,7 +49,7 @@ from scripted_llm import ScriptedLLM  # noqa: E402
 from instrumentations import REQUIREMENTS  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 class Sink:
@@ -76,7 +82,7 @@ class Sink:
 
 @dataclass
 class Cost:
-    """What one instrumentation adds, one entry per round.
+    """The cost of one instrumentation, one entry per round.
 
     Attributes:
         cpu: microseconds a step, of all threads.
@@ -119,10 +125,10 @@ class Process:
         )
 
     def answer(self) -> str:
-        """Wait for what it has to say.
+        """Wait for its next line.
 
         Raises:
-            SystemExit: it has ended without a word.
+            SystemExit: it has ended without a line.
         """
         line = self._process.stdout.readline() if self._process.stdout else ""
         if not line:
@@ -139,7 +145,7 @@ class Process:
         self.answer()
 
     def finish(self) -> dict[str, Any]:
-        """Let it send what is left and end; return what it measured."""
+        """Let it send what is left and end; return its measurements."""
         if self._process.stdin:
             self._process.stdin.close()
         result: dict[str, Any] = json.loads(self.answer())
@@ -151,7 +157,7 @@ class Process:
 def measure(
     pythons: Mapping[str, Path], program: str, llm: str, sinks: Mapping[str, Sink], runs: int
 ) -> dict[str, dict[str, Any]]:
-    """Let a process of each instrumentation run the program by turns; return what each measured."""
+    """Let a process of each instrumentation run the program by turns; return the measurements of each."""
     with tempfile.TemporaryDirectory() as home:
         processes = {
             name: Process(python, program, name, llm, sinks[name], Path(home, str(number)))
@@ -164,17 +170,20 @@ def measure(
         for _ in range(runs):
             for process in order:
                 process.run()
-            order = [*order[1:], order[0]]  # whoever comes after a dear one is not always the same
+            # the process after an expensive one is not always the same
+            order = [*order[1:], order[0]]
         results = {name: process.finish() for name, process in processes.items()}
     for name, result in results.items():
         result["sent"] = (sinks[name].bytes - before[name]) / runs
     return results
 
 
-def compare(program: str, rounds: int, runs: int) -> tuple[dict[str, Cost], float]:
+def compare(
+    program: str, rounds: int, runs: int, wanted: Sequence[str] | None = None
+) -> tuple[dict[str, Cost], float]:
     """Measure one program under everything; also return its own CPU a step, uninstrumented."""
     module = importlib.import_module(f"programs.{program}")
-    names = ("mast-trace", *module.PEERS)
+    names = ("mast-trace", *(module.PEERS if wanted is None else wanted))
     costs = {name: Cost() for name in names}
     pythons = {
         name: environment(
@@ -190,6 +199,9 @@ def compare(program: str, rounds: int, runs: int) -> tuple[dict[str, Cost], floa
         )
         for name in names
     }
+    for floor in ("floor", "floor in place"):
+        pythons[floor] = pythons["mast-trace"]
+        costs[floor] = Cost()
     pythons["none"] = pythons["mast-trace"]
     sinks = {name: Sink() for name in pythons}
     bare: list[float] = []
@@ -209,9 +221,19 @@ def compare(program: str, rounds: int, runs: int) -> tuple[dict[str, Cost], floa
     return costs, statistics.median(bare)
 
 
-def spread(values: list[float]) -> str:
-    """Return median, smallest and largest."""
-    return f"{statistics.median(values):7.0f} [{min(values):.0f} .. {max(values):.0f}]"
+def rounded(costs: Mapping[str, Cost], bare: float, runs: int) -> dict[str, Any]:
+    """Return what was measured of a program, without digits that mean nothing."""
+    rows = {
+        name: {what: [round(value) for value in values] for what, values in asdict(cost).items()}
+        for name, cost in costs.items()
+    }
+    return {"alone": round(bare), "runs": runs, "rows": rows}
+
+
+def keep(file: Path, program: str, result: Mapping[str, Any]) -> None:
+    """Write what was measured of a program into a file, beside what it holds of others."""
+    results = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps({**results, program: result}, indent=1) + "\n")
 
 
 def main() -> None:
@@ -221,21 +243,21 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--programs", nargs="+", default=programs, choices=programs)
+    parser.add_argument(
+        "--peers", nargs="*", help="these beside mast-trace and the floor; all if absent"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument(
+        "--results", type=Path, help="a file of results in which to keep the rounds"
+    )
     options = parser.parse_args()
     for program in options.programs:
-        costs, bare = compare(program, options.rounds, options.runs)
-        print(f"\n{program}: {bare:.0f} us of CPU a step by itself; added to that:\n")
-        print(
-            "| instrumentation | CPU a step, us | wall a step, us | peak memory, MiB "
-            "| sent a run, bytes |"
-        )
-        print("|---|---|---|---|---|")
-        for name, cost in costs.items():
-            sent = statistics.median(cost.sent)
-            peak = spread([value / 2**20 for value in cost.peak])
-            print(f"| {name} | {spread(cost.cpu)} | {spread(cost.wall)} | {peak} | {sent:.0f} |")
+        costs, bare = compare(program, options.rounds, options.runs, options.peers)
+        result = rounded(costs, bare, options.runs)
+        if options.results is not None:
+            keep(options.results, program, result)
+        print(f"\n{program}\n\n{page.table(program, result)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a span costs the agent's own thread, by kind: from its start to its end, export excluded.
+"""Measures the cost of a span in the agent's own thread, by kind: from its start to its end, without export.
 
 Spans go to a provider whose processor only counts them, as the background exporter's does little
 more than to put them in a queue. The texts are those of a run: each message is new to the run
@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--characters", type=int, default=800, help="of each text")
+    parser.add_argument("--characters", type=int, default=800, help="length of each text")
     options = parser.parse_args()
     spans = Spans(options.characters)
     kinds = {

@@ -15,14 +15,14 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-_IS_MACOS = sys.platform == "darwin"  # where the peak is in bytes, not in KiB
+_IS_MACOS = sys.platform == "darwin"  # macOS counts the peak in bytes, not in KiB
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "examples")]
 
 
 def main() -> None:
-    """Warm up, then run as often as a line comes; at their end, print what all of it has cost."""
+    """Warm up, then run once for each line; at their end, print the cost of all runs."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     parser = argparse.ArgumentParser(description=__doc__)
@@ -33,17 +33,26 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=8)
     options = parser.parse_args()
 
-    from instrumentations import turn_on
-
     program = import_module(f"programs.{options.program}")
     os.environ.update(getattr(program, "ENVIRONMENT", {}))
-    flush = turn_on(program.FRAMEWORK, options.instrumentation, options.sink)
-    run = program.prepare(options.llm)
+    if options.instrumentation in {"floor", "floor in place"}:
+        from floor import floor
+
+        run, flush = floor(
+            lambda: program.prepare(options.llm),
+            options.sink,
+            in_place=options.instrumentation == "floor in place",
+        )
+    else:
+        from instrumentations import turn_on
+
+        flush = turn_on(program.FRAMEWORK, options.instrumentation, options.sink)
+        run = program.prepare(options.llm)
     for _ in range(options.warm_up):
         run()
     flush()
-    # A full collection walks all of the framework's modules: 100 ms that fall on whoever allocates
-    # at that moment. What the runs themselves leave is collected as ever.
+    # A full collection walks all of the framework's modules: 100 ms that hit the next allocation.
+    # Garbage of the runs themselves is collected as usual.
     gc.collect()
     gc.freeze()
     wall: list[float] = []

@@ -57,7 +57,7 @@ INSERT INTO mast_verdicts (Project, TraceId, Fingerprint, JudgeVersion, JudgedAt
     Modes.Quotes, Abstained, DecisiveStep, DecisiveAgent, DecisiveProbability, DecisiveRule,
     DecisiveReason, Candidates.Step, Candidates.SpanId, Candidates.Agent, Candidates.Probability,
     Candidates.Rule, RunSeen, RunSpans, RunErrors, RunInputTokens, RunOutputTokens, RunAgents,
-    RunModels, RunOutcome, RunOutcomeReason, RunTermination)
+    RunModels, RunOutcome, RunOutcomeReason, RunTermination, Examined, Calibrated)
 WITH
     arrayFilter((code, i) -> cityHash64(TraceId, i) % 9 = 0,
         ['1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.3', '2.6', '3.1', '3.2', '3.3'], range(11))
@@ -75,7 +75,8 @@ SELECT
     [toUInt32(1), 2, 3], ['a', 'b', 'c'], ['analyst', 'writer', 'critic'],
     [toFloat32(0.5), 0.2, 0.1], ['rule', 'rule', 'rule'],
     LastSeen, Spans, Errors, InputTokens, OutputTokens, Agents, Models, Outcome, OutcomeReason,
-    TerminationReason
+    TerminationReason,
+    ['1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.3', '2.6', '3.1', '3.2', '3.3'], true
 FROM mast_runs
 WHERE Start >= {since:DateTime64(9)} AND Start < {until:DateTime64(9)}
 """
@@ -85,10 +86,10 @@ def fill(store: Store, start: datetime, first: int, count: int, gap_ms: int) -> 
     """Add spans; a run begins every so many milliseconds.
 
     Args:
-        store: where to.
+        store: the store to fill.
         start: time of the first run of all.
         first: number of the first span to add, a multiple of `SPANS_PER_RUN`.
-        count: how many to add.
+        count: number of spans to add.
         gap_ms: milliseconds between two runs.
     """
     values = {"per_run": SPANS_PER_RUN, "start": start, "gap_ms": gap_ms}
@@ -99,7 +100,7 @@ def fill(store: Store, start: datetime, first: int, count: int, gap_ms: int) -> 
     )
 
 
-# The view sees all spans come today; a store that has run for days has a partition a day.
+# To the view all spans arrive today; a store that has run for days has a partition a day.
 _SPREAD = (
     "CREATE TABLE arrived AS mast_run_states",
     """INSERT INTO arrived SELECT * REPLACE (
@@ -112,7 +113,7 @@ _SPREAD = (
 
 
 def spread(store: Store) -> None:
-    """Leave the runs as if each had come when it happened."""
+    """Set the time of arrival of each run to the time when it happened."""
     for statement in _SPREAD:
         store.command(statement)
 

@@ -1,4 +1,4 @@
-"""How long every named query takes, and how that grows with what is stored.
+"""Measures the time of every named query, and its growth with the stored spans.
 
 Fills an embedded store per size with runs of 40 small spans over seven days, a verdict on each, and
 runs every named query as the dashboards do, over the last 24 hours, after one run to warm up.
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _CHUNK = 5_000 * SPANS_PER_RUN
-_FINISHED = "(the judge looks through all runs)"
-_FINISHED_OF_LATE = "(the judge looks through those of late)"
+_FINISHED = "(the judge scans all runs)"
+_FINISHED_OF_LATE = "(the judge scans recent ones)"
 _OF_LATE = 25 * 60
 
 
@@ -74,7 +74,7 @@ def latencies(store: Store, names: Iterable[str], end: datetime, repeat: int) ->
             if query:
                 query.run(store, **given)
             else:
-                # As if the newest run had come just now.
+                # As if the newest run had arrived just now.
                 age = (datetime.now(timezone.utc) - end).total_seconds()
                 recent = _OF_LATE + age if name == _FINISHED_OF_LATE else None
                 finished_runs(

@@ -31,8 +31,8 @@ TRUTH = Truth(
 
 def script(request: dict[str, Any]) -> Reply | str:
     """Answer as one of the three."""
-    who, said = system_text(request), messages_of(request)
-    rounds = sum(1 for message in said if message.get("tool_calls"))
+    who, messages = system_text(request), messages_of(request)
+    rounds = sum(1 for message in messages if message.get("tool_calls"))
     if "researcher" in who:
         pages = [Call("read", {"page": page}) for page in (1, 2, 3)]
         calls = (*pages, Call("search", {"text": "figures"}))
@@ -132,6 +132,6 @@ async def _talk(url: str, own: Any) -> str:
     )
     await channel.send(QUESTION)
     closed = await user.next_envelope(predicate=lambda e: e.event_type == EV_CHANNEL_CLOSED)
-    said = [e.event_data for e in await hub.read_wal(closed.channel_id)]
+    events = [e.event_data for e in await hub.read_wal(closed.channel_id)]
     await hub.close()
-    return str([data["body"] for data in said if data.get("body")][-1])
+    return str([data["body"] for data in events if data.get("body")][-1])

@@ -36,13 +36,13 @@ TRUTH = Truth(
 
 def script(request: dict[str, Any]) -> Reply | str:
     """Answer as one of the two."""
-    said = messages_of(request)
-    answered = any(message["role"] == "tool" for message in said)
+    history = messages_of(request)
+    answered = any(message["role"] == "tool" for message in history)
     if "You are researcher" in system_text(request):
         pages = [Call("read", {"page": page}) for page in (1, 2, 3)]
         calls = (*pages, Call("search", {"text": "figures"}))
         return "The figures are 20 and 22." if answered else Reply(calls=calls)
-    rounds = sum(1 for message in said if message.get("tool_calls"))
+    rounds = sum(1 for message in history if message.get("tool_calls"))
     steps = (Call(DELEGATE, DELEGATION), Call("add", {"a": 20, "b": 22}))
     return Reply(calls=(steps[rounds],)) if rounds < len(steps) else "The total is 42."
 

@@ -49,8 +49,8 @@ def script(request: dict[str, Any]) -> Reply | str:
     )
 
 
-def _supervisor(said: list[dict[str, Any]]) -> Reply | str:
-    texts = [str(message.get("content")) for message in said]
+def _supervisor(history: list[dict[str, Any]]) -> Reply | str:
+    texts = [str(message.get("content")) for message in history]
     if "The figures are 20 and 22." not in texts:
         return Reply("Find the figures.", calls=(Call("transfer_to_researcher"),))
     if "Total: 42." not in texts:

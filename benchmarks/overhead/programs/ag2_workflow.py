@@ -30,7 +30,7 @@ def script(request: dict[str, Any]) -> Reply | str:
 
 
 def prepare(url: str) -> Callable[[], Any]:
-    """Build the team; return what runs it once."""
+    """Build the team; return a function that runs it once."""
     from ag2 import Agent
     from ag2.config import OpenAIConfig
     from ag2.knowledge import MemoryKnowledgeStore

@@ -32,7 +32,7 @@ def script(request: dict[str, Any]) -> Reply | str:
 
 
 def prepare(url: str) -> Callable[[], Any]:
-    """Build the team; return what runs it once."""
+    """Build the team; return a function that runs it once."""
     from autogen import ConversableAgent
     from autogen.agentchat import initiate_group_chat
     from autogen.agentchat.group import AgentTarget, TerminateTarget

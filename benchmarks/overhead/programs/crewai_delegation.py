@@ -19,7 +19,7 @@ ENVIRONMENT = {
     "CREWAI_TESTING": "true",
     "OPENAI_API_KEY": "scripted",
 }
-"""What must be set before CrewAI is imported: its own telemetry is off."""
+"""Environment variables to set before CrewAI is imported: its own telemetry is off."""
 
 _PAGE = "Quarterly revenue by region, in thousands of euros, with remarks. " * 12
 _DELEGATION = {"task": "Find the figures.", "context": _PAGE, "coworker": "researcher"}
@@ -37,7 +37,7 @@ def script(request: dict[str, Any]) -> Reply | str:
 
 
 def prepare(url: str) -> Callable[[], Any]:
-    """Build the crew; return what runs it once."""
+    """Build the crew; return a function that runs it once."""
     from crewai import LLM, Agent, Crew, Task
     from crewai.tools import tool
 

@@ -31,16 +31,16 @@ def script(request: dict[str, Any]) -> Reply | str:
     return "Total: 42."
 
 
-def _supervisor(said: list[dict[str, Any]]) -> Reply | str:
-    if not any(message["role"] == "tool" for message in said):
+def _supervisor(history: list[dict[str, Any]]) -> Reply | str:
+    if not any(message["role"] == "tool" for message in history):
         return Reply("Find the figures.", calls=(Call("transfer_to_researcher"),))
-    if not any("Total:" in str(message.get("content")) for message in said):
+    if not any("Total:" in str(message.get("content")) for message in history):
         return Reply("Add them up.", calls=(Call("transfer_to_analyst"),))
     return "The total is 42."
 
 
 def prepare(url: str) -> Callable[[], Any]:
-    """Build the team; return what runs it once."""
+    """Build the team; return a function that runs it once."""
     from langchain.agents import create_agent
     from langchain_core.tools import tool
     from langchain_openai import ChatOpenAI

@@ -1,0 +1,154 @@
+"""Counts the tokens that a model reads to judge a labelled run, and the labelled steps that reach it.
+
+A scripted endpoint answers as a perfect reader would: it points at the labelled step, with a passage
+of it. Tokens are estimated alike for all texts (four ASCII characters each). A step is whole where
+some request holds all of its text, and likewise the two steps before it, which it answers.
+Results go to ``tokens.md``.
+
+::
+
+    MAST_TRACE_DATA=../shared/data python benchmarks/judge/tokens.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "examples"))
+
+from scripted_llm import ScriptedLLM, messages_of  # noqa: E402
+
+from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
+from mast_trace_judge.config import JudgeConfig  # noqa: E402
+from mast_trace_judge.judge import Judge  # noqa: E402
+from mast_trace_judge.llm.transcript import estimate_tokens  # noqa: E402
+from mast_trace_judge.local.addressing.cleaning import clean  # noqa: E402
+from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
+
+_ANSWERED = 2
+_MARK = re.compile(r"^  \| ", re.MULTILINE)
+HEAD = """# What a reading costs
+
+A perfect reader, scripted, judges the failed runs of Who&When: how many tokens it is sent for each run, in how many
+calls; in how many runs the labelled step and the two before it reach it whole; and in how many that step is decisive.
+
+Made by `python benchmarks/judge/tokens.py`, {date}, commit {commit}.
+
+| runs | number | tokens, mean | median | most | calls | whole | decisive |
+|---|---|---|---|---|---|---|---|
+"""
+
+
+async def measured(run: LabelledRun) -> tuple[int, int, bool, bool]:
+    """Judge one run; return tokens, calls, whether the texts were whole, and the step decisive."""
+    trajectory, label = run.trajectory, run.step
+    assert label is not None
+    with ScriptedLLM(perfect_reader(trajectory, label)) as server:
+        config = JudgeConfig(judge_base_url=server.url, judge_api_key="k", judge_model="scripted")
+        judge = Judge(config)
+        verdict = await judge.judge(_summary(trajectory), trajectory)
+        await judge.aclose()
+        prompts = ["\n".join(m["content"] for m in messages_of(r)) for r in server.requests]
+    shown = _MARK.sub("", "\n".join(prompts))
+    steps = trajectory.steps[max(0, label - _ANSWERED) : label + 1]
+    whole = all(clean(step.text) in shown for step in steps)
+    decisive = verdict.decisive is not None and verdict.decisive.step == label
+    return sum(map(estimate_tokens, prompts)), len(prompts), whole, decisive
+
+
+def perfect_reader(trajectory: Trajectory, label: int) -> Callable[[dict[str, Any]], str]:
+    """Return an endpoint that knows the labelled step."""
+    line = max(trajectory.steps[label].text.split("\n"), key=len)
+    point = {
+        "step": label,
+        "what": "this is what went wrong",
+        "caused_by": None,
+        "repaired_at": None,
+        "severity": "decisive",
+        "quotes": [" ".join(line.split()[:20])[:200]],
+    }
+    read = {"outcome": "failure", "failure_probability": 0.95, "reason": "", "points": [point]}
+
+    def answer(request: dict[str, Any]) -> str:
+        question = "".join(message["content"] for message in messages_of(request))
+        if "This record is part" in question:
+            return json.dumps({"summary": "nothing of note", "points": []})
+        tried = re.search(r"Suppose that only step (\d+) had", question)
+        if tried:
+            return json.dumps(
+                {
+                    "minimal_fix": "do it right",
+                    "uses_only_earlier_information": True,
+                    "flip_probability": 0.9 if int(tried[1]) == label else 0.0,
+                    "earlier_cause": None,
+                    "reason": "",
+                }
+            )
+        return json.dumps({"modes": []} if "of the MAST taxonomy:" in question else read)
+
+    return answer
+
+
+def _summary(trajectory: Trajectory) -> RunSummary:
+    now = dt.datetime.now(dt.timezone.utc)
+    names = ("project", "fingerprint", "name", "service", "framework", "conversation_id")
+    texts = dict.fromkeys((*names, "outcome", "outcome_reason", "termination_reason"), "")
+    return RunSummary(
+        **texts,
+        trace_id=trajectory.trace_id,
+        start=now,
+        end=now,
+        last_seen=now,
+        has_root=True,
+        spans=len(trajectory.steps),
+        errors=0,
+        input_tokens=0,
+        output_tokens=0,
+        agents=trajectory.agents,
+        models=(),
+    )
+
+
+async def rows(data: Path) -> str:
+    """Return one row for each subset."""
+    lines = ""
+    for subset in SUBSETS:
+        runs = [run for run in read_who_and_when(data, subset) if run.step is not None]
+        tokens, calls, whole, decisive = zip(*[await measured(run) for run in runs], strict=True)
+        lines += (
+            f"| {subset} | {len(runs)} | {statistics.mean(tokens):,.0f} | "
+            f"{statistics.median(tokens):,.0f} | {max(tokens):,} | {statistics.mean(calls):.1f} | "
+            f"{sum(whole)} | {sum(decisive)} |\n"
+        )
+    return lines
+
+
+def main() -> None:
+    """Measure, and write the page."""
+    data = Path(os.environ.get("MAST_TRACE_DATA") or ROOT / ".." / "shared" / "data")
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    date = dt.datetime.now(dt.timezone.utc).date().isoformat()
+    found = asyncio.run(rows(data))
+    (HERE / "tokens.md").write_text(HEAD.format(date=date, commit=commit.strip()) + found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Writes the tables of ``README.md`` from ``results.json``.
+
+::
+
+    python benchmarks/overhead/page.py
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from peers import PEERS  # noqa: E402
+
+PAGE = HERE / "README.md"
+RESULTS = HERE / "results.json"
+HEAD = (
+    "| instrumentation | CPU a step, us | times the floor | wall a step, us | peak memory, MiB | sent a run, bytes | records |",
+    "|---|---|---|---|---|---|---|",
+)
+FLOORS = ("floor", "floor in place")
+RECORDS = {
+    "langgraph": {
+        "openinference": "no calls of tools that do not exist",
+        "openllmetry": "likewise",
+        "openlit": "likewise, hardly any sender",
+    },
+    "crewai": {
+        "openinference": "no messages, tools under the wrong agent",
+        "openinference, listener": "no messages",
+        "openllmetry": "no messages, no tools",
+        "openlit": "no messages, a sixth of the tools",
+        "agentops": "neither models nor tools",
+    },
+    "autogen": {
+        "openinference": "no calls of the model",
+        "openinference, with OpenAI's": "no hand-offs, tools under the wrong agent",
+        "openlit": "no tools",
+        "agentops": "each message once for each delivery",
+    },
+    "ag2": {},
+}
+"""Short descriptions of the data that each peer records, from the tables of ``../coverage``."""
+
+
+def marks(program: str) -> tuple[str, str]:
+    """Return the lines between which a program's table stands on the page."""
+    return f"<!-- {program} -->\n", f"<!-- end of {program} -->\n"
+
+
+def write(results: dict[str, Any]) -> None:
+    """Put the tables into the page."""
+    page = PAGE.read_text()
+    for program, result in results.items():
+        begin, end = marks(program)
+        before, _, rest = page.partition(begin)
+        page = before + begin + table(program, result) + end + rest.partition(end)[2]
+    PAGE.write_text(page)
+
+
+def table(program: str, result: dict[str, Any]) -> str:
+    """Return what was measured of one program, in Markdown."""
+    framework = program.partition("_")[0]
+    rows = result["rows"]
+    rounds = len(rows["floor"]["cpu"])
+    alone = f"By itself the program uses {result['alone']:,} us of CPU a step"
+    lines = [f"{alone} ({rounds} rounds of {result['runs']} runs); added to that:", "", *HEAD]
+    for name, row in rows.items():
+        peak = spread([value / 2**20 for value in row["peak"]])
+        lines.append(
+            f"| {label(framework, name)} | {spread(row['cpu'])} "
+            f"| {times(row['cpu'], rows['floor']['cpu'])} | {spread(row['wall'])} | {peak} "
+            f"| {statistics.median(row['sent']):,.0f} | {records(framework, name)} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def label(framework: str, name: str) -> str:
+    """Return the name of a row, a peer's with its version."""
+    if name == "mast-trace":
+        return "**mast-trace**"
+    for peer in PEERS[framework]:
+        if peer.name == name:
+            tool, comma, how = name.partition(",")
+            return f"{tool} {peer.packages[0].partition('==')[2]}{comma}{how}"
+    return name
+
+
+def records(framework: str, name: str) -> str:
+    """Return what a row records, in short."""
+    if name in FLOORS:
+        return "what it is given"
+    return RECORDS[framework].get(name, "everything")
+
+
+def times(values: list[float], floor: list[float]) -> str:
+    """Return the median of the rounds' ratios; a dash where the floor is lost in the noise."""
+    if min(floor) <= 0:
+        return "-"
+    return f"{statistics.median(a / b for a, b in zip(values, floor, strict=True)):.1f}"
+
+
+def spread(values: list[float]) -> str:
+    """Return median, smallest and largest."""
+    return f"{statistics.median(values):.0f} [{min(values):.0f} .. {max(values):.0f}]"
+
+
+if __name__ == "__main__":
+    write(json.loads(RESULTS.read_text()))
