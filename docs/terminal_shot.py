@@ -12,7 +12,6 @@ import io
 import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
@@ -21,9 +20,6 @@ from rich.terminal_theme import TerminalTheme
 from mast_trace_dashboards.cli.demo import report
 from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.local import demo
-
-if TYPE_CHECKING:
-    from mast_trace_dashboards.cli.run_view import RunView
 
 PICTURE = Path(__file__).with_name("demo.svg")
 WIDTH = 118
@@ -46,26 +42,25 @@ _THEME = TerminalTheme(
 )
 
 
-async def play(folder: Path) -> tuple[list[demo.FinishedAct], RunView]:
-    """Run the demo's agents and return what was found."""
+async def play(folder: Path, drawn: Console) -> None:
+    """Run the demo's agents, and print what was found while the store is open."""
     up = demo.demo_up(folder)
     try:
         running = await up.start()
         await demo.play(running, demo.ACTS)
         finished = await demo.verdicts(up, demo.ACTS)
-        return finished, load(up.store, demo.featured(finished).row["TraceId"])
+        report(drawn, finished, load(up.store, demo.featured(finished).row["TraceId"]))
     finally:
         await up.stop()
 
 
 def main() -> None:
     """Run the demo and draw what it prints."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        finished, shown = asyncio.run(play(Path(folder)))
     drawn = Console(
         record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False
     )
-    report(drawn, finished, shown)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        asyncio.run(play(Path(folder), drawn))
     svg = drawn.export_svg(
         title="mast-trace demo", theme=_THEME, code_format=_FORMAT, unique_id="demo"
     )
