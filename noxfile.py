@@ -1,26 +1,30 @@
 """Every check of the project, each in an environment of its own.
 
-``nox`` runs all of them. The frameworks that cannot live beside each other have an environment
-each: one file under ``tests/environments/``, named after the folder of tests that it is for.
+``nox`` runs all of them. The frameworks that cannot be installed together have an environment each:
+one file under ``tests/environments/``, named after the folder of tests that it is for.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 import nox
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = sorted((HERE / "tests" / "environments").glob("*.txt"))
 CLICKHOUSES = sorted((HERE / "tests" / "clickhouse_versions").glob("*.txt"))
-# What is tested with them. Tests of our own endpoint belong to the embedded engine, and to the main
-# tests.
+# The environments in which tests run on other engines. Tests of our own endpoint belong to the
+# embedded engine, and to the main tests.
 STORED = (
     "--ignore-glob=*/test_endpoint_*.py",
     "tests/collector/storage",
@@ -31,11 +35,12 @@ STORED = (
     "tests/dashboards/test_queries.py",
     "tests/dashboards/test_trend_queries.py",
 )
-# What a reader of the endpoint must not get, tried on the oldest engine that the extra `embedded`
-# allows and on the newest; all else is pinned.
+# The sweep of the endpoint as a reader, on the oldest engine that the extra `embedded` allows and
+# on the newest; everything else is pinned.
 SWEEP = "tests/collector/storage/test_endpoint_sweep.py"
 ENGINES = {"oldest": ("--resolution", "lowest"), "newest": ("--upgrade",)}
-# What takes minutes, each a command of the environment of `nox -s long`; FOLDER is a temporary one.
+# Checks that take minutes, each a command of the environment of `nox -s long`; FOLDER is a
+# temporary one.
 LONG = (
     ("pytest", "-m", "long", "--timeout", "1800", "--ignore", SWEEP),
     # Two kills of each case; the benchmark itself adds up a thousand.
@@ -45,22 +50,57 @@ LONG = (
     ),
 )
 PYTHON = "3.11"
+# The classifiers list the supported Pythons; on a machine without some of them the others are
+# tested.
+SUPPORTED = nox.project.python_versions(nox.project.load_toml(HERE / "pyproject.toml"))
+FAST = "not slow and not end_to_end and not long and not documents"
+# Packages exist for the newest as well; nothing has been tested there, so that no classifier names it.
+PYTHONS = [*SUPPORTED, "3.14"]
+# The parts that support Python 3.10: those that traced programs install.
+TRACED = ("tests/sdk", "tests/instrumentations", "tests/judge/planted", "tests/test_pythons.py")
+# Tests that run beside the fast ones: the newest of each framework that needs an environment of its
+# own, on the Pythons that this framework supports.
+ELSEWHERE = {
+    "autogen-0.14": PYTHONS,
+    "crewai-1.15": ("3.10", "3.11", "3.12", "3.13"),
+    "metagpt-0.8": ("3.10", "3.11"),
+}
 # Processes of the main tests; each holds an embedded engine.
 WORKERS = min(4, max(2, os.cpu_count() or 2))
-# A browser for the web view, and what evaluates the Prometheus rules: package -> its command.
+# Seconds that one framework's environment may take, its installation included; a few minutes are usual.
+SESSION_LIMIT = 600
+HUNG = f"did not end within {SESSION_LIMIT} s"
+# A browser for the web view, and the evaluator of Prometheus rules: package -> its command.
 DEBIAN = {
     "chromium": "chromium",
     "prometheus": "promtool",
     "prometheus-alertmanager": "prometheus-alertmanager",
 }
-# What only `nox -s long` uses: it makes the clock jump.
+# A package that only `nox -s long` uses: it makes the clock jump.
 DEBIAN_LONG = {"faketime": "faketime"}
 
+
+def _offer_all_of_pyenv() -> None:
+    """Make pyenv's commands python3.13 and so on all work; by itself it offers one version's alone."""
+    if not shutil.which("pyenv"):
+        return
+    command = ["pyenv", "versions", "--bare"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    ours = [each for each in listed if re.sub(r"\.\d+$", "", each) in PYTHONS]
+    # The first is what `python` means.
+    ours.sort(key=lambda each: not each.startswith(f"{PYTHON}."))
+    if ours:
+        os.environ["PYENV_VERSION"] = ":".join(ours)
+
+
+_offer_all_of_pyenv()
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
+# A session whose Python is missing would be skipped, and nox would end with success.
+nox.options.error_on_missing_interpreters = True
 nox.options.error_on_external_run = True
 # The framework environments are quick; the main tests come last, so that their result is read last.
-nox.options.sessions = ["lint", "frameworks", "clickhouse", "tests"]
+nox.options.sessions = ["lint", "docs", "frameworks", "clickhouse", "tests"]
 
 
 @nox.session(python=PYTHON)
@@ -71,6 +111,19 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
     session.run("codespell")
+
+
+@nox.session(python=PYTHON)
+def docs(session: nox.Session) -> None:
+    """Build the site of docs/ strictly, and check its links, its code blocks and what it loads."""
+    _install(session, ".[all,demo]", groups=["docs", "test", "frameworks"])
+    output = HERE / "build" / "docs"
+    shutil.rmtree(output, ignore_errors=True)
+    build = ("sphinx-build", "--fail-on-warning", "--keep-going", "--nitpicky", "--quiet")
+    session.run(*build, "docs", str(output))
+    session.log(f"the site is {output / 'index.html'}")
+    options = ("-m", "documents", f"-n{WORKERS}", "--dist=worksteal")
+    _pytest(session, "docs", *options, "tests/docs", MAST_TRACE_TEST_SITE=str(output))
 
 
 @nox.session(python=PYTHON)
@@ -90,37 +143,40 @@ def framework(session: nox.Session, environment: Path) -> None:
     name = environment.stem.split("-")[0]
     folder = HERE / "tests" / "instrumentations" / name
     planted = HERE / "tests" / "judge" / "planted" / f"test_planted_{name}.py"
-    # What the instrumentation makes of runs with planted faults; the OpenAI client alone has none.
+    # Expected verdicts on runs with planted faults; the OpenAI client alone has none.
     ours = [str(path) for path in (folder, planted) if path.exists()]
     _pytest(session, f"framework({environment.stem})", *(session.posargs or ours))
 
 
 @nox.session(venv_backend="none")
 def frameworks(session: nox.Session) -> None:
-    """Test all frameworks, two environments at a time: one installs while another computes."""
+    """Test all frameworks, two environments at a time: one installs while another computes.
 
-    def run(environment: Path) -> subprocess.CompletedProcess[str]:
-        name = f"framework({environment.stem})"
-        command = [sys.executable, "-m", "nox", "-f", str(HERE / "noxfile.py"), "-s", name]
-        return subprocess.run(
-            [*command, "--", *session.posargs],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-
+    Some frameworks' own threads now and then keep a process from ending. An environment that hangs
+    shows the stacks of its threads and gets one more try; one that fails does not.
+    """
     failed = []
+
+    def run(environment: Path) -> None:
+        name = f"framework({environment.stem})"
+        for _ in range(2):
+            with tempfile.TemporaryFile("w+", errors="replace") as output:
+                problem = _run_session(name, output, *session.posargs)
+                output.seek(0)
+                sys.stdout.write(f"\n--- {name}\n{output.read()}")
+                sys.stdout.flush()
+            if problem:
+                session.warn(f"{name} {problem}")
+            if problem != HUNG:
+                break
+        if problem:
+            failed.append(f"{name} {problem}")
+
     with ThreadPoolExecutor(2) as pool:
-        running = {pool.submit(run, environment): environment.stem for environment in ENVIRONMENTS}
-        for done in as_completed(running):
-            name, result = running[done], done.result()
-            sys.stdout.write(f"\n--- {name}\n{result.stdout}")
-            sys.stdout.flush()
-            if result.returncode:
-                failed.append(name)
+        for done in [pool.submit(run, environment) for environment in ENVIRONMENTS]:
+            done.result()
     if failed:
-        session.error(f"failed: {', '.join(sorted(failed))}")
+        session.error(", ".join(sorted(failed)))
 
 
 @nox.session(python=PYTHON)
@@ -128,8 +184,8 @@ def frameworks(session: nox.Session) -> None:
 def clickhouse(session: nox.Session, version: Path) -> None:
     """Test schema, storage and queries on other engines, as servers behind our own endpoint.
 
-    No server's package can be installed here; the engine inside of it can. What such a test cannot
-    see is in CONTRIBUTING.md.
+    No server's package can be installed here; the engine inside of it can. CONTRIBUTING.md lists
+    the limits of such a test.
     """
     pinned = _without_engine(session)
     _install(session, ".[judge]", "-r", str(version), groups=["test"], constraints=pinned)
@@ -148,8 +204,42 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON)
+def fast(session: nox.Session) -> None:
+    """Run the tests that take seconds, all parts and the newest frameworks; -P 3.13 names a Python."""
+    _install(session, ".[all,demo]", groups=["test", "frameworks"])
+    places = TRACED if session.python == "3.10" else ("tests",)
+    options = ("-m", FAST, f"-n{WORKERS}", "--dist=loadfile", "--ignore", SWEEP)
+    _pytest(session, "tests", *options, *(session.posargs or places))
+
+
+@nox.session(venv_backend="none")
+def pythons(session: nox.Session) -> None:
+    """Run SDK, instrumentations and the fast tests on every Python that is found here.
+
+    ``nox -s pythons -- 3.12 3.13`` takes these alone.
+    """
+    wanted = session.posargs or PYTHONS
+    found = [version for version in wanted if _has_python(version)]
+    for version in wanted:
+        if version not in found:
+            session.warn(f"Python {version} is not on this machine: not tested")
+    if not found:
+        session.error(f"none of Python {', '.join(wanted)} is on this machine")
+    failed = []
+    for version in found:
+        here = [name for name, versions in ELSEWHERE.items() if version in versions]
+        for name in ["fast", *(f"framework({name})" for name in here)]:
+            command = [sys.executable, "-m", "nox", "-f", str(HERE / "noxfile.py"), "-s", name]
+            own = ["-P", version, "--envdir", str(HERE / ".nox" / f"python-{version}")]
+            if subprocess.run([*command, *own], check=False).returncode:
+                failed.append(f"{name} on {version}")
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
+@nox.session(python=PYTHON)
 def mutants(session: nox.Session) -> None:
-    """Make one-line mistakes and see that tests fail; hours, resumable; `nox -s long` runs it last.
+    """Make one-line mistakes and check that tests fail; hours, resumable; `nox -s long` runs it last.
 
     ``nox -s mutants -- fusion alerts`` takes these targets of benchmarks/mutants/targets.toml alone.
     """
@@ -158,13 +248,21 @@ def mutants(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON)
+def transparency(session: nox.Session) -> None:
+    """Run frameworks' own test suites with and without recording; hours; not part of the checks."""
+    session.install("pip", "uv")
+    session.run("python", "benchmarks/transparency/run.py", *session.posargs)
+
+
+@nox.session(python=PYTHON)
 def long(session: nox.Session) -> None:
-    """Run what takes minutes: tests marked so, and the commands of `LONG`; not part of the checks."""
+    """Run the checks that take minutes: tests marked so, and the commands of `LONG`; not part of the checks."""
     _debian_packages(session, DEBIAN | DEBIAN_LONG)
     _install(session, ".[all,demo]", groups=["test", "frameworks", "browser", "fuzz"])
     if not session.posargs:
         for place in ENGINES:
             session.notify(f"sweep({place})")
+        session.notify("pythons")
         session.notify("mutants")
     with tempfile.TemporaryDirectory() as folder:
         for command in [("pytest", "-m", "long", *session.posargs)] if session.posargs else LONG:
@@ -174,7 +272,7 @@ def long(session: nox.Session) -> None:
 @nox.session(python=PYTHON)
 @nox.parametrize("engine", [nox.param(options, id=place) for place, options in ENGINES.items()])
 def sweep(session: nox.Session, engine: tuple[str, ...]) -> None:
-    """Try all that an embedded engine knows, as a reader of the endpoint; `nox -s long` runs it."""
+    """Try everything that an embedded engine knows, as a reader of the endpoint; `nox -s long` runs it."""
     pinned = _without_engine(session)
     _install(session, ".[judge,embedded]", *engine, groups=["test"], constraints=pinned)
     options = ("-m", "long or not long", "--timeout", "3600", f"-n{WORKERS}", "--dist=worksteal")
@@ -183,12 +281,17 @@ def sweep(session: nox.Session, engine: tuple[str, ...]) -> None:
 
 @nox.session(python=PYTHON)
 def constraints(session: nox.Session) -> None:
-    """Pin the newest versions of everything into constraints.txt; not part of the checks."""
+    """Pin the newest versions of everything, for each Python; not part of the checks.
+
+    With `-- --no-upgrade` pinned versions stay, and only versions that are new or no longer fit are
+    chosen.
+    """
     session.install("uv")
     session.run(
-        *("uv", "pip", "compile", "pyproject.toml", "--upgrade", "--all-extras"),
+        *("uv", "pip", "compile", "pyproject.toml", "--universal", "--upgrade", "--all-extras"),
         *("--group", "dev", "--group", "frameworks", "--group", "browser", "--group", "mutants"),
-        *("--python-version", PYTHON),
+        *("--group", "docs"),
+        *("--python-version", SUPPORTED[0], "--no-python-downloads", *session.posargs),
         *("--no-annotate", "--custom-compile-command", "nox -s constraints"),
         *("--output-file", "constraints.txt"),
         silent=True,
@@ -206,11 +309,42 @@ def _install(
     named = [part for group in groups for part in ("--group", group)]
     pinned = ["-c", str(constraints)] if constraints else []
     session.install("-e", project, *more, *named, *pinned)
-    # Tests start hundreds of processes: compiled once, outside the sources, they take half the time.
+    # Tests start hundreds of processes: modules compiled once, outside the sources, halve the time.
     session.env["PYTHONDONTWRITEBYTECODE"] = ""
     session.env["PYTHONPYCACHEPREFIX"] = str(
         Path(session.virtualenv.location, "compiled").absolute()
     )
+
+
+def _run_session(name: str, output: IO[str], *posargs: str) -> str:
+    """Run another session, its output in a file; return the problem, or nothing.
+
+    A pipe would be read until the last process that a test left behind closes it. A session that
+    hangs is asked for the stacks of its threads, and then killed with all its children.
+    """
+    command = [sys.executable, "-m", "nox", "-f", str(HERE / "noxfile.py"), "-s", name]
+    process = subprocess.Popen(
+        [*command, "--", *posargs],
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        status = process.wait(SESSION_LIMIT)
+    except subprocess.TimeoutExpired:
+        for number in (signal.SIGABRT, signal.SIGKILL):
+            os.killpg(process.pid, number)
+            time.sleep(2)
+        process.wait()
+        return HUNG
+    return f"failed with exit status {status}" if status else ""
+
+
+def _has_python(version: str) -> bool:
+    command = ["uv", "python", "find", "--system", "--no-python-downloads", version]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _without_engine(session: nox.Session) -> Path:
@@ -222,7 +356,7 @@ def _without_engine(session: nox.Session) -> Path:
 
 
 def _debian_packages(session: nox.Session, needed: dict[str, str] = DEBIAN) -> None:
-    """Install what tests use beside Python packages; without it they skip and say why."""
+    """Install the tools of tests beside Python packages; without them tests skip with a reason."""
     missing = [package for package, command in needed.items() if shutil.which(command) is None]
     if missing and shutil.which("apt-get") and os.geteuid() == 0:
         session.run("apt-get", "update", "-q", external=True, silent=True)
@@ -232,6 +366,6 @@ def _debian_packages(session: nox.Session, needed: dict[str, str] = DEBIAN) -> N
 
 
 def _pytest(session: nox.Session, name: str, *arguments: str, **variables: str) -> None:
-    """Run tests; the name says which tests may be skipped (tests/expected_skips.toml)."""
+    """Run tests; the name selects the tests that may be skipped (tests/expected_skips.toml)."""
     common = {"MAST_TRACE_TEST_SESSION": name}
     session.run("pytest", *arguments, env={**common, **variables})

@@ -1,4 +1,4 @@
-"""What the scripted model says in the example programs: the same team, with and without a mistake.
+"""Scripts of the model in the example programs: the same team, with and without a mistake.
 
 Every scenario scripts each agent's replies in turn. Nothing else is staged: the frameworks, the
 tools and the programs' own checks of the answer are real.
@@ -23,9 +23,9 @@ class Scenario:
 
     Attributes:
         program: file name of the program.
-        name: how the scenario is asked for.
+        name: of the scenario, on the command line.
         story: one sentence on what the agents do.
-        replies: what each agent says, by a phrase of its system prompt.
+        replies: of each agent, by a phrase of its system prompt.
     """
 
     program: str
@@ -207,7 +207,7 @@ def find(program: str, name: str) -> Scenario:
     """Return a scenario of a program.
 
     Raises:
-        SystemExit: there is none of that name; the text lists those that exist.
+        SystemExit: there is none of this name; the text lists the names.
     """
     known = {s.name: s for s in SCENARIOS if s.program == program}
     if name not in known:

@@ -37,7 +37,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model answers.
+    """The model's answer.
 
     Attributes:
         text: the answer; empty beside tool calls.
@@ -78,8 +78,8 @@ def by_speaker(
 ) -> Callable[[Request], Reply | str]:
     """Return a script that gives each agent its replies in turn.
 
-    The agent whose name comes first in the system prompt is the one that speaks. An agent with
-    nothing left to say gets an error that names it, so that a wrong script is found at once.
+    The acting agent is the one whose name comes first in the system prompt. An agent without
+    replies left gets an error that names it, so that a wrong script is found at once.
     """
     lock = threading.Lock()
     remaining = {name: list(texts) for name, texts in replies.items()}
@@ -99,7 +99,7 @@ def by_speaker(
 
 
 def system_text(request: Request) -> str:
-    """Return the system prompt of a request, where scripts usually find who is speaking."""
+    """Return the system prompt of a request, in which scripts usually find the acting agent."""
     parts = [
         _flat(message.get("content"))
         for message in messages_of(request)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 
 def installed(module: str) -> bool:
-    """Whether a module can be imported.
+    """Return whether a module can be imported.
 
     Name a part of the framework, not the framework: folders of tests are called like them.
     """

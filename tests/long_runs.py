@@ -150,7 +150,7 @@ def many_agents(spans: int) -> list[SpanRecord]:
 
 
 def one_call_again(spans: int) -> list[SpanRecord]:
-    """The same call, with the same result, to the end."""
+    """Repeat one call, with the same result, to the end."""
     return [root(spans)] + [
         calls(number, "worker", "search", "same", "the result is 118")
         for number in range(2, spans + 1)
@@ -170,7 +170,7 @@ def deep(spans: int) -> list[SpanRecord]:
 
 
 def deep_of_two_tools(spans: int) -> list[SpanRecord]:
-    """The same, every other span of another tool."""
+    """The nested calls, with every other span of another tool."""
     return [_theirs(each) if place % 2 else each for place, each in enumerate(deep(spans))]
 
 

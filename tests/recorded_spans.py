@@ -1,4 +1,4 @@
-"""What a test sees of the spans that an instrumentation made."""
+"""A test's view of the spans that an instrumentation made."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RecordedSpans:
         return [s for s in self.all if s.attributes.get(semconv.OPERATION_NAME) == operation]
 
     def counts(self) -> dict[str, int]:
-        """How many spans of each operation there are."""
+        """Return the number of spans of each operation."""
         return dict(Counter(str(s.attributes.get(semconv.OPERATION_NAME)) for s in self.all))
 
     def traces(self) -> dict[int, list[ReadableSpan]]:
@@ -65,7 +65,7 @@ class RecordedSpans:
         return only
 
     def seen(self) -> tuple[Any, ...]:
-        """What a reader makes of the one run: steps, turns, calls of models, tokens, end."""
+        """Return a reader's view of the one run: steps, turns, calls of models, tokens, end."""
         run = self.trajectory()
         kinds = [invocation.kind for invocation in run.invocations]
         return (
@@ -76,7 +76,7 @@ class RecordedSpans:
             run.termination_reason,
         )
 
-    def said(self) -> list[tuple[str, tuple[str, ...], str]]:
+    def sent_messages(self) -> list[tuple[str, tuple[str, ...], str]]:
         """Sender, recipients and text of every message, in order."""
         return [
             (

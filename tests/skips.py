@@ -1,9 +1,10 @@
 """Counts skipped tests, and fails a run in which one is skipped that is not expected.
 
-A skipped test looks like a passed one, and a whole folder may be skipped for want of a package. What
-each session of nox may skip stands in ``expected_skips.toml``: by session, the beginnings of the
-test's name and of the reason, and how many at most. Under nox and on CI (``CI`` is set) others are
-failures; elsewhere they are only listed, as the machine may lack what a test needs.
+A skipped test looks like a passed one, and a whole folder may be skipped for want of a package.
+``expected_skips.toml`` lists the tests that each session of nox may skip: by session, the
+beginnings of the test's name and of the reason, and the largest number. Under nox and on CI (``CI``
+is set) others are failures; elsewhere they are only listed, as the machine may lack what a test
+needs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import tomllib
+from toml_files import tomllib
 
 from judge import data
 
@@ -37,13 +38,13 @@ class Skip:
 
 @dataclass(frozen=True)
 class Expected:
-    """What may be skipped.
+    """A set of tests that may be skipped.
 
     Attributes:
         place: a beginning of the test's id.
         reason: a beginning of the reason.
-        most: how many, at most.
-        without: what the machine must lack: ``root``, ``labelled runs``, or a program.
+        most: their largest number.
+        without: a thing that the machine must lack: ``root``, ``labelled runs``, or a program.
     """
 
     place: str
@@ -52,13 +53,13 @@ class Expected:
     without: str = ""
 
     def covers(self, skip: Skip) -> bool:
-        """Whether this is about a skip, and the machine lacks what it says."""
+        """Return whether this is about a skip, and the machine lacks what it says."""
         about = skip.place.startswith(self.place) and skip.reason.startswith(self.reason)
         return about and not (self.without and has(self.without))
 
 
 def has(thing: str) -> bool:
-    """Whether the machine has something that tests need."""
+    """Return whether the machine has something that tests need."""
     if thing == "root":
         return os.geteuid() == 0
     if thing == "labelled runs":

@@ -33,7 +33,7 @@ MAY_IMPORT = {
     JUDGE: {SDK, COLLECTOR, JUDGE},
     DASHBOARDS: {SDK, COLLECTOR, JUDGE, DASHBOARDS},
 }
-# What an environment has that holds nothing but the SDK and its dependencies.
+# An environment with nothing but the SDK and its dependencies.
 LIGHT = {"opentelemetry", "requests", "wrapt"}
 # Imported where they are needed, and absent otherwise: the extra `grpc`, pytest for the fixtures.
 OPTIONAL = {"grpc", "google", "pytest"}

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent.parent
 TOUR = HERE / "docs" / "develop" / "tour.md"
 DOCUMENTS = [
-    *sorted((HERE / "docs" / "develop").glob("*.md")),
+    TOUR,
+    HERE / "docs" / "develop" / "recipes.md",
     HERE / "ARCHITECTURE.md",
     HERE / "CONTRIBUTING.md",
 ]

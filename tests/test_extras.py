@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import tomllib
 from packaging.requirements import Requirement
 from test_package import make_environment, wheel  # noqa: F401  # a fixture
+from toml_files import tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

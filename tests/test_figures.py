@@ -50,11 +50,23 @@ def test_the_page_on_mutants_is_made_of_what_was_measured() -> None:
     assert table == made.table(json.loads((folder / "results.json").read_text()))
 
 
+def test_the_tables_of_overhead_are_made_of_what_was_measured() -> None:
+    folder = BENCHMARKS / "overhead"
+    made = program(folder / "page.py")
+    page = (folder / "README.md").read_text()
+    stored = json.loads((folder / "results.json").read_text())
+    assert set(stored) <= {file.stem for file in (folder / "programs").glob("[!_]*.py")}
+    for name, result in stored.items():
+        begin, end = made.marks(name)
+        assert page.partition(begin)[2].partition(end)[0] == made.table(name, result)
+        assert {"mast-trace", *made.FLOORS} <= set(result["rows"])
+
+
 def test_the_overview_says_what_the_table_of_overhead_says() -> None:
     page = (BENCHMARKS / "overhead" / "README.md").read_text()
     own, peer = cells(page, "**mast-trace**"), cells(page, "openinference 0.1.80")
     cpu, theirs = (float(row[1].split()[0]) for row in (own, peer))
-    sent, their_bytes = (int(row[4].replace(",", "")) for row in (own, peer))
+    sent, their_bytes = (int(row[5].replace(",", "")) for row in (own, peer))
     step = re.search(r"By itself the program uses\s+([\d,]+) us of CPU a step", page)
     assert step is not None
     alone = int(step[1].replace(",", ""))

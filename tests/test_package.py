@@ -85,6 +85,7 @@ def test_holds_the_five_packages_and_what_they_need_to_run(wheel: Path) -> None:
         assert f"{package}/py.typed" in names
     assert any(name.endswith(".sql") for name in names)
     assert any(name.startswith("mast_trace_dashboards/examples/") for name in names)
+    assert "mast_trace_dashboards/examples/foreign/parcel.py" in names
     assert not any("__pycache__" in name for name in names)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-import tomllib
 import yaml
 from command_lines import named_in, understand, understand_mention
+from toml_files import tomllib
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.security import new_key
@@ -75,7 +75,7 @@ def test_shares_of_the_judges_are_as_many_as_judges() -> None:
 
 
 def test_every_variable_is_one_that_is_read() -> None:
-    """Of ours by their settings, of Grafana's by the provisioning files, of ClickHouse's by its users."""
+    """Names of ours by their settings, of Grafana's by the provisioning files, of ClickHouse's by its users."""
     services = compose()["services"]
     ours = [
         each["environment"] for each in services.values() if each["image"].startswith("mast-trace")

@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from toml_files import tomllib
 
 HERE = Path(__file__).parent.parent
 RECIPES = HERE / "docs" / "develop" / "recipes.md"
 PACKAGES = ("sdk", "instrumentations", "collector", "judge", "dashboards")
 FOLLOWED = """
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,9 +28,6 @@ from mast_trace_judge.local.rules import RULES, find_modes
 from mast_trace_judge.store.verdicts import load_latest, save
 from mast_trace_judge.verdict import Verdict
 
-project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-assert "newteam" in project["entry-points"]["mast_trace_instrumentor"]
-
 thanks = Step(0, StepKind.MESSAGE, "a", "Thank you!", span_id="", start=0, end=0)
 run = Trajectory("t", tuple(replace(thanks, index=number) for number in range(3)))
 assert "thanked_each_other" in [rule.__name__ for rule in RULES]
@@ -40,7 +37,7 @@ assert AlertConfig.load(alert_timeout_seconds=3.0).alert_timeout_seconds == 3.0
 assert any("Tokens by service" in str(each) for each in DASHBOARDS)
 
 with Store.open(f"chdb://{Path.cwd()}/db") as store:
-    assert migrate(store)[-1] == 13
+    assert migrate(store)[-1] == 17
     assert QUERIES["service_tokens"].run(store) == []
     moment = "2026-01-02T03:04:05Z"
     verdict = Verdict(trace_id="t", fingerprint="f", judge_version="v", judged_at=moment,
@@ -94,3 +91,5 @@ def test_the_recipes_can_be_followed(copy: Path) -> None:
         timeout=120,
     )
     assert ended.stdout == "followed\n", ended.stderr
+    project = tomllib.loads((copy / "pyproject.toml").read_text("utf-8"))["project"]
+    assert "newteam" in project["entry-points"]["mast_trace_instrumentor"]

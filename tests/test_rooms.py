@@ -1,7 +1,7 @@
 """Inside of each package, rooms know only the rooms below them, and no module is in a circle.
 
-A room is a folder or a module at the top of a package. What is imported for types alone counts for
-circles only: it is gone when the program runs.
+A room is a folder or a module at the top of a package. Imports for types alone count for circles
+only: they are gone when the program runs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ FLOORS = {
         content_settings untrusted_json urls
         messages _settings
         spans trajectory delivery _frameworks
+        replay
         _session
         manual doctor testing
         __main__
     """,
     "mast_trace_instrumentations": """
-        base
-        ag2 autogen crewai langgraph metagpt openai template
+        base model_calls
+        ag2 anthropic autogen crewai google_genai langgraph mcp metagpt openai template
+        litellm replay
     """,
     "mast_trace_collector": """
         hold log_repeats open_files otlp rights run_metrics settings shutdown spool storage telemetry
@@ -47,14 +49,14 @@ FLOORS = {
         verdict module_digest
         local fingerprint
         store layer_fusion version
-        batch llm
+        batch llm replay
         assembly config
         study
         judge transfer worker
     """,
     "mast_trace_dashboards": """
-        durations totals printable queries stored_run whole_files
-        found_run alerts
+        certainty durations fit_words totals printable queries stored_run whole_files
+        found_run run_outcome alerts
         grafana web
         local
         cli

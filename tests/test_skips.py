@@ -24,7 +24,7 @@ def test_what_is_listed_is_expected_so_often_and_not_oftener() -> None:
     [
         Skip("tests/b/test_x.py", "needs A"),
         Skip("tests/a/test_x.py", "this needs A"),
-        Skip("tests/a/test_x.py", "needs sh"),  # which is here
+        Skip("tests/a/test_x.py", "needs sh"),  # `sh` is installed
     ],
 )
 def test_what_is_not_listed_is_unexpected(skip: Skip) -> None:

@@ -62,8 +62,8 @@ def team() -> Team:
         """Ask the model for code."""
 
         async def run(self, history: list[Message]) -> str:
-            said = "\n\n".join(f"{message.role}: {message.content}" for message in history)
-            return CodeParser.parse_code(block="", text=await self._aask(said))
+            prompt = "\n\n".join(f"{message.role}: {message.content}" for message in history)
+            return CodeParser.parse_code(block="", text=await self._aask(prompt))
 
     class RunTests(Action):
         """Run code and its tests in a Jupyter kernel."""
@@ -140,7 +140,7 @@ def model_for(name: str) -> Iterator[None]:
 
 
 def main() -> None:
-    """Have the function written, and look whether the tester was content in the end."""
+    """Have the function written, and check whether the tester accepted it in the end."""
     made = team()
     made.run_project(TASK)
     asyncio.run(made.run(n_round=ROUNDS))

@@ -44,11 +44,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     labels: list[dict[str, Any]] = []
     for version, table in TABLES.items():
         kinds = [("failure", "failure"), ("failure", "success"), ("success", "failure")]
-        for count, (said, judged) in zip(table, [*kinds, ("success", "success")], strict=True):
+        for count, (labelled, judged) in zip(table, [*kinds, ("success", "success")], strict=True):
             for _ in range(count):
                 trace_id = f"{len(labels):032x}"
                 labels.append(
-                    {"TraceId": trace_id, "Annotator": "a", "LabelledAt": T0, "Outcome": said}
+                    {"TraceId": trace_id, "Annotator": "a", "LabelledAt": T0, "Outcome": labelled}
                 )
                 verdicts.append(
                     {

@@ -1,4 +1,4 @@
-"""Durations are told in units that fit, and not told where a span's time is wrong."""
+"""Durations are shown in units that fit, and omitted where a span's time is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of a run to which nothing came since, its verdict says what it was; the numbers stay the same."""
+"""The verdict of an unchanged run has the run's metadata; the numbers stay the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OF_VERDICTS = (
 
 
 def told(store: Store) -> dict[str, list[dict[str, Any]]]:
-    """What queries say that read what a run was off its verdict, where that says it."""
+    """Return the results of the queries that read a run's metadata from its verdict, if it is there."""
     asked = {
         name: QUERIES[name].run(store, bucket=86400)
         if name.endswith("time")
@@ -41,7 +41,7 @@ def told(store: Store) -> dict[str, list[dict[str, Any]]]:
 
 def test_verdicts_that_say_what_the_run_was_change_no_number(tmp_path: Path) -> None:
     """Old verdicts, new ones, and both of the same runs give the same answers."""
-    said: list[Any] = []
+    results: list[Any] = []
     with Store.open(f"chdb://{tmp_path}") as opened:
         migrate(opened)
         for number in RUNS:
@@ -49,7 +49,7 @@ def test_verdicts_that_say_what_the_run_was_change_no_number(tmp_path: Path) -> 
         rows = [verdict(opened, number) for number in VERDICTS]
         runs = {row["TraceId"]: row for row in opened.query("SELECT * FROM mast_runs")}
         opened.insert("mast_verdicts", rows)
-        said.append(told(opened))
+        results.append(told(opened))
         opened.insert(
             "mast_verdicts",
             [
@@ -63,11 +63,11 @@ def test_verdicts_that_say_what_the_run_was_change_no_number(tmp_path: Path) -> 
             ],
         )
         assert opened.query("SELECT count() AS n FROM mast_findings") == [{"n": 6}]
-        said.append(told(opened))
+        results.append(told(opened))
         opened.command("OPTIMIZE TABLE mast_findings FINAL")
         assert opened.query("SELECT count() AS n FROM mast_findings") == [{"n": 3}]
-        said.append(told(opened))
-        assert said[0] == said[1] == said[2]
+        results.append(told(opened))
+        assert results[0] == results[1] == results[2]
         # A later outcome counts at once, before the judge has seen it.
         opened.command(
             "INSERT INTO mast_run_states (TraceId, Said) SELECT {run:String}, "
@@ -80,7 +80,7 @@ def test_verdicts_that_say_what_the_run_was_change_no_number(tmp_path: Path) -> 
 
 
 def test_a_run_is_in_the_same_state_whatever_the_list_is_filtered_by(tmp_path: Path) -> None:
-    """Its verdict was given under another service's name."""
+    """The run's verdict was given under another service's name."""
     with Store.open(f"chdb://{tmp_path}") as opened:
         migrate(opened)
         for number in RUNS:
@@ -94,7 +94,7 @@ def test_a_run_is_in_the_same_state_whatever_the_list_is_filtered_by(tmp_path: P
 
 
 def facts(run: dict[str, Any]) -> dict[str, Any]:
-    """What the judge stores of a run beside its verdict."""
+    """The metadata of a run that the judge stores beside its verdict."""
     return {
         "RunSeen": run["LastSeen"],
         "RunSpans": run["Spans"],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 
@@ -33,6 +34,7 @@ def verdict(number: int, *, violates: bool) -> dict[str, Any]:
         "RunStart": moment,
         "RunEnd": moment,
         "Outcome": "failure" if violates else "success",
+        "Examined": list(FAILURE_MODES),
         "Modes.Code": ["1.3"] * violates,
         "Modes.Probability": [0.9] * violates,
         "Modes.Evidence": ["exact"] * violates,

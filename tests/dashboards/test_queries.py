@@ -30,7 +30,7 @@ RUNS: dict[int, tuple[str, str, list[str], str]] = {
     3: ("trips", "ag2", ["planner"], "success"),
     4: ("trips", "ag2", ["planner", "auditor"], ""),
 }
-# Run number -> outcome said by the judge, modes, decisive agent; run 4 has no verdict.
+# Run number -> judged outcome, modes, decisive agent; run 4 has no verdict.
 VERDICTS: dict[int, tuple[str, list[str], str]] = {
     1: ("success", ["1.3", "3.2"], "analyst"),
     2: ("failure", ["1.3"], "supervisor"),
@@ -107,6 +107,7 @@ def verdict(store: Store, number: int) -> dict[str, Any]:
         "Steps": 2,
         "Outcome": outcome,
         "FailureProbability": 0.5,
+        "Examined": list(FAILURE_MODES),
         "Modes.Code": modes,
         "Modes.Probability": [0.9] * n,
         "Modes.Evidence": ["exact"] * n,
@@ -117,6 +118,7 @@ def verdict(store: Store, number: int) -> dict[str, Any]:
         "DecisiveStep": 1 if agent else None,
         "DecisiveAgent": agent,
         "DecisiveProbability": 0.6 if agent else 0.0,
+        "Calibrated": True,
     }
 
 
@@ -168,7 +170,9 @@ def test_filters_take_all_one_and_many_values(store: Store, name: str, values: l
     assert all(row.keys() == query.columns.keys() for row in rows)
 
 
-@pytest.mark.parametrize("name", [name for name, query in QUERIES.items() if query.params])
+@pytest.mark.parametrize(
+    "name", [name for name, query in QUERIES.items() if query.params.keys() & {*EMPTY, "run"}]
+)
 def test_an_empty_range_is_no_error(store: Store, name: str) -> None:
     """On a range without runs, counts are zero, shares unknown, and lists empty."""
     query = QUERIES[name]
@@ -196,7 +200,7 @@ def test_an_unknown_parameter_is_refused() -> None:
 
 
 def test_runs_lists_newest_first_with_verdicts(store: Store) -> None:
-    """What the program recorded beats what the judge says; without either there is no outcome."""
+    """The recorded outcome overrides the judged one; without either there is none."""
     rows = QUERIES["runs"].run(store)
     assert [row["TraceId"] for row in rows] == [trace_id(n) for n in (4, 3, 2, 1)]
     assert [row["Outcome"] for row in rows] == ["", "success", "failure", "failure"]
@@ -246,7 +250,7 @@ def test_one_run(store: Store) -> None:
 
 
 def test_spans_of_a_run(store: Store) -> None:
-    """The spans come in order, with who said what."""
+    """The spans come in order, with agents and texts."""
     rows = QUERIES["run_spans"].run(store, run=trace_id(1))
     assert [row["Operation"] for row in rows] == ["invoke_workflow", "send_message", "send_message"]
     assert [row["Agent"] for row in rows] == ["", "supervisor", "analyst"]
@@ -254,7 +258,7 @@ def test_spans_of_a_run(store: Store) -> None:
 
 
 def test_filter_values(store: Store) -> None:
-    """What can be filtered by is listed with the number of runs."""
+    """The values of filters are listed with the number of runs."""
     found = {(r["Filter"], r["Value"]): r["Runs"] for r in QUERIES["filter_values"].run(store)}
     assert found["service", "shop"] == 2
     assert found["agent", "planner"] == 2
@@ -336,7 +340,7 @@ def test_a_filter_that_finds_nothing_leaves_the_next_one_alone(store: Store) -> 
     runs = QUERIES["runs"]
     expected = {row["TraceId"] for row in runs.run(store, modes=["1.3"])}
     assert expected
-    for filters in ({"modes": ["1.1"]}, {"frameworks": ["none"]}, {"outcomes": ["unknown"]}):
+    for filters in ({"modes": ["1.1"]}, {"frameworks": ["none"]}, {"outcomes": ["none"]}):
         assert runs.run(store, **filters) == []
         assert {row["TraceId"] for row in runs.run(store, modes=["1.3"])} == expected
 
@@ -358,7 +362,7 @@ def test_nor_does_it_for_readers_of_the_clickhouse_address(store: Store) -> None
 
     expected = found(modes="['1.3']")
     assert sorted(expected) == [trace_id(1), trace_id(2)]
-    for filters in ({"modes": "['1.1']"}, {"frameworks": "['none']"}, {"outcomes": "['unknown']"}):
+    for filters in ({"modes": "['1.1']"}, {"frameworks": "['none']"}, {"outcomes": "['none']"}):
         assert found(**filters) == []
         assert found(modes="['1.3']") == expected
     app.close()
@@ -383,3 +387,41 @@ def _bits(store: Store) -> str:
         "WHERE database = currentDatabase() AND table = 'mast_findings' AND name = 'ModeBits'"
     )
     return str(row["sql"])
+
+
+def test_no_end_is_seen_of_a_run_without_a_root_once_nothing_came_for_long(store: Store) -> None:
+    """A verdict says that the idle time has passed; a later span opens the run again, its root ends it."""
+
+    def state(**given: Any) -> Any:
+        row = QUERIES["run"].one(store, run=trace_id(5), **given)
+        assert row is not None
+        (listed,) = QUERIES["runs"].run(store, only=[trace_id(5)], **given)
+        assert listed["State"] == row["State"]
+        return row["State"]
+
+    def child(index: int) -> dict[str, Any]:
+        return {**span(4, index, "planner"), "TraceId": trace_id(5)}
+
+    store.insert("otel_traces", [child(1)])
+    assert (state(), state(idle=0.0)) == ("running", "no end seen")
+    (run,) = store.query(
+        "SELECT Fingerprint FROM mast_runs WHERE TraceId = {run:String}", {"run": trace_id(5)}
+    )
+    store.insert(
+        "mast_verdicts",
+        [
+            {
+                "TraceId": trace_id(5),
+                "Fingerprint": run["Fingerprint"],
+                "RunStart": child(1)["Timestamp"],
+                "RunEnd": child(1)["Timestamp"],
+                "Status": "ok",
+                "Outcome": "unknown",
+            }
+        ],
+    )
+    assert state() == "no end seen"
+    store.insert("otel_traces", [child(2)])
+    assert (state(), state(idle=0.0)) == ("running", "no end seen")
+    store.insert("otel_traces", [child(0)])
+    assert (state(), state(idle=0.0)) == ("changed", "changed")

@@ -1,4 +1,4 @@
-"""Wherever a run's totals are shown, one that is not exact is shown with the word for what it is."""
+"""An inexact total of a run is marked with its quality in every view."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from stores import new_store
 
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def verdict(number: int) -> dict[str, Any]:
         "RunStart": end,
         "RunEnd": end,
         "Outcome": outcome,
+        "Examined": list(FAILURE_MODES),
         "Modes.Code": modes,
         "Modes.Probability": [0.9] * n,
         "Modes.Evidence": ["exact"] * n,
@@ -65,10 +67,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
                     "TraceId": f"{number:032x}",
                     "Annotator": "ada",
                     "LabelledAt": T0,
-                    "Outcome": said,
+                    "Outcome": labelled,
                 }
-                for number, (_, _, _, said) in enumerate(RUNS)
-                if said
+                for number, (_, _, _, labelled) in enumerate(RUNS)
+                if labelled
             ],
         )
         opened.insert(
@@ -91,7 +93,7 @@ def test_modes_are_compared_with_as_long_a_time_before(store: Store) -> None:
     rows = {row["Code"]: row for row in QUERIES["modes_compared"].run(store, **DAY)}
     assert len(rows) == 14
     step = rows["1.3"]
-    assert (step["Runs"], step["Judged"], step["JudgedBefore"]) == (1, 4, 4)
+    assert (step["Runs"], step["Examined"], step["ExaminedBefore"]) == (1, 4, 4)
     assert (step["Share"], step["ShareBefore"], step["Rise"]) == (0.25, 0.25, 0.0)
     assert rows["2.6"]["Rise"] == 0.25
     assert rows["3.2"]["Rise"] == -0.25
@@ -114,7 +116,7 @@ def test_a_run_counts_once_for_a_category(store: Store) -> None:
         "inter-agent": 1,
         "verification": 0,
     }
-    assert {row["Judged"] for row in first.values()} == {2}
+    assert {row["Examined"] for row in first.values()} == {2}
 
 
 def test_calls_over_time(store: Store) -> None:

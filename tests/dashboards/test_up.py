@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def make(folder: Path, **settings: Any) -> AllInOne:
+def make(folder: Path, judge: JudgeConfig | None = None, **settings: Any) -> AllInOne:
     ports = {"http_port": 0, "grpc_port": 0}
     web = {name: settings.pop(name) for name in list(settings) if name.startswith("web_")}
     return AllInOne(
         UpConfig.load(**{"clickhouse_port": 0, **settings}),
         CollectorConfig.load(data_dir=folder, **ports),
-        JudgeConfig.load(judge_model=""),
+        judge or JudgeConfig.load(judge_model=""),
         WorkerConfig.load(run_quiet_seconds=0.2, worker_poll_seconds=0.1),
         WebConfig.load(**{"web_port": 0, **web}),
     )
@@ -84,7 +84,7 @@ def record_a_run(endpoint: str) -> None:
 
 
 async def test_a_run_is_received_stored_and_judged(tmp_path: Path) -> None:
-    """What a program sends is in the database and judged without further ado."""
+    """Sent spans are stored and judged without further commands."""
     async with started(tmp_path) as (up, running):
         await asyncio.to_thread(record_a_run, running.otlp_http)
         judged = partial(QUERIES["runs"].one, up.store, states=["judged"])
@@ -154,6 +154,27 @@ async def test_a_dead_judge_is_no_secret(tmp_path: Path, monkeypatch: pytest.Mon
         await up.stop()
 
 
+async def test_what_judges_is_said_at_the_start(tmp_path: Path, monkeypatch: Any) -> None:
+    """The start message names the judge's layers, a missing key, and an unreachable endpoint."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    keyless = make(tmp_path, JudgeConfig.load(judge_model="small-1"))
+    assert "(no model: MAST_TRACE_JUDGE_MODEL names small-1, but there" in keyless.judged_by
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        url = f"http://{place}/v1"
+        up = make(tmp_path, JudgeConfig.load(judge_model="small-1", judge_base_url=url))
+        await up.start()
+        try:
+            assert (
+                f"small-1 (runs are judged without it as long as its endpoint {place}"
+                in up.judged_by
+            )
+        finally:
+            await up.stop()
+
+
 async def test_without_the_judge(tmp_path: Path) -> None:
     """The judge can be left out; a stop signal is then all that is waited for."""
     async with started(tmp_path, judge_enabled=False) as (up, _):
@@ -180,7 +201,7 @@ def test_a_password_is_known_once_and_kept_as_a_hash(tmp_path: Path) -> None:
 
 
 def test_a_password_in_clear_becomes_its_hash(tmp_path: Path, caplog) -> None:
-    """What an earlier version kept stays in force, and is on the disk no longer."""
+    """The file of an earlier version stays valid, and its password is removed from the disk."""
     file = tmp_path / "clickhouse-password"
     file.write_text("an-earlier-password\n")
     caplog.set_level("INFO")
@@ -203,7 +224,7 @@ async def test_no_file_holds_what_opens_the_database(tmp_path: Path) -> None:
 
 
 async def test_commands_use_the_socket_and_it_goes_with_the_process(tmp_path: Path) -> None:
-    """Also from a folder whose path is too long for a socket; what a kill left is replaced."""
+    """Commands use the socket even if the folder's path is too long; a killed process's socket is replaced."""
     for folder in (tmp_path / "short", tmp_path / ("long" * 40)):
         folder.mkdir()
         place = socket_path(folder)

@@ -202,13 +202,13 @@ def test_it_outlives_its_database(folder: Path, keys: dict[str, str], running: A
 def test_without_a_running_up_it_says_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would otherwise keep the folder to itself, so that no `up` could start."""
+    """Without a running `up`, `web` refuses: it would lock the folder, so that no `up` could start."""
     monkeypatch.delenv("MAST_TRACE_DATABASE_URL", raising=False)
     (tmp_path / "clickhouse").mkdir()
     assert run(["web", "--data-dir", str(tmp_path), "--port", "0"]) == 2
-    said = capsys.readouterr().err
-    assert "no `mast-trace up` is running" in said
-    assert "--url" in said
+    printed = capsys.readouterr().err
+    assert "no `mast-trace up` is running" in printed
+    assert "--url" in printed
 
 
 def test_strangers_are_not_served(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Sends spans until told to stop, each request as often as it takes to be acknowledged.
+"""Sends spans until stopped, each request until it is acknowledged.
 
 ``span_sender.py PORT ACKNOWLEDGED_FILE THREADS [NUMBER]`` writes the span ids of a request to the
 file once it is acknowledged, and ends on SIGTERM when nothing is left unacknowledged. Requests that

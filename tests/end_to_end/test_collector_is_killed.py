@@ -79,7 +79,7 @@ def test_at_a_chosen_step(collector: CollectorProcess, point: str) -> None:
     assert collector.wait() == -signal.SIGKILL
     collector.start()
     for (body, _), done in zip(requests, acknowledged, strict=True):
-        # What was acknowledged is not sent again: that would make up for a loss.
+        # Acknowledged spans are not sent again: that would hide a loss.
         assert done or post(collector.port, body)
     assert collector.terminate() == 0
     assert stored(collector) == sorted(span_id for _, ids in requests for span_id in ids)

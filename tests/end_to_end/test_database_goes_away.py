@@ -102,7 +102,7 @@ def test_under_load(
 def test_a_collector_killed_during_an_outage(
     collector: CollectorProcess, database: CollectorProcess
 ) -> None:
-    """What was acknowledged during the outage outlives both."""
+    """Spans acknowledged during the outage outlive both processes."""
     database.kill()
     body, ids = request_of(1, 1)
     assert post(collector.port, body)
@@ -115,7 +115,7 @@ def test_a_collector_killed_during_an_outage(
 
 
 def test_a_collector_that_was_there_before_its_database(tmp_path: Path) -> None:
-    """It acknowledges at once, and makes the tables when the server comes."""
+    """The collector acknowledges at once, and creates the tables when the server comes."""
     database = CollectorProcess(tmp_path / "database", database_only=True)
     ready = tmp_path / "ready.json"
     url = f"http://test:write@127.0.0.1:{database.port}/late"
@@ -150,7 +150,7 @@ def test_a_collector_that_was_there_before_its_database(tmp_path: Path) -> None:
 
 
 def test_a_server_that_never_answers_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """It takes connections and says nothing: spans are taken, and the process can be stopped."""
+    """A server that accepts connections and stays silent delays nobody: the process can be stopped."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:

@@ -37,10 +37,10 @@ def collect(folder: Path, files: int) -> subprocess.Popen[bytes]:
 def test_too_few_to_begin_with_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
     process = collect(tmp_path, 64)
     assert process.wait(120) == 2
-    said = (tmp_path / "log").read_text()
-    assert "64 files open" in said
-    assert "ulimit -n" in said
-    assert "Traceback" not in said
+    log_text = (tmp_path / "log").read_text()
+    assert "64 files open" in log_text
+    assert "ulimit -n" in log_text
+    assert "Traceback" not in log_text
 
 
 def test_idle_connections_beyond_the_limit_keep_nobody_out(tmp_path: Path) -> None:
@@ -63,6 +63,6 @@ def test_idle_connections_beyond_the_limit_keep_nobody_out(tmp_path: Path) -> No
         process.wait(120)
         for connection in idle:
             connection.close()
-    said = (tmp_path / "log").read_text()
-    assert len(said.splitlines()) < 60, said
-    assert "Traceback" not in said
+    log_text = (tmp_path / "log").read_text()
+    assert len(log_text.splitlines()) < 60, log_text
+    assert "Traceback" not in log_text

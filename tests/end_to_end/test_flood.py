@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 SECONDS = float(os.environ.get("MAST_TRACE_TEST_FLOOD_SECONDS", "5"))
 MIB = 2**20
 SPOOL, IN_FLIGHT = 32 * MIB, 64 * MIB
-# What the embedded engine and the libraries take before the first span, generously.
+# Memory of the embedded engine and the libraries before the first span, generously.
 BASE = 600 * MIB
-# What the page on sizes promises of a collector that also stores.
+# Memory that the page on sizes promises for a collector that also stores.
 STORING = 1229 * MIB
 
 pytestmark = pytest.mark.end_to_end

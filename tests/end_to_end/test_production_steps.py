@@ -78,14 +78,14 @@ class Home:
         return done
 
     def stored(self, run: str) -> tuple[dict[str, list[Any]], list[str]]:
-        """What was said of a run, and the ids of all spans, as often as they are there."""
-        said = {}
+        """Return the outcome of a run, and the ids of all its spans, duplicates included."""
+        rows_about_it = {}
         with Store.open(f"chdb://{self.data}/clickhouse") as store:
             for table, columns in EVERYTHING.items():
                 sql = f"SELECT {columns} FROM {table} FINAL WHERE TraceId = '{run}' ORDER BY ALL"
-                said[table] = [list(row.values()) for row in store.query(sql)]
+                rows_about_it[table] = [list(row.values()) for row in store.query(sql)]
             spans = store.query("SELECT SpanId FROM otel_traces ORDER BY SpanId")
-        return said, [row["SpanId"] for row in spans]
+        return rows_about_it, [row["SpanId"] for row in spans]
 
 
 @pytest.fixture
@@ -128,16 +128,16 @@ def test_a_folder_that_is_destroyed_comes_back_from_a_backup_made_under_load(
         sender.kill()
         sender.wait()
     home.up.end(signal.SIGKILL)
-    said, _ = home.stored(run["TraceId"])
+    rows_about_it, _ = home.stored(run["TraceId"])
     home.sh(look_at)
     home.sh(bring_back)
     shutil.rmtree(home.data.with_name("mast-trace.broken"))
     home.up.start()
     assert home.up.end(signal.SIGTERM) == 0
-    said_again, spans = home.stored(run["TraceId"])
-    assert said_again == said
-    assert said["mast_human_labels"]
-    assert said["mast_verdicts"]
+    rows_again, spans = home.stored(run["TraceId"])
+    assert rows_again == rows_about_it
+    assert rows_about_it["mast_human_labels"]
+    assert rows_about_it["mast_verdicts"]
     assert len(spans) == len(set(spans)), "each once"
     assert set(before) <= set(spans), "what was acknowledged before the backup began"
 

@@ -1,4 +1,4 @@
-"""A process that is told to stop ends in its time, whatever keeps it, and loses nothing acknowledged."""
+"""A process that is asked to stop ends in its time, whatever keeps it, and loses nothing acknowledged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.end_to_end
 
 DEADLINE = "6"
-# What a busy machine may need beyond the deadline, until a process that has ended is seen to have.
+# Time that a busy machine may need beyond the deadline, until the end of a process is seen.
 PATIENCE = 60
 REQUESTS = 20
 JOB = Path(__file__).parent / "long_job.py"
@@ -139,7 +139,7 @@ def test_up_ends_whatever_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def spans_of(store: Store) -> dict[str, int]:
-    """How often every span is stored."""
+    """Return the number of rows of every span."""
     rows = store.query("SELECT SpanId, count() AS times FROM otel_traces GROUP BY SpanId")
     return {row["SpanId"]: row["times"] for row in rows}
 

@@ -90,7 +90,7 @@ class UpProcess:
         )
 
     def runs(self) -> list[dict[str, Any]]:
-        """What `mast-trace runs --json` lists."""
+        """Return the output of `mast-trace runs --json`."""
         listed = self.mast_trace("runs", "--json")
         assert listed.returncode == 0, listed.stderr
         rows: list[dict[str, Any]] = json.loads(listed.stdout)

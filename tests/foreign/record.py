@@ -6,6 +6,13 @@ Run it in an environment that holds the tool and its framework::
 
 The OTLP/JSON request is written to ``tests/foreign/recorded/NAME.json``. Programs answer from a
 script, so a recording changes only when the tool does.
+
+The programs under ``examples/foreign`` are recorded as they stand, each in both of its scenarios, by
+what they send to an OTLP endpoint. `EXAMPLES` has the packages of each::
+
+    uv venv .venv-recording
+    uv pip install -p .venv-recording $(python tests/foreign/record.py --packages smolagents)
+    .venv-recording/bin/python tests/foreign/record.py smolagents
 """
 
 from __future__ import annotations
@@ -14,7 +21,9 @@ import asyncio
 import base64
 import json
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 TASK = "How many people live in Paris?"
 ANSWER = "Paris has 2.1 million inhabitants."
+SERVER = "mcp-server"
+SPANS = "RECORD_SERVER_SPANS_TO"
 
 
 def script(request: Request) -> Reply | str:
@@ -108,6 +120,36 @@ def agent_framework(url: str) -> None:
     client = OpenAIChatCompletionClient(model="gpt-4o", base_url=url, api_key="scripted")
     agent = Agent(client=client, name="researcher", instructions="You research.", tools=[lookup])
     asyncio.run(agent.run(TASK))
+
+
+def agent_framework_mcp(url: str) -> None:
+    """The agent with its tool on an MCP server, which runs in a process of its own and traces itself."""
+    from agent_framework import Agent, MCPStdioTool
+    from agent_framework.openai import OpenAIChatCompletionClient
+
+    client = OpenAIChatCompletionClient(model="gpt-4o", base_url=url, api_key="scripted")
+    server = MCPStdioTool(
+        "population", sys.executable, args=[__file__, SERVER], env={SPANS: os.environ[SPANS]}
+    )
+
+    async def run() -> None:
+        async with Agent(
+            client=client, name="researcher", instructions="You research.", tools=[server]
+        ) as agent:
+            await agent.run(TASK)
+
+    asyncio.run(run())
+
+
+def serve() -> None:
+    """Offer `lookup` over stdio; write the spans of it when the client has closed the connection."""
+    from mcp.server.mcpserver import MCPServer
+
+    exporter = traced(SERVER)
+    server = MCPServer("population")
+    server.add_tool(lookup)
+    server.run()
+    Path(os.environ[SPANS]).write_text(json.dumps(exported(exporter)))
 
 
 def adk(url: str) -> None:
@@ -197,32 +239,88 @@ RECORDINGS: dict[str, tuple[Callable[[Any], None], Callable[[str], None]]] = {
     "openinference-crewai": (openinference_crewai, crew),
     "autogen-agentchat": (own, autogen_agentchat),
     "agent-framework": (own_agent_framework, agent_framework),
+    "agent-framework-mcp": (own_agent_framework, agent_framework_mcp),
     "google-adk": (own, adk),
     "ag2": (own, ag2_agent),
 }
 
 
+EXPORTER = "opentelemetry-exporter-otlp-proto-http"
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "agent-framework": (
+        "agent-framework-openai==1.17.0",
+        "agent-framework-orchestrations==1.4.0",
+        EXPORTER,
+    ),
+    "google-adk": ("google-adk==2.13.0", "litellm==1.110.2", EXPORTER),
+    "llama-index": (
+        "llama-index-core==0.14.25",
+        "llama-index-llms-openai==0.8.3",
+        "openinference-instrumentation-llama-index==4.6.1",
+        EXPORTER,
+    ),
+    "openai-agents": (
+        "openai-agents==0.24.0",
+        "openinference-instrumentation-openai-agents==2.6.0",
+        EXPORTER,
+    ),
+    "pydantic-ai": ("pydantic-ai-slim[openai]==2.68.0", EXPORTER),
+    "smolagents": (
+        "smolagents[openai]==1.26.0",
+        "openinference-instrumentation-smolagents==0.1.43",
+        EXPORTER,
+    ),
+}
+"""A program under ``examples/foreign``, without its ending -> what it was recorded with."""
+
+
+def record_example(name: str, scenario: str) -> None:
+    """Run a program as its user would, and keep what it sends to its OTLP endpoint."""
+    from received import Receiver
+
+    with Receiver() as receiver:
+        subprocess.run(
+            [sys.executable, f"{name.replace('-', '_')}_parcel.py", scenario],
+            cwd=Path(__file__).parents[2] / "examples" / "foreign",
+            env={
+                **{k: v for k, v in os.environ.items() if k != "OPENAI_API_KEY"},
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{receiver.url}/v1/traces",
+                "OTEL_SERVICE_NAME": name,
+                "LITELLM_LOCAL_MODEL_COST_MAP": "true",  # else it asks a server for prices
+            },
+            check=True,
+        )
+    write(f"examples/{name}-{scenario}", otlp_json(receiver.request))
+
+
+def write(name: str, request: dict[str, Any]) -> None:
+    """Write a request, as OTLP/JSON, to its place."""
+    target = Path(__file__).parent / "recorded" / f"{name}.json"
+    target.write_text(json.dumps(request, indent=1, ensure_ascii=False) + "\n")
+    scopes = [scope for resource in request["resourceSpans"] for scope in resource["scopeSpans"]]
+    spans = [span for scope in scopes for span in scope["spans"]]
+    sys.stdout.write(f"{target}: {len(spans)} spans\n")
+
+
 def main(name: str) -> None:
-    """Record one trace."""
+    """Record one trace, or both of an example."""
+    if name in EXAMPLES:
+        for scenario in ("posted", "no-tariff"):
+            record_example(name, scenario)
+        return
     os.environ.setdefault("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     os.environ.setdefault("CREWAI_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("CREWAI_TRACING_ENABLED", "false")
     os.environ.setdefault("OPENAI_API_KEY", "scripted")
 
     from opentelemetry import trace
-    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider(resource=Resource({"service.name": name}))
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
+    exporter = traced(name)
     instrument, program = RECORDINGS[name]
-    with ScriptedLLM(script) as server:
-        os.environ["OPENAI_BASE_URL"] = server.url
+    with ScriptedLLM(script) as server, tempfile.TemporaryDirectory() as folder:
+        of_server = Path(folder, "spans.json")
+        os.environ |= {"OPENAI_BASE_URL": server.url, SPANS: str(of_server)}
+        provider: Any = trace.get_tracer_provider()
         instrument(provider)
         if name == "autogen-agentchat":
             # It begins a trace per message unless the application has a span around the run.
@@ -230,11 +328,34 @@ def main(name: str) -> None:
                 program(server.url)
         else:
             program(server.url)
-    provider.force_flush()
-    request = encode_spans(sorted(exporter.get_finished_spans(), key=lambda s: s.start_time or 0))
-    target = Path(__file__).parent / "recorded" / f"{name}.json"
-    target.write_text(json.dumps(otlp_json(request), indent=1, ensure_ascii=False) + "\n")
-    sys.stdout.write(f"{target}: {len(exporter.get_finished_spans())} spans\n")
+        request = exported(exporter)
+        if of_server.exists():
+            request["resourceSpans"] += json.loads(of_server.read_text())["resourceSpans"]
+    write(name, request)
+
+
+def traced(service: str) -> InMemorySpanExporter:
+    """Trace this process; return where its spans end up."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(resource=Resource({"service.name": service}))
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+def exported(exporter: InMemorySpanExporter) -> dict[str, Any]:
+    """Return the spans as an OTLP/JSON request, by the time at which they began."""
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+    return otlp_json(
+        encode_spans(sorted(exporter.get_finished_spans(), key=lambda s: s.start_time or 0))
+    )
 
 
 def otlp_json(request: Any) -> dict[str, Any]:
@@ -259,4 +380,9 @@ def otlp_json(request: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if sys.argv[1] == SERVER:
+        serve()
+    elif sys.argv[1] == "--packages":
+        sys.stdout.write(" ".join(EXAMPLES[sys.argv[2]]) + "\n")
+    else:
+        main(sys.argv[1])

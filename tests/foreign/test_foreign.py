@@ -17,11 +17,13 @@ from mast_trace.trajectory import (
     to_dict,
     trajectory_from_dict,
 )
+from mast_trace_judge.local.rules import find_modes
 
 RECORDED = Path(__file__).parent / "recorded"
 TASK = "How many people live in Paris?"
 ANSWER = "Paris has 2.1 million inhabitants."
 RESULT = "Paris: 2.1 million"
+STATUSES = {"STATUS_CODE_UNSET": "Unset", "STATUS_CODE_OK": "Ok", "STATUS_CODE_ERROR": "Error"}
 
 
 def value(shape: dict[str, Any]) -> Any:
@@ -37,7 +39,7 @@ def value(shape: dict[str, Any]) -> Any:
 
 
 def stored(attribute: Any) -> str:
-    """The same as a store without types keeps it."""
+    """The spans, as a store without types keeps them."""
     return attribute if isinstance(attribute, str) else json.dumps(attribute)
 
 
@@ -55,6 +57,8 @@ def spans_of(name: str, *, as_text: bool) -> list[SpanRecord]:
                 item["key"]: stored(value(item["value"])) if as_text else value(item["value"])
                 for item in span.get("attributes", [])
             },
+            status=STATUSES[span.get("status", {}).get("code", "STATUS_CODE_UNSET")],
+            status_message=span.get("status", {}).get("message", ""),
             scope=scope["scope"]["name"],
         )
         for resource in request["resourceSpans"]
@@ -118,6 +122,23 @@ def test_one_agent_with_a_tool(read, name: str) -> None:
     assert run.input_tokens > 0
 
 
+def test_a_call_through_an_mcp_server_is_one_call(read) -> None:
+    """The framework, the protocol's client and its server each say that they execute the tool."""
+    run = read("agent-framework-mcp")
+    spans = spans_of("agent-framework-mcp", as_text=False)
+    tools = [s for s in spans if s.attributes.get("gen_ai.operation.name") == "execute_tool"]
+    assert [span.name for span in tools] == [
+        "execute_tool lookup",
+        "tools/call lookup",
+        "tools/call lookup",
+    ]
+    assert shown(run) == [("tool", "researcher", "lookup"), ("message", "researcher", ANSWER)]
+    assert run.steps[0].span_id == tools[0].span_id
+    assert json.loads(run.steps[0].text) == {"result": RESULT}
+    assert json.loads(run.steps[0].arguments) == {"city": "Paris"}
+    assert run.steps[0].error is None
+
+
 def test_autogen_messages_come_from_its_runtime_once_each(read) -> None:
     run = read("autogen-agentchat")
     assert [(s.agent, s.text) for s in run.steps if s.kind is StepKind.MESSAGE] == [
@@ -140,6 +161,7 @@ def test_a_trace_without_content_still_has_agents_tools_and_tokens(read) -> None
 INPUTS = {
     "ag2": ["u", "uat"],
     "agent-framework": ["su", "suat"],
+    "agent-framework-mcp": ["su", "suat"],
     "autogen-agentchat": [],  # records what agents say, and no call of a model
     "google-adk": ["", ""],  # records no content
     "openinference-crewai": ["su", "suat"],
@@ -163,8 +185,8 @@ def test_every_input_of_a_model_is_rebuilt(read, name: str) -> None:
         texts = [message.content for message in given]
         assert TASK in next(m.content for m in given if m.role == "user")
         assert all(text for m, text in zip(given, texts, strict=True) if m.role != "assistant")
-        # Its own answer ends with what the tool had said.
-        assert (RESULT in texts) == (given is seen[{2: 1, 4: 2}[len(seen)]])
+        # Its own answer ends with the tool's result.
+        assert any(RESULT in text for text in texts) == (given is seen[{2: 1, 4: 2}[len(seen)]])
     for call in run.invocations:
         assert len(run.seen_by(call)) == len(call.input_ids)
 
@@ -283,3 +305,38 @@ def test_a_run_with_odd_attributes_can_be_read_and_written(attributes: dict[str,
         assert isinstance(message.calls, str)
     written = json.dumps(to_dict(trajectory), ensure_ascii=False).encode()
     assert trajectory_from_dict(json.loads(written)) == trajectory
+
+
+def test_a_call_that_each_side_recorded_whole_is_no_repetition() -> None:
+    """Client and server may write what they were given, too; the server's name may be a prefix."""
+    spans = spans_of("agent-framework-mcp", as_text=True)
+    whole = next(s.attributes for s in spans if s.name == "execute_tool lookup")
+    content = {f"gen_ai.tool.call.{name}" for name in ("arguments", "result")}
+    copied = {name: value for name, value in whole.items() if name in content}
+    written = [
+        dataclasses.replace(span, attributes={**span.attributes, **copied})
+        if span.name == "tools/call lookup"
+        else span
+        for span in spans
+    ]
+    prefixed = [
+        dataclasses.replace(
+            span, attributes={**span.attributes, "gen_ai.tool.name": "population_lookup"}
+        )
+        if span.name == "execute_tool lookup"
+        else span
+        for span in written
+    ]
+    trace = next(span.trace_id for span in spans if span.name == "execute_tool lookup")
+    for given in (spans, written, prefixed):
+        run = read_trajectory([span for span in given if span.trace_id == trace])
+        assert [step.kind.value for step in run.steps] == ["tool", "message"]
+        assert [found.code for found in find_modes(run) if found.code == "1.3"] == []
+    # The same without the spans around them: each is a call.
+    apart = [
+        dataclasses.replace(span, parent_span_id="")
+        for span in written
+        if span.name.endswith(" lookup") and span.name != "MCP send tools/call lookup"
+    ]
+    kinds = [step.kind.value for step in read_trajectory(apart).steps]
+    assert kinds.count("tool") == len(apart) > 2

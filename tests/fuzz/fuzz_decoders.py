@@ -1,4 +1,4 @@
-"""Feeds the OTLP decoders what a sender could send, guided by coverage (atheris), until told to stop.
+"""Feeds the OTLP decoders what a sender could send, guided by coverage (atheris), until stopped.
 
 ``python tests/fuzz/fuzz_decoders.py CORPUS -max_total_time=300 -rss_limit_mb=2048`` takes libFuzzer's
 options. An input that crashes, hangs or makes the memory grow is written to a file beside. Beyond

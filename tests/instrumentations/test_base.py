@@ -87,7 +87,7 @@ class TestInstrument:
         assert "toyframework" not in sys.modules
 
     def test_patches_go_in_when_the_program_imports_the_module(self, toy):
-        """Then they are in place before anything of it can be called."""
+        """Patches are in place before anything of the module can be called."""
         instrumentor = toy()
         state = instrumentor.instrument(TracerProvider())
         assert core().start("x") == "done: x"
@@ -135,13 +135,13 @@ class TestInstrument:
 
 
 class TestMissingTargets:
-    """What a version lacks."""
+    """Targets that a version lacks."""
 
     def warned(self, caplog: Any) -> list[str]:
         return [record.getMessage() for record in caplog.records]
 
     def test_a_vanished_attribute_is_reported_once_and_the_rest_works(self, toy, caplog):
-        """One warning that names it."""
+        """A vanished attribute gives one warning with its name."""
 
         class Newer(toy):
             patches = (Patch("toyframework.core", "Agent.act", wrapper="_run"), *Toy.patches)
@@ -156,7 +156,7 @@ class TestMissingTargets:
         assert "toy 1.5 has no toyframework.core:Agent.act" in warning
 
     def test_a_vanished_module_is_reported_at_once(self, toy, caplog):
-        """It would be waited for in vain otherwise; found out without an import."""
+        """A vanished module would be waited for in vain; its absence is determined without an import."""
 
         class Newer(toy):
             patches = (Patch("toyframework.engine", "Engine.run", wrapper="_run"), *Toy.patches)
@@ -273,7 +273,7 @@ class TestUninstrument:
         assert not hasattr(core().start, "__wrapped__")
 
     def test_off_and_on_again(self, toy):
-        """Also when the module was imported in between."""
+        """Instrumentation works again after a break, even if the module was imported in between."""
         instrumentor = toy()
         instrumentor.instrument(TracerProvider())
         instrumentor.uninstrument()
@@ -285,7 +285,7 @@ class TestUninstrument:
 
 
 class TestImportHooks:
-    """What is not a patch."""
+    """Hooks that are no patches."""
 
     def test_they_run_once_after_the_import(self, toy):
         """For what is registered, not patched."""

@@ -80,7 +80,7 @@ class RunBuilder:
     ) -> RunBuilder:
         """Add a model call of the agent's, or a turn, that is shown the messages of these steps.
 
-        What came of it is the message of step ``output``.
+        Its output is the message of step ``output``.
         """
         ids = tuple(f"m{step}" for step in steps)
         self._clock += 1

@@ -1,9 +1,9 @@
 """Pins all that the local layers say of every run that a folder's tests build.
 
-A test looks at what it is about. What else is displayed of its runs (probabilities, reasons, steps,
-quotes, who is blamed) is held against a file beside it, ``findings.golden.json``, so that no change
-of it goes unseen. `MAST_TRACE_WRITE_GOLDEN=1 pytest tests/judge/rules tests/judge/attribution` writes
-the files anew; read the difference before you commit it.
+A test looks at what it is about. Other displayed parts of its runs (probabilities, reasons, steps,
+quotes, the blamed agent) are compared with a file beside it, ``findings.golden.json``, so that no
+change goes unseen. `MAST_TRACE_WRITE_GOLDEN=1 pytest tests/judge/rules tests/judge/attribution`
+writes the files anew; read the difference before you commit it.
 """
 
 from __future__ import annotations

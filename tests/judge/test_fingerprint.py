@@ -1,4 +1,4 @@
-"""What the judge's version follows from: the code and the texts that decide a verdict."""
+"""The sources of the judge's version: the code and the texts that decide a verdict."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def changed(text: str) -> str:
 
 @pytest.mark.parametrize("module", COUNTED)
 def test_a_change_of_what_decides_is_another_version(copied, rewrite, module):
-    """Of each module; what only a model's judge runs changes that judge's version alone."""
+    """A change of any module counts; modules of a model's judge change that judge's version alone."""
     before = copied.versions()
     file = copied.file(module)
     rewrite(file, changed(file.read_text("utf-8")))
@@ -114,7 +114,7 @@ def test_a_change_of_anything_else_leaves_the_version(copied, rewrite, path):
 
 
 def test_recording_storing_and_commands_do_not_count(copied, rewrite):
-    """Of the SDK only what reads spans counts; of collector and dashboards nothing can."""
+    """In the SDK only the modules that read spans count; in collector and dashboards none can."""
     before = copied.versions()
     for part in ("spans", "delivery", "manual"):
         for file in (copied.packages["mast_trace"] / part).rglob("*.py"):
@@ -213,7 +213,7 @@ def test_functions_that_change_places_are_another_version(tmp_path):
 
 
 def test_the_boundary_is_what_the_walk_meets():
-    """Nothing is listed that is gone, or that nothing which counts imports any more."""
+    """The list holds no module that is gone, or that no counted module imports any more."""
     folders = {**SOURCES, "mast_trace_collector": COLLECTOR}
     for name in (*BOUNDARY, *MODEL):
         package, *parts = name.split(".")
@@ -324,7 +324,7 @@ def test_a_digest_is_the_same_on_every_python():
 
 
 def test_a_relative_import_is_refused():
-    """It would say nothing without the module's place."""
+    """A relative import is ambiguous without the module's place."""
     with pytest.raises(ValueError, match="relative"):
         read_module("from . import a")
 

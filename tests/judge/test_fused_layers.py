@@ -1,13 +1,16 @@
 """Verdicts where rules and a model have both looked at a run."""
 
+from dataclasses import replace
+
 import pytest
 from judge.builders import RunBuilder
 
 from mast_trace_judge.layer_fusion import fuse_layers, pool
 from mast_trace_judge.llm.verification import Flip, ModelReading
 from mast_trace_judge.local.attribution import Attribution, attribute
-from mast_trace_judge.local.layers import LocalFindings
+from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
 from mast_trace_judge.local.outcome import RunOutcome, suspicion
+from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 RUN = RunBuilder(outcome="failure").asks().says("lead", "Go on.").says("coder", "Done.").build()
@@ -19,17 +22,17 @@ def mode(code, probability, evidence):
     return ModeFinding(code=code, probability=probability, evidence=evidence, reason=evidence.value)
 
 
-def fused(*, ruled=(), read=(), outcome=UNKNOWN, suspect=False, model=("unknown", 0.5), flips=None):
-    """The findings of both layers."""
+def fused(*, ruled=(), read=(), outcome=UNKNOWN, suspect=False, model=("unknown", 0.5), **more):
+    """The findings of both layers; the model has quoted what is wrong at step 2, if nothing else."""
     local = LocalFindings(tuple(ruled), attribute(RUN), outcome, suspect)
-    reading = ModelReading(*model, "", modes=tuple(read), flips=flips or {})
-    return fuse_layers(RUN, local, reading)
+    more = {"grounded": frozenset({2}), **more}
+    return fuse_layers(RUN, local, ModelReading(*model, "", modes=tuple(read), **more))
 
 
 @pytest.mark.parametrize(
     ("ruled", "read", "found"),
     [
-        # What spans prove stands, whatever the model makes of it.
+        # Findings that spans prove stand, whatever the model answers.
         ((("3.3", 0.8, EXACT),), (("3.3", 0.3, MODEL),), [("3.3", 0.8, EXACT)]),
         ((("3.3", 0.8, EXACT),), (), [("3.3", 0.8, EXACT)]),
         # A heuristic raises what the model says: 1 - (1 - 0.6) (1 - 0.4 / 2).
@@ -68,7 +71,9 @@ SUCCEEDED = RunOutcome("success", 0.0, "recorded")
         (SUCCEEDED, False, ("failure", 0.9), SUCCEEDED),
         (UNKNOWN, False, ("failure", 0.9), RunOutcome("failure", 0.9, "model")),
         (UNKNOWN, True, ("failure", 0.9), RunOutcome("failure", 0.9, "model")),
-        (UNKNOWN, False, ("success", 0.1), RunOutcome("success", 0.1, "model")),
+        # Nothing that could be quoted proves a success: 0.8 x 0.1 + 0.2 x 0.52.
+        (UNKNOWN, False, ("success", 0.1), RunOutcome("unknown", 0.184, "model")),
+        (UNKNOWN, False, ("success", 0.0), RunOutcome("unknown", 0.104, "model")),
         # A text in the run may have won the model over.
         (UNKNOWN, True, ("success", 0.1), RunOutcome("unknown", 0.52)),
         (UNKNOWN, False, ("unknown", 0.5), RunOutcome("unknown", 0.52)),
@@ -79,6 +84,45 @@ def test_how_the_run_ended(outcome, suspect, model, found):
     merged = [mode("2.2", 0.5, MODEL)]
     assert suspicion(merged) == 0.52
     assert fused(read=merged, outcome=outcome, suspect=suspect, model=model).outcome == found
+
+
+@pytest.mark.parametrize("read", [(), (mode("2.2", 0.5, MODEL),)])
+def test_a_failure_is_taken_from_a_model_that_quotes_it(read):
+    """A failure mode with a true quote is evidence as well as a point; without any it is an opinion."""
+    found = fused(read=read, model=("failure", 0.9), grounded=frozenset()).outcome
+    assert found == (RunOutcome("failure", 0.9, "model") if read else UNKNOWN)
+
+
+def test_text_that_speaks_to_the_judge_takes_the_weight_from_a_models_word():
+    """Neither the model's pass nor its silence counts in such a run."""
+    ruled = [mode("3.1", 0.4, HEURISTIC)]
+    found = fused(ruled=ruled, model=("success", 0.0), addressed=True)
+    assert found.outcome == RunOutcome("unknown", suspicion(ruled))
+    assert found.modes == tuple(ruled)
+
+
+def test_silence_of_a_model_that_shows_nothing_takes_nothing_away():
+    """The model may not have read the run, or may have been instructed not to."""
+    ruled = [mode("3.1", 0.4, HEURISTIC)]
+    assert fused(ruled=ruled, grounded=frozenset()).modes == tuple(ruled)
+    assert fused(ruled=ruled).modes[0].probability == 0.2
+
+
+def test_rules_that_explain_failures_are_applied_to_those_that_a_model_shows():
+    """A run without a recorded failure has no findings of these rules before."""
+    run = RunBuilder("Write a function, test it, and report the result.").asks()
+    for _ in range(3):
+        run.calls("coder", "run_tests", {"path": "tests"}, error="AssertionError: 3 != 4")
+    run.says("coder", "Everything works as it should.", to="user")
+    run = run.build()
+    local = judge_by_rules(run)
+    failed = find_modes(replace(run, outcome="failure"))
+    more = {found.code for found in failed} - {found.code for found in local.modes}
+    assert more
+    reading = ModelReading("failure", 0.9, "", grounded=frozenset({4}), addressed=True)
+    assert more <= {found.code for found in fuse_layers(run, local, reading).modes}
+    opinion = ModelReading("failure", 0.9, "")
+    assert not more & {found.code for found in fuse_layers(run, local, opinion).modes}
 
 
 SAID = "By the model's reading its correction would have saved the run."
@@ -107,12 +151,23 @@ def test_a_step_that_local_layers_did_not_name_has_the_models_word_alone():
     long = run.build()
     local = LocalFindings((), attribute(long), UNKNOWN, suspect=False)
     assert 4 not in {candidate.step for candidate in local.attribution.candidates}
-    found = fuse_layers(long, local, ModelReading("failure", 0.9, "", {4: Flip(0.9, "", "")}))
+    flips, quoted = {4: Flip(0.9, "", "")}, frozenset({4})
+    found = fuse_layers(long, local, ModelReading("failure", 0.9, "", flips, grounded=quoted))
     assert (found.attribution.candidates[0].step, found.attribution.rule) == (4, SAID)
+    assert found.attribution.decisive.step == 4
+
+
+def test_a_flip_without_a_quote_names_no_step():
+    """The flip moves the probabilities by half, and a step is decisive only as it would be without."""
+    bare = fused(flips={2: Flip(0.9, "", "")}, grounded=frozenset()).attribution
+    quoted = fused(flips={2: Flip(0.9, "", "")}).attribution
+    assert quoted.decisive.step == 2
+    assert bare.decisive is None
+    assert bare.probabilities[2] < quoted.probabilities[2]
 
 
 def test_the_rest_stays_as_the_local_layers_have_it():
-    """Where nobody acted there is nothing to blame, whatever the model says."""
+    """Without acting agents there is no step to blame, whatever the model answers."""
     local = LocalFindings((), Attribution(), UNKNOWN, suspect=True)
     found = fuse_layers(RUN, local, ModelReading("failure", 0.9, "", flips={2: Flip(0.9, "", "")}))
     assert found.attribution == Attribution()

@@ -38,7 +38,7 @@ FLAT = {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
     ],
 )
 def test_answers_are_read_or_unscored(text, opinion):
-    """Whatever holds no JSON object with a step or an agent is no opinion."""
+    """A text without a JSON object with a step or an agent is no opinion."""
     assert read_opinion(text) == opinion
 
 
@@ -71,7 +71,7 @@ def told(answer):
 
 @given(PROSE, st.lists(st.tuples(ANSWERS, PROSE), max_size=4))
 def test_the_last_object_with_an_opinion_counts(before, answers):
-    """Whatever stands before, between and after them."""
+    """Text before, between and after the objects is ignored."""
     text = before + "".join(json.dumps(answer) + prose for answer, prose in answers)
     opinions = [opinion for answer, _ in answers if (opinion := told(answer))]
     assert read_opinion(text) == (opinions[-1] if opinions else None)
@@ -106,7 +106,7 @@ def test_an_opinion_lifts_its_step_and_its_agents_other_steps():
 
 
 def test_a_contradicting_opinion_lifts_no_step():
-    """Only its agent counts, and for less."""
+    """The agent of a contradicting opinion alone counts, and for less."""
     found = fuse(RUN, FLAT, [Opinion(2, "lead")])
     assert found[2] < 1 / 3
     assert found[1] == found[3]
@@ -120,7 +120,7 @@ def test_two_equal_opinions_weigh_more_than_one():
 
 
 def test_overwhelming_evidence_is_certainty_and_no_overflow():
-    """However large an exponent was fitted."""
+    """The result is a certainty, however large an exponent was fitted."""
     found = fuse(RUN, FLAT, [Opinion(2, "coder")], FusionWeights(step=1000.0))
     assert found == pytest.approx({1: 0, 2: 1, 3: 0})
 

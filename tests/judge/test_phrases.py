@@ -50,7 +50,7 @@ SAID = [
 
 @pytest.mark.parametrize("name", sorted(PHRASES))
 def test_signs_lose_no_match(name):
-    """In whatever is said, in any case, the first match is that of the pattern."""
+    """The first match is that of the pattern, in any text and in any case."""
     phrases = PHRASES[name]
     texts = [variant for text in SAID for variant in (text, text.upper(), text.lower())]
     assert any(phrases.pattern.search(text) for text in texts)
@@ -95,7 +95,7 @@ def test_texts_without_spaces_are_compared_all_the_same():
 
 
 PLAIN = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w]|\.\d|,\d{3})")
-"""What a number is, in the order in which it is read."""
+"""Notations of a number, in the order in which they are tried."""
 
 
 @given(st.text("0123456789,.-+ a_\n٣", max_size=14))

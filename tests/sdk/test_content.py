@@ -1,4 +1,4 @@
-"""What of the texts leaves the process: capture, redaction, truncation, hashing."""
+"""Content policy: capture, redaction, truncation, hashing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import mast_trace
+from mast_trace._settings import SDKSettings
 from mast_trace.content import (
+    ATTRIBUTE_LIMIT,
+    MOST_CONTENT,
     WITHHELD,
     ContentPolicy,
     as_text,
@@ -19,6 +22,8 @@ from mast_trace.content import (
     truncate,
     well_formed,
 )
+from mast_trace.content_settings import content_from_environment
+from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import Message, ToolCall
 from mast_trace.testing import capture_spans
 
@@ -68,12 +73,12 @@ class TestTruncate:
 
     @given(ANY_TEXT, st.integers(0, 400))
     def test_respects_the_limit_in_bytes_and_can_be_encoded(self, text: str, limit: int) -> None:
-        """Whatever the characters: UTF-8 of at most that many bytes."""
+        """For any characters the result is UTF-8 of at most that many bytes."""
         assert len(truncate(text, limit).encode()) <= limit
 
     @given(ANY_TEXT)
     def test_leaves_what_fits_alone(self, text: str) -> None:
-        """Apart from what no encoding can carry."""
+        """A text that fits stays unchanged, except characters that no encoding can carry."""
         assert truncate(text, 2400) == well_formed(text)
 
     @given(st.text("aä\N{ROBOT FACE}", min_size=500, max_size=600))
@@ -110,14 +115,14 @@ class TestAsText:
     @QUICK
     @given(ANY_VALUE, st.integers(300, 2000))
     def test_of_a_container_stays_near_the_limit(self, value: Any, limit: int) -> None:
-        """Beside escapes and the marks of what is cut."""
+        """The length stays near the limit, beside escapes and the marks of cuts."""
         text = as_text([value, value, value], limit)
         assert len(text) <= 12 * limit + 2000
 
     @QUICK
     @given(st.dictionaries(ANY_TEXT, st.integers() | ANY_TEXT | st.booleans() | st.none()))
     def test_of_plain_values_is_json(self, value: dict[str, Any]) -> None:
-        """Which a reader gets back unchanged."""
+        """A reader gets the text back unchanged."""
         assert json.loads(as_text(value)) == value
 
     @pytest.mark.parametrize(
@@ -139,8 +144,19 @@ class TestAsText:
         """No quotes around what is text already, no NaN that JSON does not know."""
         assert as_text(value) == text
 
+    @QUICK
+    @given(ANY_VALUE, st.integers(1, 3000), st.sampled_from([0, 20, 9000]))
+    def test_of_arguments_rendered_before_is_the_same(
+        self, value: Any, limit: int, copies: int
+    ) -> None:
+        """A call's arguments are rendered once, without regard to a limit that they are far from."""
+        call = ToolCall("read", {"first": value, "more": ["page"] * copies})
+        assume(not call.text.startswith("<"))  # a limit may cut off the part that has no text
+        for each in (limit, ATTRIBUTE_LIMIT):
+            assert call.text_within(each) == as_text(call.arguments, each)
+
     def test_of_a_structure_that_contains_itself_ends(self) -> None:
-        """Twice in itself would double at each level."""
+        """A structure that contains itself twice would double at each level."""
         looped: list[Any] = []
         looped += [looped, looped, looped]
         assert len(as_text(looped)) < 1_000_000
@@ -171,7 +187,7 @@ class TestHash:
         assert content_hash(text) == content_hash("".join(list(text)))
 
     def test_tells_long_texts_apart_at_their_end(self) -> None:
-        """Nothing of a text is left out."""
+        """The whole text is hashed."""
         assert content_hash("x" * 20_000 + "a") != content_hash("x" * 20_000 + "b")
 
 
@@ -250,7 +266,7 @@ class TestRedaction:
 
 
 class TestCapture:
-    """What is recorded of contents."""
+    """The recorded part of contents."""
 
     def test_off_records_hashes_and_sizes_only(self) -> None:
         """Structure stays: who spoke to whom, which messages were seen."""
@@ -282,9 +298,68 @@ class TestCapture:
         everything = [str(dict(span.attributes or {})) for span in captured.spans]
         assert sum(text.count("the question") for text in everything) == 1
 
+    def test_keeps_a_text_of_the_size_of_the_limit_whole(self) -> None:
+        """In bytes of UTF-8; one more, and its head and tail are kept around a mark."""
+        fits = "\N{ROBOT FACE}" * (ATTRIBUTE_LIMIT // 4)
+        with capture_spans(frameworks=[]) as captured, mast_trace.run("r"):
+            mast_trace.message("a", "b", fits)
+            mast_trace.message("a", "b", f"{fits}.")
+        whole, cut = (dict(span.attributes or {}) for span in captured.named("send_message"))
+        assert whole["mast.message.content"] == fits
+        assert "mast.content.truncated" not in whole
+        text = str(cut["mast.message.content"])
+        assert len(text.encode()) <= ATTRIBUTE_LIMIT
+        assert text.startswith("\N{ROBOT FACE}" * 100_000)
+        assert text.endswith("\N{ROBOT FACE}" * 70_000 + ".")
+        assert "characters cut by mast-trace" in text
+        assert cut["mast.content.truncated"] == ("mast.message.content",)
+
+    @pytest.mark.parametrize(
+        ("variables", "limit", "origin"),
+        [
+            ({}, ATTRIBUTE_LIMIT, "default"),
+            ({"ATTRIBUTE": "70000"}, 70_000, "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"),
+            (
+                {"ATTRIBUTE": "70000", "SPAN_ATTRIBUTE": "4000000"},
+                4_000_000,
+                "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+            ),
+            ({"ATTRIBUTE": "9" * 5000}, MOST_CONTENT, "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"),
+        ],
+    )
+    def test_has_the_limit_of_opentelemetrys_variables(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        variables: dict[str, str],
+        limit: int,
+        origin: str,
+    ) -> None:
+        for name, value in variables.items():
+            monkeypatch.setenv(f"OTEL_{name}_VALUE_LENGTH_LIMIT", value)
+        settings = SDKSettings.resolve()
+        assert (settings.content.limit, settings.content_limit.origin) == (limit, origin)
+        assert content_from_environment().limit == limit
+
+    def test_refuses_a_limit_that_is_no_number(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "1 MiB")
+        with pytest.raises(ConfigurationError, match="'1 MiB' is not a number of bytes"):
+            SDKSettings.resolve()
+
+    def test_leaves_json_whole_whatever_the_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """OpenTelemetry's SDK, which would cut it anywhere, is kept from doing so."""
+        monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "1000")
+        asked = ["x" * 900, "y" * 900]
+        with capture_spans(frameworks=[]) as captured, mast_trace.agent("a", input=asked):
+            pass
+        turn = captured.named("invoke_agent")[0].attributes or {}
+        texts = [
+            each["parts"][0]["content"] for each in json.loads(str(turn["gen_ai.input.messages"]))
+        ]
+        assert [text[0] + text[-1] for text in texts] == ["xx", "yy"]
+
     def test_cuts_long_texts_and_says_so(self) -> None:
         """On messages, results and arguments, in valid JSON where JSON is promised."""
-        long = "x" * 200_000
+        long = "x" * 3_000_000
         with capture_spans(frameworks=[]) as captured, mast_trace.run("r"):
             mast_trace.message("a", "b", long)
             with mast_trace.tool("t", {"long": long}) as call:
@@ -294,7 +369,7 @@ class TestCapture:
                 pass
         for span in captured.spans:
             for value in (span.attributes or {}).values():
-                assert len(str(value)) < 150_000
+                assert len(str(value)) < 1.01 * ATTRIBUTE_LIMIT
         message = captured.named("send_message")[0].attributes or {}
         assert message["mast.content.truncated"] == ("mast.message.content",)
         turn = captured.named("invoke_agent")[0].attributes or {}

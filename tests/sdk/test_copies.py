@@ -149,7 +149,7 @@ def test_what_only_they_saw_is_kept() -> None:
 
 
 def test_what_comes_right_after_ours_is_no_copy() -> None:
-    """Where a clock is coarse, one work ends in the same moment in which the next begins."""
+    """With a coarse clock, one work ends in the same moment in which the next begins."""
     run = beside(
         ("next", "root", 300, 380, {"openinference.span.kind": "LLM"}),
         ("then", "root", 500, 600, {"openinference.span.kind": "TOOL", "tool.name": "look_up"}),

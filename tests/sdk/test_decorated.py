@@ -28,7 +28,7 @@ def only(spans: list[ReadableSpan]) -> dict[str, Any]:
 
 
 class TestDecorators:
-    """The same on functions."""
+    """Decorators of functions."""
 
     def test_take_a_tools_arguments_and_result(self, captured_spans: CapturedSpans) -> None:
         """By name, defaults left out, and the value is the function's own."""
@@ -74,7 +74,7 @@ class TestDecorators:
         assert "did: refund" in turn["gen_ai.output.messages"]
 
     def test_make_a_span_for_each_call(self, captured_spans: CapturedSpans) -> None:
-        """Also when a function calls itself."""
+        """A function that calls itself has a span for each call."""
 
         @mast_trace.agent
         def count(down: int) -> str:
@@ -84,7 +84,7 @@ class TestDecorators:
         assert captured_spans.tree().count("invoke_agent count") == 3
 
     def test_follow_a_generator_to_its_end(self, captured_spans: CapturedSpans) -> None:
-        """Its work is inside the span, what its consumer does meanwhile is not."""
+        """The generator's work is inside the span, its consumer's work is not."""
 
         @mast_trace.agent("streamer")
         def stream(words: list[str]) -> Iterator[str]:
@@ -139,7 +139,7 @@ class TestDecorators:
         assert caplog.messages == []
 
     def test_let_a_generator_meet_its_consumers_errors(self, captured_spans: CapturedSpans) -> None:
-        """What is thrown in arrives, what comes out fails the span."""
+        """Exceptions that are thrown in arrive; exceptions that come out fail the span."""
 
         @mast_trace.agent
         def stubborn() -> Iterator[str]:
@@ -170,7 +170,7 @@ class TestDecorators:
         assert span.status.status_code is trace.StatusCode.ERROR
 
     def test_may_stand_before_instrument_is_called(self) -> None:
-        """As in a module that is imported first."""
+        """Decorators work before `instrument()` is called, as in a module that is imported first."""
 
         @mast_trace.run
         def work() -> str:

@@ -59,12 +59,12 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 class TestEndpoint:
-    """What the collector says."""
+    """The collector's answer."""
 
     def test_that_takes_spans_is_no_problem(
         self, known: Callable[..., None], receiver: Receiver
     ) -> None:
-        """It is asked with a request that holds no span."""
+        """The collector is asked with a request that holds no span."""
         found = doctor.examine(endpoint=receiver.url)
         assert found.healthy
         assert found.endpoint.accepted
@@ -98,7 +98,7 @@ class TestEndpoint:
 
 
 class TestFrameworks:
-    """What is recorded."""
+    """The recorded frameworks."""
 
     def test_targets_that_a_version_lacks_are_found(
         self, known: Callable[..., None], receiver: Receiver
@@ -142,7 +142,7 @@ class TestFrameworks:
 
 
 class TestSettings:
-    """What is in force."""
+    """The effective settings."""
 
     def test_show_where_they_come_from_and_hide_secrets(
         self, known: Callable[..., None], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
@@ -181,7 +181,7 @@ class TestCommand:
         assert found["versions"]["opentelemetry-sdk"]
 
     def test_returns_1_when_something_is_wrong(self, closed_port: int) -> None:
-        """And says what on standard output."""
+        """The command prints the problem on standard output and returns 1."""
         ended = self.run("doctor", "--quick", "--endpoint", f"http://127.0.0.1:{closed_port}")
         assert ended.returncode == 1
         assert "mast-trace up" in ended.stdout

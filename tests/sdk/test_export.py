@@ -95,10 +95,10 @@ def test_a_proxy_of_the_environment_is_not_used_for_this_machine(
 
 
 class TestFlush:
-    """What `flush` says."""
+    """The result of `flush`."""
 
     def test_is_true_when_there_is_nothing_to_send(self, closed_port: int) -> None:
-        """No span, no doubt; with and without instrumentation."""
+        """Without spans the result is true, with and without instrumentation."""
         assert mast_trace.flush()
         mast_trace.instrument(frameworks=[], endpoint=f"http://127.0.0.1:{closed_port}")
         assert mast_trace.flush(0.0)
@@ -131,7 +131,7 @@ class TestFlush:
     def test_is_false_when_nobody_answers_and_loses_nothing(
         self, exporting: Callable[..., Exporting], closed_port: int
     ) -> None:
-        """What could not be sent waits; it arrives once when a collector has come."""
+        """Spans that could not be sent wait; they arrive once when a collector has come back."""
         export = exporting(f"http://127.0.0.1:{closed_port}")
         export.span("early")
         assert not export.queue.flush(0.05)
@@ -152,12 +152,12 @@ class TestFlush:
 
 
 class TestBatches:
-    """What goes into one request."""
+    """The content of one request."""
 
     def test_stay_below_the_limit_in_bytes(
         self, exporting: Callable[..., Exporting], receiver: Receiver
     ) -> None:
-        """Each request is at most as large as told, however few spans that means."""
+        """Each request has at most the configured size, however few spans that means."""
         export = exporting(receiver.url, request_bytes=50_000, delay=60)
         for index in range(40):
             export.span(f"s{index}", size=9_000)
@@ -214,13 +214,13 @@ class TestBatches:
 
 
 class TestRetries:
-    """What is sent again, and until when."""
+    """Retries, and their end."""
 
     @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
     def test_until_the_collector_recovers(
         self, exporting: Callable[..., Exporting], receiver: Receiver, status: int
     ) -> None:
-        """What may succeed later is sent again and arrives once."""
+        """A request that may succeed later is sent again and arrives once."""
         receiver.answers.extend([(status, {"Retry-After": "0"})] * 3)
         export = exporting(receiver.url)
         export.span("patient")
@@ -241,7 +241,7 @@ class TestRetries:
     def test_end_after_a_while(
         self, exporting: Callable[..., Exporting], receiver: Receiver
     ) -> None:
-        """A request that is told "later" each time does not hold the others up for ever."""
+        """A request that the collector defers each time does not hold the others up for ever."""
         receiver.answers.extend([(503, {"Retry-After": "0"})] * 2)
         export = exporting(receiver.url, retry_for=0.0)
         export.span("hopeless")
@@ -266,7 +266,7 @@ class TestRetries:
 
 
 class TestFullQueue:
-    """What happens when spans come faster than they leave."""
+    """Spans that come faster than they leave."""
 
     def test_drops_and_counts(
         self, exporting: Callable[..., Exporting], receiver: Receiver
@@ -285,6 +285,21 @@ class TestFullQueue:
         export.span("later")
         assert export.queue.flush(20)
 
+    def test_takes_attributes_of_any_kind(
+        self, exporting: Callable[..., Exporting], receiver: Receiver
+    ) -> None:
+        """Their size is estimated as each span ends: lists of texts, of numbers, of both, of nothing."""
+        export = exporting(receiver.url)
+        lists: dict[str, Any] = {
+            "texts": ["a", "b"],
+            "numbers": [1, 2.5],
+            "mixed": ["a", 1, True],
+            "none": [],
+        }
+        export.span("lists", **lists)
+        assert export.queue.flush(20)
+        assert receiver.names == ["lists"]
+
     def test_is_full_by_bytes_too(
         self, exporting: Callable[..., Exporting], receiver: Receiver
     ) -> None:
@@ -300,7 +315,7 @@ class TestFullQueue:
 
 
 def test_grpc_splits_what_is_too_large(exporting: Callable[..., Exporting]) -> None:
-    """The same promises over gRPC: RESOURCE_EXHAUSTED without a delay means too large."""
+    """The promises hold over gRPC: RESOURCE_EXHAUSTED without a delay means too large."""
     grpc = pytest.importorskip("grpc")
     from concurrent.futures import ThreadPoolExecutor
 
@@ -336,3 +351,19 @@ def test_grpc_splits_what_is_too_large(exporting: Callable[..., Exporting]) -> N
     assert sorted(names) == sorted(f"s{index}" for index in range(10) if index != 4)
     assert export.delivered().refused == 1
     assert metadata["authorization"] == "Bearer k1"
+
+
+def test_a_cookie_is_sent_back(receiver: Receiver, exporting: Callable[..., Exporting]) -> None:
+    """A load balancer keeps a program with one collector by it; the latest counts."""
+    out = exporting(receiver.url)
+    for cookie in ("", "node=a", "node=b", ""):
+        receiver.answers.append((200, {"Set-Cookie": cookie} if cookie else {}))
+        out.span("s")
+        assert out.queue.flush(10)
+    assert [headers.get("cookie") for headers in receiver.headers] == [
+        None,
+        None,
+        "node=a",
+        "node=b",
+    ]
+    assert len(receiver.spans) == 4

@@ -19,7 +19,7 @@ def test_are_few_sorted_and_documented() -> None:
 
 
 def test_are_all_there_is() -> None:
-    """What does not begin with an underscore is meant to be used, and is found by dir()."""
+    """A name without a leading underscore is meant to be used, and is found by dir()."""
     public = {name for name in dir(mast_trace) if not name.startswith("_")}
     submodules = {name for name in public if inspect.ismodule(getattr(mast_trace, name))}
     assert public - submodules - {"annotations", "import_module", "TYPE_CHECKING", "Any"} == {
@@ -28,13 +28,13 @@ def test_are_all_there_is() -> None:
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    """As for any module."""
+    """An unknown name raises AttributeError, as in any module."""
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = mast_trace.no_such_name
 
 
 def test_the_version_is_the_installed_one() -> None:
-    """And not a second copy of it."""
+    """The version is the installed package's, not a second copy of it."""
     from importlib.metadata import version
 
     assert mast_trace.__version__ == version("mast-trace")

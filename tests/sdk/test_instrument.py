@@ -102,7 +102,7 @@ def provider(memory: InMemorySpanExporter) -> TracerProvider:
 
 
 class TestDiscovery:
-    """Which frameworks are turned on."""
+    """The frameworks that are turned on."""
 
     def test_reports_what_is_on_what_waits_and_what_is_not(
         self, known: Callable[..., None], provider: TracerProvider
@@ -139,7 +139,7 @@ class TestDiscovery:
         provider: TracerProvider,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        """Nor the program from starting."""
+        """A defect in one instrumentation keeps neither the others nor the program from working."""
         known(Broken, Team)
         report = mast_trace.instrument(tracer_provider=provider)
         assert report.active == ("team",)
@@ -161,7 +161,7 @@ class TestDiscovery:
         error: type[Exception],
         says: str,
     ) -> None:
-        """Who asks for one wants it; nothing stays half done."""
+        """A framework that is asked for explicitly must work; nothing stays half done."""
         import json
 
         known(Team, kind)
@@ -238,7 +238,7 @@ class TestIdempotence:
         provider: TracerProvider,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        """Only for those that were given and differ."""
+        """The warning lists only settings that were given and differ."""
         known(Team)
         mast_trace.instrument(tracer_provider=provider, capture_content=False)
         mast_trace.instrument()
@@ -284,7 +284,7 @@ class TestIdempotence:
 
 
 class TestProviders:
-    """Whose tracer provider makes the spans."""
+    """The tracer provider that makes the spans."""
 
     def test_the_global_one_is_left_alone(self, closed_port: int) -> None:
         """An application's own tracing is not mast-trace's to set up."""
@@ -306,14 +306,14 @@ class TestProviders:
         assert names(memory) == ["send_message a", "still alive"]
 
     def test_one_that_is_handed_in_has_its_own_endpoint(self, provider: TracerProvider) -> None:
-        """Both at once would be a misunderstanding."""
+        """An endpoint and a tracer provider together are refused."""
         with pytest.raises(ConfigurationError, match="endpoint="):
             mast_trace.instrument(tracer_provider=provider, endpoint="http://127.0.0.1:1")
 
     def test_runs_are_children_of_the_applications_span(
         self, captured_spans: Any, provider: TracerProvider
     ) -> None:
-        """And are recorded even if the application does not sample that one."""
+        """Runs are recorded even if the application does not sample its span."""
         from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
         tracer = TracerProvider(sampler=ALWAYS_OFF).get_tracer("app")
@@ -329,7 +329,7 @@ class TestEnvironment:
     def test_the_sdk_can_be_switched_off(
         self, known: Callable[..., None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Then nothing at all is done."""
+        """The SDK's own switch turns everything off."""
         known(Team)
         monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
         report = mast_trace.instrument()
@@ -342,7 +342,7 @@ class TestEnvironment:
     def test_an_endpoint_that_is_none_is_answered_with_one(
         self, monkeypatch: pytest.MonkeyPatch, given: str
     ) -> None:
-        """The message names where it was said, and shows how an address looks."""
+        """The message names the source of the address, and shows a valid one."""
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", given)
         expected = r"OTEL_EXPORTER_OTLP_ENDPOINT.*[Gg]ive one such as http://127\.0\.0\.1:4318"
         with pytest.raises(ConfigurationError, match=expected):
@@ -375,7 +375,7 @@ class TestEnvironment:
     def test_an_argument_wins_and_may_be_complete(
         self, monkeypatch: pytest.MonkeyPatch, given: str
     ) -> None:
-        """Both ways of writing it lead to the same place."""
+        """Both spellings of the address lead to the same place."""
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://d:8/in")
         report = mast_trace.instrument(frameworks=[], endpoint=given)
         assert report.endpoint == "http://c:9/v1/traces"
@@ -457,8 +457,9 @@ def test_finding_frameworks_imports_none() -> None:
 import sys
 import mast_trace
 mast_trace.instrument()
-loaded = {name.split(".")[0] for name in sys.modules}
-print(loaded & {"langgraph", "langchain_core", "ag2", "autogen", "crewai", "pydantic", "openai"})
+loaded = {name.split(".")[0] for name in sys.modules} | {"google.genai"} & set(sys.modules)
+frameworks = {"langgraph", "langchain_core", "ag2", "autogen", "crewai", "pydantic"}
+print(loaded & (frameworks | {"openai", "anthropic", "google.genai", "litellm", "mcp"}))
 """
     found = subprocess.run(
         [

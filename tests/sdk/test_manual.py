@@ -32,7 +32,7 @@ def only(spans: list[ReadableSpan]) -> dict[str, Any]:
 
 
 class TestBlocks:
-    """``with`` and ``async with``."""
+    """Blocks of ``with`` and ``async with``."""
 
     def test_nest_as_they_are_written(self, captured_spans: CapturedSpans) -> None:
         """A run holds turns, a turn holds messages and tools."""
@@ -73,7 +73,7 @@ class TestBlocks:
         ]
 
     def test_record_an_error_and_let_it_pass(self, captured_spans: CapturedSpans) -> None:
-        """The very exception of the block arrives, with its own traceback."""
+        """The block's own exception arrives, with its own traceback."""
         mine = ValueError("no such order")
         with pytest.raises(ValueError, match="no such order") as raised, mast_trace.tool("refund"):
             raise mine
@@ -84,7 +84,7 @@ class TestBlocks:
         assert (span.attributes or {})["error.type"] == "ValueError"
 
     @pytest.mark.parametrize(
-        ("error", "said", "reason"),
+        ("error", "stated", "reason"),
         [
             (ValueError("x"), None, "error"),
             (asyncio.CancelledError(), None, "cancelled"),
@@ -97,13 +97,13 @@ class TestBlocks:
         self,
         captured_spans: CapturedSpans,
         error: BaseException | None,
-        said: str | None,
+        stated: str | None,
         reason: str,
     ) -> None:
-        """What its author says, else the error that ended it."""
+        """The reason of a run's end is the one that the author gives, else the error that ended it."""
         with contextlib.suppress(ValueError, asyncio.CancelledError), mast_trace.run("r") as run:
-            if said:
-                run.stopped(said)
+            if stated:
+                run.stopped(stated)
             if error:
                 raise error
         assert captured_spans.trajectory().termination_reason == reason
@@ -117,7 +117,7 @@ class TestBlocks:
         assert span.status.description == "limit exceeded"
 
     def test_leave_the_context_as_they_found_it(self, captured_spans: CapturedSpans) -> None:
-        """After the block nothing of it is current."""
+        """The span that was current before the block is current after it."""
         before = trace.get_current_span()
         with mast_trace.run("r"), mast_trace.agent("a"):
             assert trace.get_current_span() is not before
@@ -127,7 +127,7 @@ class TestBlocks:
     def test_in_a_generator_that_is_abandoned_end_quietly(
         self, captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Early exit is no error, and nothing is said about contexts."""
+        """An early exit is no error, and nothing is logged about contexts."""
 
         def stream() -> Iterator[int]:
             with mast_trace.agent("streaming"):
@@ -143,7 +143,7 @@ class TestBlocks:
     async def test_in_an_asynchronous_generator_that_is_abandoned_too(
         self, captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Its end comes from the event loop, in another context."""
+        """The end of an abandoned asynchronous generator comes from the event loop, in another context."""
 
         async def stream() -> AsyncIterator[int]:
             async with mast_trace.agent("streaming"):
@@ -175,13 +175,90 @@ class TestBlocks:
         ]
 
 
+class TestTasks:
+    """The task of a run is the last message, or the last messages of the user, in its input."""
+
+    @pytest.mark.parametrize(
+        ("given", "task"),
+        [
+            ("a", "a"),
+            (["a", "b"], "a\n\nb"),
+            (["a", Message("What is a?", role="assistant"), "b", "c"], "b\n\nc"),
+            (["a", Message("x", role="assistant"), Message("y", role="assistant")], "y"),
+            ([Message("Be brief.", role="system"), "a"], "a"),
+            ([], ""),
+        ],
+    )
+    def test_are_all_last_words_of_the_user(
+        self, captured_spans: CapturedSpans, given: Any, task: str
+    ) -> None:
+        with mast_trace.run("r", input=given):
+            pass
+        assert captured_spans.trajectory().task == task
+
+    def test_of_an_agent_alone_have_its_name(self, captured_spans: CapturedSpans) -> None:
+        """A run without a name of its own has the name of its only agent."""
+        with mast_trace.agent("ann", input=["a", "b"]) as ann:
+            ann.reply("c")
+        found = captured_spans.trajectory()
+        assert (found.name, found.task) == ("ann", "a\n\nb")
+
+
+class TestAnswers:
+    """An agent's answer is one step, also if it is sent as a message."""
+
+    def test_a_reply_is_a_step(self, captured_spans: CapturedSpans) -> None:
+        with mast_trace.run("quiz", input="Capital?"), mast_trace.agent("clerk") as clerk:
+            with mast_trace.tool("look_up", arguments={"of": "Australia"}) as look_up:
+                look_up.result("city: Canberra")
+            clerk.reply("Canberra.")
+        run = captured_spans.trajectory()
+        assert [(step.kind.value, step.agent, step.text) for step in run.steps] == [
+            ("tool", "clerk", "city: Canberra"),
+            ("message", "clerk", "Canberra."),
+        ]
+        assert run.final_answer == "Canberra."
+
+    def test_what_a_function_returns_is_a_step(self, captured_spans: CapturedSpans) -> None:
+        @mast_trace.agent("clerk")
+        def answer() -> str:
+            return "Canberra."
+
+        with mast_trace.run("quiz"):
+            assert answer() == "Canberra."
+        (step,) = captured_spans.trajectory().steps
+        assert (step.agent, step.text) == ("clerk", "Canberra.")
+
+    @pytest.mark.parametrize("inside", [True, False])
+    def test_a_reply_that_is_sent_is_one_step(
+        self, captured_spans: CapturedSpans, *, inside: bool
+    ) -> None:
+        with mast_trace.run("quiz"):
+            with mast_trace.agent("clerk") as clerk:
+                clerk.reply("Canberra.")
+                if inside:
+                    mast_trace.message("clerk", "user", "Canberra.")
+            if not inside:
+                mast_trace.message("clerk", "user", "Canberra.")
+        (step,) = captured_spans.trajectory().steps
+        assert (step.agent, step.recipients) == ("clerk", ("user",))
+
+    def test_an_agent_that_passes_an_answer_on(self, captured_spans: CapturedSpans) -> None:
+        with mast_trace.run("quiz"), mast_trace.agent("boss") as boss:
+            with mast_trace.agent("clerk") as clerk:
+                clerk.reply("Canberra.")
+            boss.reply("Canberra.")
+        (step,) = captured_spans.trajectory().steps
+        assert step.agent == "clerk"
+
+
 class TestMessages:
-    """What is said."""
+    """Messages between agents."""
 
     def test_have_sender_recipients_and_an_id_to_answer(
         self, captured_spans: CapturedSpans
     ) -> None:
-        """An answer refers to what it answers."""
+        """An answer refers to the id of the message that it answers."""
         with mast_trace.run("talk"):
             asked = mast_trace.message("a", ["b", "c"], "Who can?", performative="cfp")
             mast_trace.message("b", "a", "I can.", in_reply_to=asked)
@@ -190,7 +267,7 @@ class TestMessages:
         assert second.in_reply_to == first.message_id == asked
 
     def test_take_a_message_object(self, captured_spans: CapturedSpans) -> None:
-        """With a role and an id of one's own."""
+        """A message object keeps its role and its id."""
         mast_trace.message("user", "a", Message("Help!", role="user", id="m-1"))
         span = only(captured_spans.named("send_message"))
         assert (span["mast.message.id"], span["mast.message.role"]) == ("m-1", "user")
@@ -214,10 +291,10 @@ class TestMessages:
 
 
 class TestOutcome:
-    """`record_outcome`."""
+    """Outcomes that `record_outcome` records."""
 
     def test_goes_on_the_root_of_the_run_around_it(self, captured_spans: CapturedSpans) -> None:
-        """From however deep inside."""
+        """An outcome that is recorded within nested blocks goes to the root span."""
         with mast_trace.run("r"), mast_trace.agent("a"), mast_trace.tool("t"):
             mast_trace.record_outcome(False, "wrong total")
         root = only(captured_spans.named("invoke_workflow"))
@@ -226,7 +303,7 @@ class TestOutcome:
         assert captured_spans.trajectory().outcome == "failure"
 
     def test_after_the_run_goes_to_its_trace(self, captured_spans: CapturedSpans) -> None:
-        """The root has ended by then; the trajectory knows all the same."""
+        """An outcome that is recorded after the root has ended is part of the trajectory."""
         with mast_trace.run("r"):
             pass
         mast_trace.record_outcome(True, "all paid")
@@ -235,7 +312,7 @@ class TestOutcome:
         assert trajectory.name == "r"
 
     def test_the_last_word_counts(self, captured_spans: CapturedSpans) -> None:
-        """A check that comes later may see more."""
+        """A later outcome replaces an earlier one."""
         with mast_trace.run("r"):
             mast_trace.record_outcome(True, "looks good")
         mast_trace.record_outcome(False, "the customer complained")
@@ -248,7 +325,7 @@ class TestOutcome:
     def test_after_an_event_loop_goes_to_the_run_inside(
         self, captured_spans: CapturedSpans
     ) -> None:
-        """``asyncio.run(team())`` and then the check, not to an older run of this thread."""
+        """After ``asyncio.run(team())`` the outcome goes to the run inside, not to an older one."""
 
         async def team() -> None:
             with mast_trace.run("in the loop"):
@@ -264,7 +341,7 @@ class TestOutcome:
     async def test_of_runs_side_by_side_each_goes_to_its_own(
         self, captured_spans: CapturedSpans
     ) -> None:
-        """A task speaks of the run that ended in it."""
+        """An outcome that an asyncio task records goes to the run that ended in this task."""
 
         async def task(index: int) -> None:
             with mast_trace.run(f"run{index}"):
@@ -279,7 +356,7 @@ class TestOutcome:
     def test_goes_to_a_run_of_another_thread_if_there_was_but_one(
         self, captured_spans: CapturedSpans
     ) -> None:
-        """Frameworks run agents in threads of their own."""
+        """An outcome goes to the only run of another thread, as frameworks run agents in threads."""
 
         def work() -> None:
             with mast_trace.run("elsewhere"):
@@ -292,7 +369,7 @@ class TestOutcome:
     def test_is_not_guessed_among_several(
         self, captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A wrong outcome is worse than none: a warning says where to call it."""
+        """With several candidate runs no outcome is recorded, and a warning is logged."""
         both = threading.Barrier(2)
 
         def work() -> None:
@@ -318,10 +395,10 @@ class TestOutcome:
 
 
 class TestOff:
-    """Without `instrument()`."""
+    """The functions without a call of `instrument()`."""
 
     async def test_everything_does_nothing(self) -> None:
-        """No span, no error, the same results."""
+        """Without `instrument` the functions record nothing, raise nothing and change no results."""
 
         @mast_trace.tool
         def add(a: int, b: int) -> int:
@@ -341,7 +418,7 @@ class TestOff:
 
 
 class TestErrorsOfOurOwn:
-    """A defect of mast-trace, or a value that cannot be recorded."""
+    """Defects of mast-trace, and values that cannot be recorded."""
 
     def test_never_reach_the_program(
         self,
@@ -349,7 +426,7 @@ class TestErrorsOfOurOwn:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        """One line in the log for each kind, and the block's work is done."""
+        """A defect is logged once for each kind of call, and the program's code runs on."""
         from mast_trace.spans import Telemetry, guard
 
         monkeypatch.setattr(guard, "_reported", set())

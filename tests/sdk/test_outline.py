@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from mast_trace.trajectory.outline import Outline
 
 
+LACKING = [(), ("gen_ai.tool.call.arguments",), ("gen_ai.tool.call.result", "gen_ai.tool.name")]
+
+
 def outlined(spans: Sequence[SpanRecord]) -> tuple[Outline, dict[str, SpanRecord]]:
     by_id = {each.span_id: each for each in spans}
-    builder = OutlineBuilder(foreign=not any(map(is_ours, spans)))
+    builder = OutlineBuilder(foreign=not all(map(is_ours, spans)))
     given = list(by_id.values())
     for begin in range(0, len(given), 7):
         builder.add(given[begin : begin + 7])
@@ -95,11 +98,12 @@ def test_any_attributes_give_the_same_steps(spans: list[SpanRecord]) -> None:
 def _any(drawing: random.Random, number: int) -> SpanRecord:
     agent, parent = drawing.choice(["a", "b", ""]), drawing.randrange(1, number)
     text = drawing.choice([sentence(1), sentence(2), sentence(3), "", "I go on."])
-    kind = drawing.randrange(5)
+    kind = drawing.randrange(6)
     if kind == 0:
         return says(number, agent or "c", text, parent=parent)
-    if kind == 1:
-        return calls(number, agent, "look", drawing.randrange(3), text, parent=parent)
+    if kind in {1, 5}:
+        made = calls(number, agent, "look", drawing.randrange(3), text, parent=parent)
+        return made if kind == 1 else _requested(made, drawing)
     if kind == 2:
         made = turn(number, agent, [f"m{parent}"], parent=parent)
         return _with(made, **{"mast.message.id": f"m{parent}"})
@@ -112,6 +116,12 @@ def _any(drawing: random.Random, number: int) -> SpanRecord:
         made = _without(made, "gen_ai.output.messages")
         return _with(made, **{"mast.message.id": f"m{parent}"})
     return made
+
+
+def _requested(made: SpanRecord, drawing: random.Random) -> SpanRecord:
+    """A request of the Model Context Protocol, which may be one of a call around it."""
+    left = _without(made, "gen_ai.tool.call.id", *drawing.choice(LACKING))
+    return _with(left, **{"mcp.method.name": "tools/call"})
 
 
 def _altered(made: SpanRecord, drawing: random.Random, ours: float) -> SpanRecord:
@@ -149,6 +159,6 @@ def _with(made: SpanRecord, **more: str) -> SpanRecord:
     return dataclasses.replace(made, attributes={**made.attributes, **more})
 
 
-def _without(made: SpanRecord, name: str) -> SpanRecord:
-    kept = {key: value for key, value in made.attributes.items() if key != name}
+def _without(made: SpanRecord, *names: str) -> SpanRecord:
+    kept = {key: value for key, value in made.attributes.items() if key not in names}
     return dataclasses.replace(made, attributes=kept)

@@ -27,6 +27,6 @@ def test_every_spelling_is_read(headers, low, high):
 
 @pytest.mark.parametrize("text", ["", "soon", "nan", "inf", "-inf", "1e999", "Mon, 99 Foo 2026"])
 def test_what_cannot_be_read_is_not_waited_for(text):
-    """Nor what would never end."""
+    """Unreadable and endless delays are ignored."""
     assert retry_after({"retry-after": text}) is None
     assert retry_after({}) is None

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from importlib.resources import files
-
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from pathlib import Path
 
 from mast_trace import semconv
+from mast_trace.trajectory import vocabulary
 
 SCHEMA = files("mast_trace_collector") / "storage" / "schema"
-# A new name is added here; one that was released is never changed, since traces are stored with it.
+# A new name is added here. One that was released changes only with the conventions, and stays read.
 NAMES = {
+    "SCHEMA_URL": "https://opentelemetry.io/schemas/gen-ai/0.1.0",
     "INVOKE_WORKFLOW": "invoke_workflow",
     "INVOKE_AGENT": "invoke_agent",
     "SEND_MESSAGE": "send_message",
     "EXECUTE_TOOL": "execute_tool",
     "CHAT": "chat",
     "RECORD_OUTCOME": "record_outcome",
+    "RUN_START": "mast.run.start",
+    "EVENT_NAME": "event.name",
     "ERROR_TYPE": "error.type",
     "SERVICE_NAME": "service.name",
     "OPERATION_NAME": "gen_ai.operation.name",
-    "WORKFLOW_NAME": "gen_ai.workflow.name",
+    "WORKFLOW_NAME": "gen_ai.agent.name",
     "CONVERSATION_ID": "gen_ai.conversation.id",
-    "AGENT_ID": "gen_ai.agent.id",
+    "AGENT_ID": "mast.agent.id",
     "AGENT_NAME": "gen_ai.agent.name",
     "AGENT_DESCRIPTION": "gen_ai.agent.description",
-    "HANDOFF_SOURCE": "gen_ai.agent.handoff.source.name",
-    "HANDOFF_TARGET": "gen_ai.agent.handoff.target.name",
+    "HANDOFF_SOURCE": "mast.handoff.source.name",
+    "HANDOFF_TARGET": "mast.handoff.target.name",
     "TOOL_NAME": "gen_ai.tool.name",
     "TOOL_TYPE": "gen_ai.tool.type",
     "TOOL_DESCRIPTION": "gen_ai.tool.description",
@@ -42,8 +47,13 @@ NAMES = {
     "INPUT_TOKENS": "gen_ai.usage.input_tokens",
     "OUTPUT_TOKENS": "gen_ai.usage.output_tokens",
     "CACHED_INPUT_TOKENS": "gen_ai.usage.cache_read.input_tokens",
+    "CACHE_WRITE_INPUT_TOKENS": "gen_ai.usage.cache_write.input_tokens",
     "INPUT_MESSAGES": "gen_ai.input.messages",
     "OUTPUT_MESSAGES": "gen_ai.output.messages",
+    "MCP_METHOD_NAME": "mcp.method.name",
+    "MCP_PROTOCOL_VERSION": "mcp.protocol.version",
+    "COST_USD": "mast.usage.cost_usd",
+    "MCP_SERVER_NAME": "mast.mcp.server.name",
     "FRAMEWORK": "mast.framework",
     "FRAMEWORK_VERSION": "mast.framework.version",
     "TURN": "mast.turn",
@@ -101,16 +111,51 @@ def test_every_reason_to_stop_is_as_it_was_released() -> None:
     assert constants(semconv.Termination) == TERMINATIONS
 
 
-def test_names_of_the_conventions_are_those_of_their_package() -> None:
-    """Hand-offs have none in it yet."""
-    published = {value for value in constants(gen_ai_attributes).values() if isinstance(value, str)}
-    ours = {name for name in NAMES.values() if name.startswith("gen_ai.")}
-    assert {name for name in ours - published if ".handoff." not in name} == set()
-    assert len(ours) > 20
+PUBLISHED = json.loads(Path(__file__).with_name("published_attributes.json").read_text("utf-8"))
+TABLE = Path(__file__).parents[2] / "docs" / "reference" / "attributes.md"
+
+
+def written() -> set[str]:
+    """Every attribute that is written; a name without a dot is an operation's."""
+    named = constants(semconv).values()
+    return {name for name in named if "." in name and not name.startswith("https:")}
+
+
+def test_names_of_the_conventions_are_published() -> None:
+    """Nothing of ours stands under a name that the conventions may give another meaning."""
+    others = {name for name in written() if not name.startswith("mast.")}
+    assert others <= {*PUBLISHED["attributes"], *PUBLISHED["core"]}
+    assert len(others) > 20
+    assert PUBLISHED["version"].removeprefix("v") in semconv.SCHEMA_URL
+
+
+def spelt_otherwise(name: str) -> str:
+    """Spellings that are read as the same attribute."""
+    rows = [row for row in vocabulary.SPELLINGS.values() if name in row]
+    return ", ".join(f"`{other}`" for row in rows for other in row if other != name)
+
+
+def row(name: str) -> str:
+    origin = "mast-trace"
+    if name in PUBLISHED["core"]:
+        origin = "OpenTelemetry"
+    elif name in PUBLISHED["attributes"]:
+        origin = f"GenAI {PUBLISHED['version']}, {PUBLISHED['status']}"
+    return f"| `{name}` | {origin} | {spelt_otherwise(name)} |\n"
+
+
+def test_the_table_has_every_attribute() -> None:
+    """Written anew with MAST_TRACE_WRITE_GOLDEN=1, below the first line of the table."""
+    text = TABLE.read_text("utf-8")
+    head, mark, _ = text.partition("|---|---|---|\n")
+    whole = head + mark + "".join(map(row, sorted(written())))
+    if os.environ.get("MAST_TRACE_WRITE_GOLDEN"):
+        TABLE.write_text(whole, "utf-8")
+    assert TABLE.read_text("utf-8") == whole
 
 
 def test_the_tables_read_names_that_are_written() -> None:
-    """Of ours; the tables know other tools' spellings, too."""
+    """Names of ours; the tables know other tools' spellings, too."""
     texts = "".join(path.read_text("utf-8") for path in SCHEMA.iterdir())
     read = set(re.findall(r"'(mast\.[a-z_.]+)'", texts))
     assert len(read) > 5

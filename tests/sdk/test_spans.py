@@ -1,4 +1,4 @@
-"""The five spans as instrumentations write them: all that a factory is told arrives."""
+"""The five spans as instrumentations write them: all arguments of a factory arrive."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_run(made: Recorder) -> None:
         "id": "m1",
     }
     assert found == {
-        "gen_ai.workflow.name": "refunds",
+        "gen_ai.agent.name": "refunds",
         "gen_ai.conversation.id": "c1",
         "mast.run.kind": "trial",
         **SHOWN,
@@ -128,7 +128,7 @@ def test_a_run_in_its_context(made: Recorder) -> None:
         apart = made.telemetry.run("apart", parent=TOP)
     assert (inner.nested, apart.nested) == (True, False)
     inner.end()
-    assert made.attributes() == {"gen_ai.workflow.name": "inner"}
+    assert made.attributes() == {"gen_ai.agent.name": "inner"}
     assert is_below(made.last(), run)
     apart.end()
     assert made.last().parent is None
@@ -155,13 +155,32 @@ def test_an_agent(made: Recorder) -> None:
     assert [each["id"] for each in json.loads(found.pop("gen_ai.input.messages"))] == ["m2"]
     assert found == {
         "gen_ai.agent.name": "planner",
-        "gen_ai.agent.id": "a1",
+        "mast.agent.id": "a1",
         "gen_ai.agent.description": "Plans.",
         "gen_ai.conversation.id": "c1",
         "more": 1,
         "mast.input.message_ids": ("m1", "m2"),
         "mast.input.message_roles": ("user", "user"),
         "mast.input.length": 21,
+    }
+
+
+def test_an_agent_of_which_more_becomes_known(made: Recorder) -> None:
+    """It is written when the turn ends, whatever else is done meanwhile; what comes later is not."""
+    turn = made.telemetry.agent("planner", parent=TOP, attributes={"asked": "first"})
+    turn.set({"asked": "again", "nothing": None})
+    turn.span.set_attribute("by_the_program", value=True)
+    turn.set({"seen": [1, 2], "broken": "\ud800"})
+    turn.end("it failed")
+    turn.set({"late": 1})
+    turn.end()
+    assert made.attributes() == {
+        "gen_ai.agent.name": "planner",
+        "asked": "again",
+        "by_the_program": True,
+        "seen": (1, 2),
+        "broken": "?",
+        "error.type": "_OTHER",
     }
 
 
@@ -200,10 +219,39 @@ def test_a_message(made: Recorder) -> None:
 
 
 def test_a_message_that_its_run_knows(made: Recorder) -> None:
-    """It keeps its id, whatever is current."""
+    """A known message keeps its id, whatever is current; an agent that repeats it sends a new one."""
     run = made.telemetry.run("refunds", parent=TOP, input=[TASK])
-    said = Message(TASK.content)
-    assert made.telemetry.message("planner", [], said, parent=run.context) == "m1"
+    assert made.telemetry.message("user", ["planner"], TASK, parent=run.context) == "m1"
+    sent = Message(TASK.content)
+    assert made.telemetry.message("planner", [], sent, parent=run.context) == content_hash(
+        TASK.content
+    )
+
+
+def test_a_message_that_answers_itself(made: Recorder) -> None:
+    """A message that names itself as the answered one answers nothing: frameworks may reuse an id."""
+    run = made.telemetry.run("refunds", parent=TOP)
+    sent = Message("Refund it.", id="m2")
+    made.telemetry.message("planner", [], sent, parent=run.context, in_reply_to="m2")
+    assert "mast.message.in_reply_to" not in made.attributes()
+
+
+def test_a_message_that_is_told_of_before_it_is_recorded(made: Recorder) -> None:
+    """The message is shown under the id that its span has later, beside others of equal text."""
+    run = made.telemetry.run("refunds", parent=TOP, input=[Message("Yes.", role="user")])
+    turn = made.telemetry.agent("clerk", parent=run.context)
+    told = made.telemetry.identify("clerk", Message("Yes."), parent=turn.context)
+    shown = made.telemetry.inputs([told], run.context)
+    assert shown == {
+        "mast.input.message_ids": [told.id],
+        "mast.input.message_roles": ["assistant"],
+        "mast.input.length": 4,
+    }
+    assert told.id == made.telemetry.message("clerk", [], told, parent=turn.context)
+    assert told.id != content_hash("Yes.")
+    turn.reply(Message("Yes."))
+    turn.end()
+    assert made.attributes()["mast.message.id"] == told.id
 
 
 def test_a_message_without_a_run_takes_no_time(made: Recorder) -> None:
@@ -240,8 +288,8 @@ def test_a_tool(made: Recorder) -> None:
         "gen_ai.tool.call.arguments": '{"order": 17}',
         "gen_ai.agent.name": "clerk",
         "mast.tool.requested_by": "planner",
-        "gen_ai.agent.handoff.source.name": "clerk",
-        "gen_ai.agent.handoff.target.name": "bank",
+        "mast.handoff.source.name": "clerk",
+        "mast.handoff.target.name": "bank",
         "more": 1,
     }
     made.telemetry.tool("refund", parent=turn.context, agent="other").end()
@@ -334,7 +382,7 @@ def test_an_outcome_goes_to_the_root_while_it_is_open() -> None:
     recorder.telemetry.outcome(run.span, "failure", "order 17 was not paid")
     run.end()
     assert recorder.attributes() == {
-        "gen_ai.workflow.name": "refunds",
+        "gen_ai.agent.name": "refunds",
         "mast.run.outcome": "failure",
         "mast.run.outcome_reason": "order ? was not paid",
     }
@@ -354,5 +402,5 @@ def test_an_outcome_after_the_end_has_a_span_of_its_own(
         made.telemetry.outcome(root, "success", *reason)
     assert made.last().name == "record_outcome success"
     assert is_below(made.last(), run)
-    said = {"mast.run.outcome_reason": reason[0]} if any(reason) else {}
-    assert made.attributes() == {"mast.run.outcome": "success", **said}
+    sent = {"mast.run.outcome_reason": reason[0]} if any(reason) else {}
+    assert made.attributes() == {"mast.run.outcome": "success", **sent}

@@ -44,7 +44,7 @@ def test_a_single_trajectory_is_asked_for_by_that_name(captured_spans: CapturedS
 
 @pytest.mark.mast_trace(frameworks=[], capture_content=False)
 def test_the_marker_takes_the_arguments_of_instrument(captured_spans: CapturedSpans) -> None:
-    """Which frameworks, and what of the contents."""
+    """The selected frameworks, and the capture of contents."""
     mast_trace.message("a", "b", "hello")
     assert captured_spans.report.active == ()
     assert "hello" not in str(dict(captured_spans.spans[0].attributes or {}))

@@ -101,7 +101,7 @@ def as_stored(record: SpanRecord) -> SpanRecord:
 
 
 class TestSteps:
-    """What counts as a step."""
+    """The spans that are steps."""
 
     def test_are_numbered_by_time_and_merged(self, recorded: Recording) -> None:
         """A model's answer that became a message, or tool calls, is that step and no other."""
@@ -144,7 +144,7 @@ class TestSteps:
 
 
 class TestRun:
-    """What is known of the run as a whole."""
+    """The fields of the run as a whole."""
 
     def test_is_read_from_the_root(self, recorded: Recording) -> None:
         """Name, task, why it stopped, tokens."""
@@ -166,21 +166,21 @@ class TestRun:
         assert (found.name, found.task, found.finished) == ("team", TASK.content, True)
 
     def test_without_a_root_is_not_finished(self, recorded: Recording) -> None:
-        """Its steps are there all the same."""
+        """The steps of an unfinished run are there all the same."""
         spans = [span for span in recorded.records if span.parent_span_id]
         found = read_trajectory(spans)
         assert not found.finished
         assert len(found.steps) == 3
 
     def test_of_no_spans_is_empty(self) -> None:
-        """And nothing more."""
+        """A trajectory of no spans is empty."""
         found = read_trajectory([])
         assert (found.steps, found.agents, found.final_answer) == ((), (), "")
         assert not found.finished
 
 
 class TestInputs:
-    """What each agent and model saw."""
+    """The inputs of each agent and model."""
 
     def test_are_rebuilt_exactly(self, recorded: Recording) -> None:
         """From ids alone: each text is written once in the trace."""
@@ -201,7 +201,7 @@ class TestInputs:
         assert everything.count(TASK.content) == 1
 
     def test_keep_the_role_under_which_a_message_was_shown(self) -> None:
-        """One agent's answer is another one's question."""
+        """An agent's answer is another one's question."""
         recording = Recording()
         run = recording.telemetry.run("r")
         recording.telemetry.message("a", ["b"], Message("mine"), parent=run.context)
@@ -229,7 +229,7 @@ class TestInputs:
     def test_hold_a_call_that_is_made_again_with_its_own_id(
         self, call_ids: tuple[str | None, str | None]
     ) -> None:
-        """The same arguments and the same result, yet another call; also without ids on its span."""
+        """A repeated call with equal arguments and result is another call; also without ids on its span."""
         recording = Recording()
         run = recording.telemetry.run("r", input=[TASK])
         history = [TASK]
@@ -253,8 +253,38 @@ class TestInputs:
             answered = [message.tool_call_id for message in seen]
             assert answered == [message.tool_call_id for message in history]
 
+    def test_that_a_tool_returns_in_an_agents_words_answer_its_call(self) -> None:
+        """A coworker's answer is a message of the coworker and the result of the tool that asked."""
+        recording = Recording()
+        run = recording.telemetry.run("r")
+        tool = recording.telemetry.tool("delegate", parent=run.context, call_id="call-1")
+        recording.telemetry.message("b", ["a"], Message("42"), parent=tool.context)
+        tool.result("42")
+        tool.end()
+        answer = Message("42", role="tool", tool_call_id="call-1")
+        recording.telemetry.chat("gpt", parent=run.context, input=[answer]).end()
+        run.end()
+        found = recording.trajectory
+        (call,) = found.invocations
+        (seen,) = found.seen_by(call)
+        assert (seen.content, seen.tool_call_id) == ("42", "call-1")
+
+    def test_of_a_call_outside_of_runs_stay_apart(self) -> None:
+        """Two calls of a tool with the same result are two messages without a run, too."""
+        recording = Recording()
+        asked = [
+            Message("", tool_calls=(ToolCall("add", {"a": 2}, f"call-{number}"),))
+            for number in range(2)
+        ]
+        told = [Message("5", role="tool", tool_call_id=f"call-{number}") for number in range(2)]
+        recording.telemetry.chat("gpt", input=[*asked, *told]).end()
+        found = recording.trajectory
+        seen = found.seen_by(found.invocations[0])
+        assert [c.id for message in seen for c in message.tool_calls] == ["call-0", "call-1"]
+        assert [message.tool_call_id for message in seen[2:]] == ["call-0", "call-1"]
+
     def test_of_a_tools_words_said_by_an_agent_answer_no_call(self) -> None:
-        """One text, one copy, but only under the role of a tool is it an answer."""
+        """A tool's text that an agent sends counts as an answer only under the role of a tool."""
         recording = Recording()
         run = recording.telemetry.run("r")
         tool = recording.telemetry.tool("lookup", parent=run.context, call_id="call-1")
@@ -272,10 +302,10 @@ class TestInputs:
 
 
 class TestErrors:
-    """What failed."""
+    """Errors."""
 
     def test_are_kept_with_their_text(self) -> None:
-        """Of tools, and of the run."""
+        """Errors of tools, and of the run."""
         recording = Recording()
         run = recording.telemetry.run("r")
         recording.telemetry.tool("t", parent=run.context, agent="a").end(KeyError("page"))
@@ -286,7 +316,7 @@ class TestErrors:
 
 
 class TestStores:
-    """What a store does to spans."""
+    """Forms of spans after a store."""
 
     def test_text_attributes_read_as_the_same_run(self, recorded: Recording) -> None:
         """ClickHouse keeps a map of texts."""
@@ -375,7 +405,7 @@ def record(
 
 
 class TestAnySpans:
-    """Whatever a collector takes in is read."""
+    """Everything that a collector accepts can be read."""
 
     def test_json_that_is_nested_too_deeply_is_text(self) -> None:
         """Python's reader gives up on it with a RecursionError, which is no ValueError."""
@@ -408,7 +438,7 @@ class TestAnySpans:
     @FUZZ
     @given(st.lists(SPANS, max_size=6))
     def test_survive_a_round_trip_through_json(self, spans: Iterable[SpanRecord]) -> None:
-        """What can be read can be written and read again."""
+        """Every trajectory that can be read can be written and read again."""
         found = read_trajectory(spans)
         text = json.dumps(to_dict(found))
         again = trajectory_from_dict(json.loads(text))

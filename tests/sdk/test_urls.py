@@ -41,7 +41,7 @@ def refusal(url: str) -> str:
 
 
 def leaks(text: str, password: str) -> bool:
-    """Whether the password, or its beginning or end, stands there."""
+    """Return whether the password, or its beginning or end, stands there."""
     return any(part in text for part in (password, "Zq", "qZ"))
 
 
@@ -83,10 +83,10 @@ def test_libraries_repeat_no_password(password: str) -> None:
     for form in FORMS[:3]:
         url = form.format(quote(password, safe=""))
         parts = parse_url(url)
-        said = (
+        message = (
             f"cannot reach {url} ({parts.text}): {password!r}, {quote_plus(password)} or {password}"
         )
-        assert not leaks(conceal(said, url), password)
+        assert not leaks(conceal(message, url), password)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_should_be_a_url_is_hidden_without_its_scheme() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("host:8123", "does not begin as scheme://"),
         ("http://me:a/b@host", "%2F"),
@@ -129,8 +129,8 @@ def test_what_should_be_a_url_is_hidden_without_its_scheme() -> None:
         ("http://ho st/", "user:password@host:port"),
     ],
 )
-def test_what_cannot_be_read_is_explained(url: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_what_cannot_be_read_is_explained(url: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         parse_url(url)
 
 

@@ -51,7 +51,7 @@ class TestGenerators:
     """Synchronous generators."""
 
     def test_values_and_result_pass(self, call):
-        """What is yielded, and what is returned."""
+        """Yielded and returned values."""
 
         def counting() -> Any:
             yield 1
@@ -81,7 +81,7 @@ class TestGenerators:
             assert not inside()
 
     def test_nothing_begins_before_the_first_step(self, call):
-        """As with the generator itself."""
+        """Nothing begins before the first step, as with the generator itself."""
         begun: list[int] = []
 
         def begin(*_: Any) -> Traced:
@@ -127,7 +127,7 @@ class TestGenerators:
         assert call.ends == [None]
 
     def test_an_error_passes_as_it_is(self, call):
-        """The very object, noted as the end."""
+        """The exception itself passes, and is noted as the end."""
         error = KeyError("mine")
 
         def failing() -> Any:
@@ -143,7 +143,7 @@ class TestGenerators:
         assert not inside()
 
     def test_closing_closes_the_generator_inside_of_the_context(self, call):
-        """Its clean-up belongs to what is traced."""
+        """The generator's clean-up runs inside of the context."""
         cleaned: list[bool] = []
 
         def tidy() -> Any:
@@ -164,7 +164,7 @@ class TestAsynchronousGenerators:
     """Asynchronous generators."""
 
     async def test_values_pass_and_the_context_is_current_inside_only(self, call):
-        """As with synchronous ones."""
+        """Values pass and the context is current inside only, as with synchronous generators."""
 
         async def looking() -> Any:
             yield inside()
@@ -193,7 +193,7 @@ class TestAsynchronousGenerators:
         assert await driven.athrow(ValueError("thrown")) == "handled"
 
     async def test_an_error_passes_as_it_is(self, call):
-        """The very object."""
+        """The exception itself passes."""
         error = KeyError("mine")
 
         async def failing() -> Any:
@@ -224,6 +224,26 @@ class TestAsynchronousGenerators:
         assert cleaned == [True]
         assert [type(end) for end in call.ends] == [GeneratorExit]
 
+    def test_one_that_its_loop_has_forgotten_ends(self, call):
+        """A loop that is closed closes no generators: that of a stream which nobody reads on."""
+
+        async def counting() -> Any:
+            yield 1
+            yield 2
+
+        async def read_one() -> Any:
+            driven = drive(counting, call)
+            await anext(driven)
+            return driven
+
+        loop = asyncio.new_event_loop()
+        driven = loop.run_until_complete(read_one())
+        loop.close()
+        assert call.ends == []
+        del driven
+        gc.collect()
+        assert [type(end) for end in call.ends] == [GeneratorExit]
+
 
 class TestPlainCalls:
     """Functions and coroutines."""
@@ -235,7 +255,7 @@ class TestPlainCalls:
         assert (call.results, call.ends) == ([True], [None])
 
     def test_an_error_passes_as_it_is(self, call):
-        """The very object; there is no result."""
+        """The exception itself passes; there is no result."""
         error = KeyError("mine")
 
         def fail() -> None:
@@ -247,7 +267,7 @@ class TestPlainCalls:
         assert (call.results, call.ends) == ([NO_RESULT], [error])
 
     async def test_a_coroutine_is_traced_while_it_is_awaited(self, call):
-        """Not when it is made: it may be awaited by another task, or never."""
+        """A coroutine is traced when it is awaited, not when it is made: another task may await it, or none."""
         begun: list[int] = []
 
         async def look() -> bool:
@@ -276,13 +296,13 @@ class TestPlainCalls:
         assert (call.results, call.ends) == ([True], [None])
 
     async def test_a_task_that_is_returned_stays_the_task(self, call):
-        """Whoever gets it may cancel it."""
+        """The holder of the coroutine may cancel it."""
         task = asyncio.create_task(asyncio.sleep(0, "slept"))
         assert drive(lambda: task, call) is task
         assert await task == "slept"
 
     async def test_a_cancellation_passes(self, call):
-        """It ends the call."""
+        """A cancellation ends the call."""
 
         async def forever() -> None:
             await asyncio.Event().wait()
@@ -295,7 +315,7 @@ class TestPlainCalls:
         assert [type(end) for end in call.ends] == [asyncio.CancelledError]
 
     def test_a_coroutine_that_is_closed_elsewhere_ends_quietly(self, call, caplog):
-        """Its token belongs to a context that is gone."""
+        """The token of a coroutine closed elsewhere belongs to a context that is gone."""
 
         async def forever() -> None:
             await asyncio.Event().wait()
@@ -359,7 +379,7 @@ class TestEveryKind:
         assert await outcome_of(patched(1)) == bare
 
     async def test_an_error_of_telemetry_changes_nothing(self, function, monkeypatch, caplog):
-        """Neither at the beginning nor at the end; each is logged."""
+        """Errors of telemetry at the beginning or at the end change nothing; each is logged."""
         monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
         monkeypatch.setattr("mast_trace.spans.guard._reported", set())
 
@@ -439,14 +459,14 @@ class TestInSpan:
         assert span.done == [("ended", None)]
 
     def test_a_generator_that_is_left_early_has_not_failed(self):
-        """Its consumer has seen enough."""
+        """A consumer that leaves a generator early is no failure."""
         span = Span()
         in_span(span).end(NO_RESULT, GeneratorExit())
         assert span.done == [("ended", None)]
 
 
 async def test_anything_awaitable_can_be_awaited_inside_a_call(call):
-    """Where a framework hands over a function instead of having one that is patched."""
+    """Functions that a framework hands over, where there is nothing to patch."""
     task = asyncio.ensure_future(asyncio.sleep(0, "slept"))
     assert await awaited(lambda: task, lambda: call, "testing") == "slept"
     assert await awaited(lambda: asyncio.sleep(0, "bare"), lambda: None, "testing") == "bare"

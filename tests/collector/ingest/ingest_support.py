@@ -42,7 +42,7 @@ def request_of(*names: str, attributes: int = 1, project: str = "") -> ExportTra
 
 
 def body_of(*names: str, **options: int) -> bytes:
-    """The same, serialised."""
+    """The request, serialised."""
     return request_of(*names, **options).SerializeToString()
 
 

@@ -98,7 +98,7 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"schema": 999}, "newer mast-trace"),
         ({"format": 2}, "newer mast-trace"),
@@ -106,13 +106,13 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
     ],
 )
 def test_what_does_not_fit_is_refused(
-    config: CollectorConfig, store: Store, tmp_path: Path, change: dict[str, int], said: str
+    config: CollectorConfig, store: Store, tmp_path: Path, change: dict[str, int], message: str
 ) -> None:
     back_up(store, config, tmp_path / "one")
     store.close()
     manifest = tmp_path / "one" / MANIFEST
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
-    with pytest.raises((ConfigurationError, StorageError), match=said):
+    with pytest.raises((ConfigurationError, StorageError), match=message):
         restore(tmp_path / "one", config_of(tmp_path / "other"))
 
 
@@ -144,8 +144,8 @@ def test_a_target_that_cannot_be_meant_is_refused(
     taken = tmp_path / "taken"
     taken.mkdir()
     inside = config.data_dir / "spool" / "backup"
-    for target, said in ((taken, "is there already"), (inside, "in the data folder itself")):
-        with pytest.raises(ConfigurationError, match=said):
+    for target, message in ((taken, "is there already"), (inside, "in the data folder itself")):
+        with pytest.raises(ConfigurationError, match=message):
             back_up(store, config, target)
     server = CollectorConfig.load(data_dir=config.data_dir, database_url="http://h:8123/x")
     with pytest.raises(ConfigurationError, match=r"backup\.sql"):

@@ -68,7 +68,7 @@ class TestLifecycle:
     async def test_what_a_damaged_file_no_longer_holds_is_counted(
         self, start_collector: StartCollector, store: Store, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Of spans and of log records, each with its own counters, which still add up."""
+        """The counters of spans and of log records are separate, and still add up."""
         entry = {"timeUnixNano": "1700000000000000000", "body": {"stringValue": "entry"}}
         logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [entry, entry]}]}]}
         collector = await start_collector(batch_max_age_seconds=3600.0)
@@ -92,9 +92,9 @@ class TestLifecycle:
             "collector_damaged_files 2.0",
         ):
             assert f"mast_trace_{line}\n" in shown
-        said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-        assert ["3 acknowledged spans are lost" in text for text in said] == [True, False]
-        assert "2 acknowledged log records are lost" in said[1]
+        errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert ["3 acknowledged spans are lost" in text for text in errors] == [True, False]
+        assert "2 acknowledged log records are lost" in errors[1]
 
     async def test_a_port_in_use_leaves_nothing_behind(
         self, start_collector: StartCollector, tmp_path: Path

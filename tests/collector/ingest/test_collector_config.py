@@ -57,7 +57,7 @@ class TestPrecedence:
 
 
 class TestErrors:
-    """What cannot be used is named, with the place to correct it."""
+    """The error names the unusable setting, with the place to correct it."""
 
     def test_an_unknown_setting_is_named_with_the_likeliest_one(self, tmp_path: Path) -> None:
         path = tmp_path / "c.toml"
@@ -92,7 +92,7 @@ class TestErrors:
 
 
 class TestSecrets:
-    """Nothing secret is printed."""
+    """Printed settings hold no secrets."""
 
     def test_a_password_is_not_shown(self) -> None:
         config = CollectorConfig.load(database_url="http://me:geheim@db:8123/spans")

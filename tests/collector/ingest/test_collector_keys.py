@@ -96,7 +96,7 @@ class TestProjectKeys:
     def test_a_slip_is_told_once(
         self, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Not with every request, for as long as nobody looks."""
+        """A mistake in the file is logged once, not with every request."""
         monkeypatch.setattr(security, "_RELOAD_SECONDS", 0.0)
         key, line = new_key("a")
         file.write_text(line)
@@ -133,7 +133,7 @@ class TestProjectKeys:
     def test_the_last_key_can_be_removed(
         self, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """But not by a program that truncates the file before it writes it anew."""
+        """Removing the last key takes effect, but a program that truncates the file to rewrite it does not."""
         monkeypatch.setattr(security, "_RELOAD_SECONDS", 0.0)
         key, line = new_key("a")
         file.write_text(line)
@@ -164,7 +164,7 @@ class TestProjectKeys:
 
 
 class TestRights:
-    """What a key allows beside naming its project."""
+    """The rights of a key beside its project."""
 
     def test_a_new_key_only_writes(self, file: Path) -> None:
         key, line = new_key("team")
@@ -245,7 +245,7 @@ class TestRights:
             assert str(error.value) == "a key needs a right: there are write, read, label, metrics"
 
     def test_the_order_of_the_file_decides_nothing(self, file: Path) -> None:
-        """Of ten thousand keys the first is found like the last, and none is found for a wrong one."""
+        """The first of ten thousand keys is found like the last, and none is found for a wrong one."""
         made = [new_key(f"p{number}") for number in range(2_000)]
         file.write_text("\n".join(line for _, line in made))
         keys = ProjectKeys(file)
@@ -258,7 +258,7 @@ class TestRights:
 
 
 class TestBind:
-    """Where a collector may listen."""
+    """The addresses that a collector may listen on."""
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
     def test_loopback_needs_no_keys(self, host: str) -> None:

@@ -65,7 +65,7 @@ def test_libraries_do_not_repeat_what_we_tell(level: Literal["debug", "info", "e
 
 
 class TestPeers:
-    """What a peer sends cannot hide, end a line, or look like an entry of ours."""
+    """Data from a peer cannot hide, end a line, or look like an entry of ours."""
 
     HOSTILE = "a\x00b\x1b[2Kc\r\n2030-01-01 00:00:00,000 ERROR root: forged\u202e\x85\ud800"
 
@@ -117,7 +117,7 @@ def logger_of(name: str) -> logging.Logger:
 
 
 class TestRepeats:
-    """A flood of one entry is told as a number."""
+    """A flood of one entry is reported as a number."""
 
     @pytest.fixture
     def log(self, request: pytest.FixtureRequest) -> tuple[logging.Logger, Written, Repeats]:

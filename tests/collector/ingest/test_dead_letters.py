@@ -156,7 +156,7 @@ def test_no_folder_means_no_letters(letters: DeadLetters) -> None:
 
 
 class TestDamage:
-    """A file that is damaged is told from a request, and is never deleted."""
+    """A damaged file is distinguished from a request, and is never deleted."""
 
     @pytest.mark.parametrize("at", [-1, -20, -30, -60])
     def test_a_changed_request_is_moved_out_of_the_way(
@@ -223,7 +223,10 @@ class TestDamage:
     def test_an_earlier_version_stores_the_same_spans(
         self, letters: DeadLetters, tmp_path: Path
     ) -> None:
-        """It takes all after the line for the request; the digest is a field that OTLP lacks."""
+        """An earlier version takes everything after the line for the request.
+
+        The digest is a field that OTLP lacks.
+        """
         letters.add("a", body_of("one", "two"), 2, "why")
         rest = (tmp_path / "dead-letters" / "a.dead").read_bytes().partition(b"\n")[2]
         parsed = ExportTraceServiceRequest.FromString(rest)

@@ -1,4 +1,4 @@
-"""Whatever arrives is decoded within its limits or refused with a reason."""
+"""Any request is decoded within its limits or refused with a reason."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def projects(payload: bytes) -> list[str]:
 
 
 class TestContent:
-    """What is kept, counted, left out and overwritten."""
+    """The parts of a request that are kept, counted, left out and overwritten."""
 
     def test_the_sender_s_own_bytes_are_kept(self) -> None:
         decoded = decode(VALID, TRACES, LIMITS)

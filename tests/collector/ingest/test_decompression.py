@@ -130,7 +130,7 @@ def gzip_or_zstd(encoding: str, data: bytes) -> bytes:
 
 @codecs
 def test_the_time_is_bounded(encoding, compress) -> None:
-    """Whatever a body is made of; one that one call decompresses is small."""
+    """Bodies of any kind are decompressed; one that a single call decompresses is small."""
     body = compress(random.Random(1).randbytes(2_000_000))
     with pytest.raises(TooLarge, match="takes more than 0 s"):
         decompress(body, encoding, 4_000_000, seconds=0)

@@ -23,7 +23,7 @@ FEW = settings(max_examples=40, deadline=None)
 
 
 def values(message: Any) -> int:
-    """How many messages and repeated texts a message holds, by walking it once it is parsed."""
+    """Return the number of messages and repeated texts in a message, by walking it once it is parsed."""
     count = 0
     for field, content in message.ListFields():
         many = field.default_value == []

@@ -107,7 +107,7 @@ def poison(*marks: bytes) -> Callable[[Sequence[bytes]], None]:
 
 
 class TestStoring:
-    """What was sent is stored, through failures."""
+    """Sent spans are stored, through failures."""
 
     def test_a_segment_is_one_insert_and_leaves_the_spool(self, line: Line) -> None:
         line.send("a", "b", "c")
@@ -329,7 +329,7 @@ def test_a_segment_that_is_closed_while_the_end_is_announced_is_stored(
 
 
 class TestDeadLetters:
-    """What can never be stored is set aside with its reason; nothing waits for it."""
+    """A request that can never be stored is set aside with its reason; nothing waits for it."""
 
     def test_poison_is_set_aside_and_its_neighbours_are_stored(self, line: Line) -> None:
         line.writer.trouble = poison(b"bad1", b"bad2")

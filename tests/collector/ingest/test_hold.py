@@ -66,7 +66,7 @@ def test_a_holder_that_is_killed_holds_no_more(tmp_path: Path) -> None:
 async def test_a_collector_acknowledges_and_does_not_store_while_held(
     start_collector: StartCollector, store: Store, tmp_path: Path
 ) -> None:
-    """Afterwards it does, without being told."""
+    """Afterwards storing resumes by itself."""
 
     def stored() -> int:
         return int(store.query("SELECT count() AS n FROM otel_traces")[0]["n"])

@@ -1,4 +1,4 @@
-"""What is not a body is bounded on every connection, and framing that two could read differently is refused."""
+"""Everything beside a body is limited on every connection, and ambiguous framing is refused."""
 
 from __future__ import annotations
 
@@ -137,14 +137,14 @@ TOO_MUCH = {
 async def test_too_much_beside_the_body_is_answered_and_ends_the_connection(
     serve: Serve, kind: str, size: int | None
 ) -> None:
-    """However it is cut into pieces; and the next one is served."""
+    """The request is refused however it is cut into pieces; and the next connection is served."""
     served = await serve()
     sent = b"".join(TOO_MUCH[kind])
     pieces = TOO_MUCH[kind] if size is None else cut(sent, size)
     answer = await served.answer(*pieces)
     statuses = [int(part[:3]) for part in answer.split(b"HTTP/1.1 ")[1:]]
     assert statuses[-1] in {400, 431}, answer[:300]
-    # What came before it is answered, and so is the mistake.
+    # Requests before it are answered, and so is the fault.
     assert statuses[:-1] == ([200] if kind == "headers after a request" else [])
     assert sum(served.refused.values()) == 1
     assert set(served.refused) <= {"header_too_large", "malformed"}
@@ -218,7 +218,7 @@ FRAMING = {
 async def test_framing_that_others_may_read_differently_is_refused(
     serve: Serve, kind: str, whole: bool
 ) -> None:
-    """One answer, no request behind it, and nothing in the log but for those who look for it."""
+    """Ambiguous framing gets one answer, no request behind it, and a log entry at debug level alone."""
     served = await serve()
     sent = FRAMING[kind] + SMUGGLED
     answer = await served.answer(*([sent] if whole else cut(sent, 1)))
@@ -240,7 +240,7 @@ async def test_malformed_requests_are_not_logged_one_by_one(
 
 
 class TestServed:
-    """What honest clients do goes on working."""
+    """Honest clients are not affected."""
 
     async def test_many_chunks_with_extensions_and_trailers(self, serve: Serve) -> None:
         served = await serve()
@@ -399,7 +399,7 @@ class TestConnections:
             writer.close()
 
     async def test_busy_ones_do_not(self, serve: Serve) -> None:
-        """A few more are told so; others are hung up on."""
+        """A few more connections get 503; others are closed."""
         served = await serve(connections=2)
         served.go.clear()
         busy = [asyncio.create_task(served.answer(b"GET /busy HTTP/1.0\r\n\r\n")) for _ in range(2)]

@@ -54,7 +54,7 @@ def names(store: Store) -> list[str]:
 
 
 class TestAccepted:
-    """What is acknowledged becomes a row."""
+    """An acknowledged span becomes a row."""
 
     @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
     async def test_spans_of_the_opentelemetry_exporter(
@@ -107,7 +107,7 @@ class TestAccepted:
 
 
 class TestRefused:
-    """What cannot be taken is answered with the status that the protocol names."""
+    """A refused request gets the status that the protocol names."""
 
     async def test_malformed(self, collector: Collector) -> None:
         error = await refusal(collector, b"\xff\xff")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class TestAccepted:
-    """What is acknowledged becomes a row."""
+    """An acknowledged span becomes a row."""
 
     @pytest.mark.parametrize("compression", list(Compression))
     async def test_spans_of_the_opentelemetry_exporter(
@@ -120,7 +120,7 @@ class TestAccepted:
 
 
 class TestRefused:
-    """What cannot be taken is answered with the reason, in the sender's format."""
+    """A refused request gets the reason, in the sender's format."""
 
     async def refused(self, collector: Collector, status: int, body: bytes, **headers: str) -> str:
         answer = await post(collector, body, **headers)
@@ -295,7 +295,7 @@ class TestKeys:
 
 
 class TestOperations:
-    """What operators see."""
+    """The endpoints for operators."""
 
     async def test_metrics_are_in_prometheus_form(self, collector: Collector) -> None:
         await post(collector, body_of("a", "b"))

@@ -93,7 +93,7 @@ def _as_a_stranger(path: Path) -> int:
 
 
 def test_a_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch):
-    """Where the data folder's path is too long, the other place must be this user's alone."""
+    """If the data folder's path is too long, the other folder must be this user's alone."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     long = tmp_path / ("long" * 40)
     place = socket_path(long)

@@ -64,7 +64,7 @@ class TestMemory:
         with pytest.raises(Refused, match="in flight"):
             self.holding(shares, "b", 30)
         first.release()
-        with pytest.raises(Refused, match="your share"):
+        with pytest.raises(Refused, match="its share"):
             self.holding(shares, "a", 20)
         self.holding(shares, "b", 50)
 
@@ -205,7 +205,7 @@ async def test_a_sender_that_fills_the_memory_makes_room_for_another(
     assert len(body) > 4_000
     assert (await post(collector, body, keys["modest"])).status_code == 200
     assert collector.metrics.value("refused_requests_total", transport="http", reason="share_full")
-    # What was broken off is told to come again, and takes no more than the share meanwhile.
+    # Senders of broken-off requests are asked to retry, and get no more than the share meanwhile.
     answered, _ = await asyncio.wait(
         [asyncio.create_task(reader.read(20)) for reader, _ in slow],
         timeout=30,
@@ -286,7 +286,7 @@ async def call(collector: Collector, body: bytes, key: str, **options: Any) -> b
 
 
 class TestGRPC:
-    """The same over gRPC, where only the library sees the bytes arrive."""
+    """Shares over gRPC, where only the library sees the bytes arrive."""
 
     async def test_slow_calls_of_one_sender_keep_no_other_out(
         self, start_collector: StartCollector, tmp_path: Path, keys: dict[str, str]

@@ -36,7 +36,7 @@ def spool(tmp_path: Path) -> Iterator[Spool]:
 
 
 def reopened(spool: Spool, **changed: float) -> Spool:
-    """What a new process finds after the old one is gone."""
+    """The spool of a new process after the old one is gone."""
     spool.close()
     spool.release()
     after = Spool(spool._directory, limits(**changed))
@@ -86,7 +86,7 @@ class TestSpool:
         assert len(sizes) == 2
 
     def test_segments_are_closed_at_their_number_of_spans(self, tmp_path: Path) -> None:
-        """Also where requests gather while one is written."""
+        """Segments are closed at their number of spans, also if requests gather while one is written."""
         spool = Spool(tmp_path / "spool", limits(segment_items=10, segment_age=60.0))
         spool.open()
         with spool._writing:
@@ -149,7 +149,7 @@ class TestSpool:
         sizes=st.lists(
             st.sampled_from([0, 1, 600_000, 2**20 - 1, 2**20, 3 * 2**20 + 5]), max_size=6
         ),
-        many=st.sampled_from([0, 341, 342, 700]),  # of three pieces each
+        many=st.sampled_from([0, 341, 342, 700]),  # three pieces each
         accepts=st.sampled_from([1, 4096, 2**30]),
     )
     @settings(max_examples=30, deadline=None)

@@ -1,4 +1,4 @@
-"""Whatever becomes of one file of the spool, what is whole is stored once, and the rest is counted."""
+"""A damaged file of the spool loses only its damaged records: the rest is stored once, and all are counted."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class TestOneSegment:
 
 
 class TestSeveralFiles:
-    """What is damaged is the place of a file, not its content."""
+    """The damage is in the place of a file, not in its content."""
 
     @pytest.mark.parametrize("running", [False, True])
     def test_segments_that_changed_places(self, tmp_path: Path, running: bool) -> None:
@@ -255,7 +255,7 @@ class TestSeveralFiles:
 
     @pytest.mark.parametrize("damage", [zero, truncate, empty, remove, folder_instead])
     def test_a_receipt(self, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-        """Without it nothing is lost, and nothing is said to be."""
+        """Without the receipt nothing is lost, and no loss is reported."""
         spool, paths = filled(tmp_path)
         stop(spool)
         damage(receipt_path(paths[1]))
@@ -266,7 +266,7 @@ class TestSeveralFiles:
 
     @pytest.mark.parametrize("damage", [zero, truncate, empty, remove, folder_instead])
     def test_a_mark(self, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-        """Nothing that is stored comes back."""
+        """A stored request does not come back."""
         spool, _ = filled(tmp_path)
         drain(spool)
         stop(spool)
@@ -334,7 +334,7 @@ class TestOneBlock:
 
 
 def _whole(payload: bytes, data: bytes, changed: bytes) -> bool:
-    """Whether a record's header and payload are as they were; its frame may be damaged."""
+    """Return whether a record's header and payload are as they were; its frame may be damaged."""
     header = data.index(payload) - 32
     end = header + 32 + len(payload)
     # A frame's end may be missing, too, but not if what follows the payload was cut off.
@@ -364,7 +364,7 @@ class TestWriting:
         stop(spool)
 
     def test_a_killed_process_leaves_an_exact_receipt(self, tmp_path: Path) -> None:
-        """Nothing is closed or synced: it stands in the system's memory already."""
+        """A killed process closes or syncs nothing: the receipt is in the system's memory already."""
         writer = SegmentWriter(tmp_path / "000000000001-00000000deadbeef.log")
         writer.append([Record.of(b"one", 2), Record.of(b"two", 3)])
         zero(writer.path)
@@ -397,7 +397,7 @@ class TestOtherVersions:
     """A folder goes from version to version."""
 
     def test_without_receipts_damage_is_told_by_its_shape(self, tmp_path: Path) -> None:
-        """What the headers say that are left is counted: the last one's is zero."""
+        """The headers that are left give the number of lost spans: the last one's is zero."""
         spool, paths = filled(tmp_path)
         stop(spool)
         for path in paths:
@@ -422,7 +422,7 @@ class TestOtherVersions:
             stop(spool)
 
     def test_receipts_that_an_earlier_version_left_behind_are_no_loss(self, tmp_path: Path) -> None:
-        """It stores segments that we wrote and knows nothing of receipts."""
+        """An earlier version stores our segments and ignores their receipts."""
         limits = SpoolLimits(10_000_000, 0, 1_000_000, 1_000_000, 0.0, RECORDS)
         spool, paths = filled(tmp_path)
         stop(spool)

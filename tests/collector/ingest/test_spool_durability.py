@@ -62,7 +62,7 @@ def found(folder: Path) -> list[bytes]:
 
 
 class TestPowerFailure:
-    """What was synced is left, nothing else."""
+    """Only synced records are left."""
 
     def test_the_disk_forgets_what_was_not_synced(
         self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
@@ -80,7 +80,7 @@ class TestPowerFailure:
     def test_the_first_request_of_a_segment_survives(
         self, disk: ForgetfulDisk, spool: Spool, tmp_path: Path
     ) -> None:
-        """Its segment's name is on the disk, not only its bytes."""
+        """The name of a new segment is durable, not only its bytes."""
         for number in range(3):
             put(spool, b"%d" % number)
             left = disk.after_power_failure(spool._directory, tmp_path / f"left{number}")
@@ -165,7 +165,7 @@ class TestOrder:
     def test_a_new_segment_is_never_taken_for_a_stored_one(
         self, tmp_path: Path, marked: bool
     ) -> None:
-        """Nothing but marks is left of stored ones; without them numbers begin anew, names do not."""
+        """After stored segments only marks are left; without them numbers begin anew, names do not."""
         names: list[str] = []
         for start in range(3):
             spool = opened(tmp_path / "spool")

@@ -342,12 +342,12 @@ class TestDamagedFiles:
         damaged.report(self.LOSS)
         damaged.report(self.LOSS, "Ask somebody.")
         usual, special = caplog.records
-        said = (
+        beginning = (
             "segment is damaged: a reason. 7 acknowledged log records are lost, which senders do "
             f"not send again; 3 are kept. The file goes to {tmp_path / 'damaged'}, with a note. "
         )
         assert usual.levelno == logging.ERROR
-        assert usual.message.startswith(f"{said}Look for the cause")
+        assert usual.message.startswith(f"{beginning}Look for the cause")
         assert usual.message.endswith("then the alert ends.")
-        assert special.message == f"{said}Ask somebody."
+        assert special.message == f"{beginning}Ask somebody."
         assert (usual.segment, usual.lost, usual.kept) == ("segment", 7, 3)

@@ -154,7 +154,7 @@ class TestRoom:
     def test_a_question_alone_ends_no_refusal(
         self, tmp_path: Path, disk: dict[str, float], caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Only a request that fits shows that requests are taken again."""
+        """Only an accepted request ends a refusal."""
         quota = DiskQuota(tmp_path, 500, 0)
         with pytest.raises(Refused):
             quota.check(501)
@@ -268,7 +268,7 @@ class TestFailedWrites:
     def test_a_segment_that_cannot_be_begun_leaves_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Neither a file nor an open one: else a full disk would use up what may be open."""
+        """A failed beginning leaves neither a file nor an open descriptor, which a full disk would use up."""
         before = open_files()
         path = tmp_path / "000000000001-ab.log"
 

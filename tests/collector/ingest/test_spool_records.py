@@ -84,7 +84,7 @@ class TestRecord:
         assert not may_be_torn(memoryview(data[:-1]), 0, MARKER)
 
     def test_what_damaged_headers_claim_is_added_up(self, written):
-        """It is known of no receipt, so it is what can be told of the loss."""
+        """Spans of damaged headers are added up: without a receipt this is the best estimate of the loss."""
         data = memoryview(written(b"a" * 50, 2) + written(b"b" * 50, 3) + written(b"c" * 50, 4))
         one = len(data) // 3
         assert claimed_items(data, 0, len(data), MARKER) == 9
@@ -152,7 +152,7 @@ def test_a_record_whose_frame_is_damaged_is_no_message():
 
 
 def test_no_bytes_of_a_sender_hide_whose_records_these_are(tmp_path):
-    """They may look like a header's first bytes, before and behind the first true one."""
+    """A sender's bytes may look like a header's first bytes, before and after the first true one."""
     path = tmp_path / "file"
     names = {marker_of(NAME): NAME}
     path.write_bytes(HEADER_FIELD + b"?" * 20 + framed(b"one" + HEADER_FIELD + b"two"))

@@ -1,4 +1,4 @@
-"""Whatever a crash leaves in the spool, the whole records before it come back."""
+"""The whole records before any remains of a crash come back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PAYLOADS = st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=8, 
 
 
 class TestRecovery:
-    """Whatever a crash leaves of the tail, the whole records before it come back."""
+    """The whole records before any torn tail come back."""
 
     @settings(max_examples=60, deadline=None)
     @given(payloads=PAYLOADS, cut=st.floats(0, 1), old=st.booleans())
@@ -122,7 +122,7 @@ class TestRecovery:
         while position >= begin + 44 + len(payloads[hit]):
             begin += 44 + len(payloads[hit])
             hit += 1
-        # What only makes a message of the record may be damaged: the record is whole.
+        # The bytes that only frame the record may be damaged: the record is whole.
         lost = 8 <= position - begin < 40 + len(payloads[hit])
         digests = tuple(Record.of(payload, 1).digest for payload in payloads)
         assert not Segment(path, len(data), 0, digests, 0.0).intact()
@@ -156,7 +156,7 @@ class TestRecovery:
         assert names == [["a", "b"], ["c"]]
 
     def test_a_segment_of_the_first_version_is_stored(self, tmp_path: Path) -> None:
-        """Its records have no frame; some of them are damaged."""
+        """Records of the first version have no frame; some of them are damaged."""
         path = tmp_path / f"{7:012d}-00000000deadbeef.log"
         marker = xxhash.xxh64_digest(path.stem.encode())
         records = [
@@ -218,7 +218,7 @@ class TestRecovery:
     def test_a_segment_without_a_receipt_is_as_long_and_as_old_as_its_file(
         self, tmp_path: Path
     ) -> None:
-        """Its requests are known again in the order in which they came."""
+        """The requests of a segment without a receipt are recognised in the order of their arrival."""
         payloads = [b"one", b"two", b"three"]
         path = written(tmp_path, payloads)
         receipt_path(path).unlink()
@@ -249,7 +249,7 @@ class TestRecovery:
     def test_a_file_that_cannot_be_read_is_set_aside_with_words(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture, old: bool
     ) -> None:
-        """Its receipt alone tells the number of its spans."""
+        """The receipt of an unreadable file alone has the number of its spans."""
         path = written(tmp_path, [b"one", b"two"])
         if old:
             receipt_path(path).unlink()

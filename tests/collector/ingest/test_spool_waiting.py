@@ -210,7 +210,7 @@ class TestWaiting:
         stop(spool)
 
     def test_it_gets_a_segment_once_that_is_old_enough(self, tmp_path: Path) -> None:
-        """Not only when its own patience ends."""
+        """A consumer gets a segment when it is old enough, not only at the end of its own timeout."""
         spool = Spool(tmp_path, SpoolLimits(10_000, 0, 1000, 1000, 0.1, 1000))
         spool.open()
         put(spool, b"one")
@@ -233,7 +233,7 @@ class TestWaiting:
         spool.release()
 
     def test_a_young_segment_stays_open(self, spool: Spool) -> None:
-        """Also where another consumer has closed the old one just before."""
+        """A young segment stays open, even if another consumer has just closed the old one."""
         spool._seal_if_due()
         put(spool, b"one")
         spool._seal_if_due()

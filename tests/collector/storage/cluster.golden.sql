@@ -881,3 +881,126 @@ INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (11, '
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (12, 'repaired_totals', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE MATERIALIZED VIEW IF NOT EXISTS traces.mast_run_starts_mv ON CLUSTER main
+TO traces.mast_run_states_local AS
+WITH
+    multiIf(LogAttributes['gen_ai.workflow.name'] != '', LogAttributes['gen_ai.workflow.name'],
+        LogAttributes['gen_ai.agent.name'] != '', LogAttributes['gen_ai.agent.name'], Body) AS name,
+    if(LogAttributes['mast.run.kind'] != '', LogAttributes['mast.run.kind'],
+        ResourceAttributes['mast.run.kind']) AS kind
+SELECT
+    Project,
+    TraceId,
+    today() AS Day,
+    min(Timestamp) AS Start,
+    max(Timestamp) AS End,
+    now64(3) AS LastSeen,
+    toUInt8(0) AS Root,
+    min(concat('1', leftPad(toString(greatest(toUnixTimestamp64Nano(Timestamp), 0)), 19, '0'), name)) AS Named,
+    max(toString(ServiceName)) AS ServiceName,
+    max(LogAttributes['mast.framework']) AS Framework,
+    max(LogAttributes['gen_ai.conversation.id']) AS ConversationId,
+    max(substring(kind, 1, 64)) AS Kind,
+    toUInt8(0) AS Old
+FROM traces.otel_logs_local
+WHERE TraceId != '' AND SpanId != ''
+    AND if(EventName != '', EventName, LogAttributes['event.name']) = 'mast.run.start'
+GROUP BY Project, TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (13, 'run_starts', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    MODIFY COLUMN Operation LowCardinality(String) MATERIALIZED if(multiIf(SpanAttributes['gen_ai.operation.name'] != '', SpanAttributes['gen_ai.operation.name'], SpanAttributes['openinference.span.kind'] != '', SpanAttributes['openinference.span.kind'], SpanAttributes['traceloop.span.kind']) = '' AND SpanAttributes['mcp.method.name'] = 'tools/call' AND multiIf(SpanAttributes['gen_ai.tool.name'] != '', SpanAttributes['gen_ai.tool.name'], SpanAttributes['tool.name']) != '', 'execute_tool', transform(multiIf(SpanAttributes['gen_ai.operation.name'] != '', SpanAttributes['gen_ai.operation.name'], SpanAttributes['openinference.span.kind'] != '', SpanAttributes['openinference.span.kind'], SpanAttributes['traceloop.span.kind']), ['LLM', 'TOOL', 'AGENT', 'agent', 'tool', 'workflow', 'text_completion', 'generate_content'], ['chat', 'execute_tool', 'invoke_agent', 'invoke_agent', 'execute_tool', 'invoke_workflow', 'chat', 'chat'], multiIf(SpanAttributes['gen_ai.operation.name'] != '', SpanAttributes['gen_ai.operation.name'], SpanAttributes['openinference.span.kind'] != '', SpanAttributes['openinference.span.kind'], SpanAttributes['traceloop.span.kind']))),
+    MODIFY COLUMN AgentName LowCardinality(String) MATERIALIZED if(Operation = 'invoke_workflow', '', multiIf(SpanAttributes['gen_ai.agent.name'] != '', SpanAttributes['gen_ai.agent.name'], SpanAttributes['crewai.agent.role'] != '', SpanAttributes['crewai.agent.role'], SpanAttributes['graph.node.id'] != '', SpanAttributes['graph.node.id'], SpanAttributes['agent.name'])),
+    MODIFY COLUMN HandoffTarget LowCardinality(String) MATERIALIZED multiIf(SpanAttributes['mast.handoff.target.name'] != '', SpanAttributes['mast.handoff.target.name'], SpanAttributes['gen_ai.agent.handoff.target.name'] != '', SpanAttributes['gen_ai.agent.handoff.target.name'], SpanAttributes['gen_ai.transfer.target.name']);
+
+ALTER TABLE traces.mast_run_states_mv ON CLUSTER main MODIFY QUERY
+WITH
+    multiIf(ParentSpanId = '', 2, Operation = 'invoke_workflow', 1, 0) AS root,
+    greatest(toUnixTimestamp64Nano(Timestamp), 0) AS started,
+    started + toInt64(least(Duration, toUInt64(9223372036854775807 - started))) AS ended,
+    -- An id of OpenTelemetry is 64 bits: taken as they are, two are never mistaken for one, whoever chose
+    -- them. No hash can promise that. What is no such id is hashed.
+    reinterpretAsUInt64(unhex(SpanId)) AS number,
+    if(lower(hex(reinterpretAsFixedString(number))) = SpanId, number, sipHash64(SpanId)) AS id,
+    -- A sum, because the order of attributes means nothing and may differ in a repetition.
+    arraySum((name, value) -> cityHash64(name, value),
+        mapKeys(SpanAttributes), mapValues(SpanAttributes)) AS attributes,
+    cityHash64(started, ended, ParentSpanId, SpanName, StatusCode, StatusMessage, attributes) AS content,
+    Operation = 'chat' AND (InputTokens > 0 OR OutputTokens > 0) AS has_tokens,
+    SpanAttributes['mast.framework'] != '' OR startsWith(ScopeName, 'mast_trace') AS is_ours,
+    if(is_ours, 0, 1 + cityHash64(ScopeName) % 255) AS source,
+    if(SpanAttributes['mast.run.kind'] != '', SpanAttributes['mast.run.kind'],
+        ResourceAttributes['mast.run.kind']) AS kind,
+    SpanAttributes['mast.run.outcome'] AS outcome
+SELECT
+    Project,
+    TraceId,
+    today() AS Day,
+    min(Timestamp) AS Start,
+    max(fromUnixTimestamp64Nano(ended)) AS End,
+    now64(3) AS LastSeen,
+    max(root) AS Root,
+    min(concat(toString(2 - root), leftPad(toString(started), 19, '0'),
+        multiIf(SpanAttributes['gen_ai.workflow.name'] != '', SpanAttributes['gen_ai.workflow.name'],
+            Operation = 'invoke_workflow' AND SpanAttributes['gen_ai.agent.name'] != '',
+            SpanAttributes['gen_ai.agent.name'], toString(SpanName)))) AS Named,
+    max(toString(ServiceName)) AS ServiceName,
+    max(toString(Framework)) AS Framework,
+    max(ConversationId) AS ConversationId,
+    max(SpanAttributes['mast.run.termination_reason']) AS TerminationReason,
+    max(substring(kind, 1, 64)) AS Kind,
+    groupUniqArrayIf(1000)(toString(AgentName), AgentName != '') AS Agents,
+    groupUniqArrayIf(1000)(toString(Model), Model != '') AS Models,
+    toUInt8(0) AS Old,
+    groupUniqArray(2097152)(bitOr(bitAnd(cityHash64(SpanId), 0xFFFFFFFF00000000), bitShiftRight(content, 32))) AS Spans,
+    groupUniqArrayIf(1048576)(id, NOT has_tokens) AS SpanIds,
+    groupUniqArrayIf(1048576)(id, StatusCode = 'Error') AS ErrorIds,
+    groupUniqArrayIf(2097152)(bitOr(bitShiftLeft(toUInt128(id), 64), toUInt128(bitOr(
+        bitShiftLeft(toUInt64(least(InputTokens, 0xFFFFFFF)), 36), bitOr(
+        bitShiftLeft(toUInt64(least(OutputTokens, 0xFFFFFFF)), 8), source)))), has_tokens) AS Calls,
+    maxIf(concat('0', leftPad(toString(ended), 19, '0'), outcome, '\n',
+        SpanAttributes['mast.run.outcome_reason']), outcome IN ('success', 'failure')) AS Said
+FROM traces.otel_traces_local
+WHERE TraceId != ''
+GROUP BY Project, TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (14, 'genai_conventions', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Examined Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS Calibrated Bool;
+
+ALTER TABLE traces.mast_verdicts ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Examined Array(LowCardinality(String)),
+    ADD COLUMN IF NOT EXISTS Calibrated Bool;
+
+ALTER TABLE traces.mast_findings_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS ExaminedBits UInt16,
+    ADD COLUMN IF NOT EXISTS Calibrated Bool;
+
+ALTER TABLE traces.mast_findings ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS ExaminedBits UInt16,
+    ADD COLUMN IF NOT EXISTS Calibrated Bool;
+
+CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
+ALTER TABLE traces.mast_findings_mv ON CLUSTER main MODIFY QUERY
+SELECT Project, TraceId, RunStart, RunEnd, RunSeen, JudgedAt, Fingerprint, JudgeVersion, Status,
+    StatusReason, Method, ServiceName, Framework, Name, Steps, Outcome, `Modes.Code`,
+    `Modes.Probability`, `Modes.Evidence`, DecisiveStep, DecisiveAgent, DecisiveProbability,
+    DecisiveRule, DecisiveReason, CostUsd, RunSpans, RunErrors, RunInputTokens, RunOutputTokens,
+    RunAgents, RunModels, RunOutcome, RunOutcomeReason, RunTermination, Kind, Calibrated,
+    toUInt16(arraySum(code -> bitShiftLeft(toUInt16(1),
+        indexOf(['1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.2', '2.3', '2.4', '2.5', '2.6', '3.1', '3.2', '3.3'],
+            code) - 1),
+        arrayDistinct(arrayFilter(code -> code IN ('1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '2.2', '2.3', '2.4',
+            '2.5', '2.6', '3.1', '3.2', '3.3'), arrayMap(code -> toString(code), Examined))))) AS ExaminedBits
+FROM traces.mast_verdicts_local;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (16, 'examined_modes', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

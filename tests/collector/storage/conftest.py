@@ -26,7 +26,7 @@ class Engine:
         if self._open is None:
             self._open = self._kept.enter_context(Store.open(self.url))
             self._tables = Tables(self._open)
-            # What an endpoint sets up for its readers is the same for every test.
+            # The objects that an endpoint creates for its readers are the same for every test.
             readers = Confinement.of(self._folder, self._open.database, {})
             self._kept.enter_context(readers)
         self._tables.renew()
@@ -39,7 +39,7 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
-    """Where `embedded` is; closed with the module, since other tests open other folders."""
+    """The folder of `embedded`; closed with the module, since other tests open other folders."""
     if SERVER:
         pytest.skip("about the embedded engine, while a server is tested")
     folder = tmp_path_factory.mktemp("engine")

@@ -27,12 +27,12 @@ DENIED = 497
 ENDLESS = {"numbers", "numbers_mt", "primes", "zeros", "zeros_mt"}
 """Tables that count for ever; nothing in them was sent by anybody."""
 secret_variable = [{"secret": "canary-of-a-variable"}]
-"""What `python(...)` would find."""
+"""The interpreter that `python(...)` would find."""
 
 
 @dataclass
 class Answer:
-    """What came back: a body, or an error."""
+    """The answer: a body, or an error."""
 
     body: str
     code: int = 0
@@ -44,11 +44,11 @@ class World:
 
     Attributes:
         store: the engine.
-        runner: what answers readers.
+        runner: runs statements of readers.
         folder: of the engine's files.
         secret_file: a file in that folder.
-        secrets: what no reader may get, besides what is another project's.
-        theirs: what the reader of one project may not get.
+        secrets: texts that no reader may get, besides those of another project.
+        theirs: texts that the reader of one project may not get.
     """
 
     store: Store

@@ -45,7 +45,7 @@ def test_no_reader_gets_what_another_ones_statement_wrote(world, name, protocol)
 
 
 def test_no_reader_gets_what_the_operators_statement_wrote(world):
-    """Nor the operator what a writer's wrote."""
+    """No reader gets the output of the operator's statement, nor the operator that of a writer's."""
     runner = world.runner
     with pytest.raises(EngineError):
         runner.run(Statement(sql=HALF_WAY, default_format="TSV"), Rights(writes=True))
@@ -57,7 +57,7 @@ def test_no_reader_gets_what_the_operators_statement_wrote(world):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_connection_whose_statement_failed_is_lent_to_nobody(world, name):
-    """And answers who has it now without what it wrote, whether it was to answer at once or by blocks."""
+    """A connection whose statement failed is not lent again, and its user gets no output of that statement."""
     handles = Handles(world.store.embedded_path, {})
     try:
         for way in (Handle.run, Handle.blocks):
@@ -89,7 +89,7 @@ def test_connections_are_closed_with_the_endpoint_once_nobody_has_them(world):
 @pytest.mark.skipif(bool(SERVER), reason="about the embedded engine, while a server is tested")
 @pytest.mark.parametrize("way", ["query", "command"])
 def test_a_query_that_fails_changes_no_other_answer(embedded, way):
-    """Neither rows of it nor a header that nobody can read."""
+    """A failed query changes no other answer, neither by rows nor by an unreadable header."""
     for sql in (HALF_WAY, "SELECT throwIf(number = 900000) FROM numbers(1000000)"):
         with pytest.raises(StorageError, match="throwIf"):
             getattr(embedded, way)(sql)

@@ -6,10 +6,11 @@ them and what reads them are the real ones.
 
 import pytest
 from old_schema import BEFORE_WHOLE_IDS, make_version
-from otlp_requests import TRACE, agent_span, request
+from otlp_requests import START, TRACE, agent_span, log_request, request
 from stored_spans import spans_of
 
 from mast_trace_collector.storage import SchemaOptions, Store, embedded, render
+from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.migrations import PREPARATIONS, migrations
 from mast_trace_collector.storage.runs import (
     finished_runs,
@@ -91,3 +92,20 @@ def test_runs_are_read_across_the_shards(cluster):
     (run,) = finished_runs(cluster, judge_version="j", quiet=0)
     assert (run.spans, run.outcome) == (2, "failure")
     assert run == run_summary(cluster, TRACE)
+
+
+def test_a_run_is_known_from_its_beginning_on_every_shard(cluster):
+    """The record of it is stored and read through the Distributed tables."""
+    record = {
+        "event_name": "mast.run.start",
+        "trace_id": bytes.fromhex(TRACE),
+        "span_id": (1).to_bytes(8, "big"),
+        "time_unix_nano": START,
+        "attributes": {"gen_ai.workflow.name": "refund"},
+    }
+    for _ in range(2):
+        LogWriter(cluster).write([log_request(record)], token="start")
+    SpanWriter(cluster).write([request(agent_span(2, parent=1))], token="t")
+    run = run_summary(cluster, TRACE)
+    assert (run.name, run.spans, run.has_root) == ("refund", 1, False)
+    assert [each.is_open for each in spans_of(cluster, TRACE)] == [False, True]

@@ -79,6 +79,7 @@ COLUMNS = {
     "conversation": "ConversationId",
     "framework": "Framework",
     "sender": "Sender",
+    "handoff_target": "HandoffTarget",
 }
 
 
@@ -98,6 +99,31 @@ def test_every_spelling_is_read_and_the_first_that_is_not_empty_wins(embedded, f
 def test_foreign_operations_are_translated(store):
     sent = [{"openinference.span.kind": word} for word in [*vocabulary.OPERATIONS, "other"]]
     assert values(store, "Operation", *sent) == [vocabulary.operation(each) for each in sent]
+
+
+def test_a_request_of_a_tool_is_its_call_whether_it_says_so_or_not(store):
+    call = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "look"}
+    sent = [
+        call,
+        {**call, "gen_ai.operation.name": "other"},
+        {"mcp.method.name": "tools/call"},
+        {"mcp.method.name": "tools/list", "gen_ai.tool.name": "look"},
+    ]
+    read = values(store, "Operation", *sent)
+    assert (
+        read == [vocabulary.operation(each) for each in sent] == ["execute_tool", "other", "", ""]
+    )
+
+
+def test_the_name_of_a_workflow_is_no_agent(store):
+    named = {"gen_ai.agent.name": "team"}
+    sent = [
+        {**named, "gen_ai.operation.name": "invoke_workflow"},
+        {**named, "traceloop.span.kind": "workflow"},
+        {**named, "gen_ai.operation.name": "invoke_agent"},
+    ]
+    assert values(store, "AgentName", *sent) == [vocabulary.agent(each) for each in sent]
+    assert values(store, "AgentName", *sent) == ["", "", "team"]
 
 
 def test_string_arrays_are_read_as_the_trajectory_reads_them(store):

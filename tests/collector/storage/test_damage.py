@@ -1,4 +1,4 @@
-"""A damaged file of the database costs its rows, which is said, with what to do."""
+"""A damaged file of the database costs its rows; the log reports it with the remedy."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ def test_a_damaged_part_is_told_of(tmp_path: Path) -> None:
     data = part / "data.bin"
     kept = data.read_bytes()
     data.write_bytes(bytes(len(kept)))
-    said = ran(READ, folder)
-    assert "damaged 0" in said
-    assert "a file of the database is damaged on disk" in said
-    assert str(part) in said
+    output = ran(READ, folder)
+    assert "damaged 0" in output
+    assert "a file of the database is damaged on disk" in output
+    assert str(part) in output
 
     data.write_bytes(kept)
     (part / "checksums.txt").write_bytes(b"")
     (part / "columns.txt").write_bytes(b"nonsense")
-    said = ran(READ, folder)
-    assert "damaged 1" in said
-    assert "rows of mast_trace.mast_human_labels are missing" in said
-    assert f"rows {len(parts) - 1}" in said
+    output = ran(READ, folder)
+    assert "damaged 1" in output
+    assert "rows of mast_trace.mast_human_labels are missing" in output
+    assert f"rows {len(parts) - 1}" in output

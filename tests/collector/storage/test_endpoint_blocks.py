@@ -34,7 +34,7 @@ def block(method: int, packed: bytes, size: int) -> bytes:
 
 
 def by_driver(body: bytes) -> bytes:
-    """What ClickHouse's own protocol's driver for Python reads out of one block."""
+    """The content of one block, as the Python driver of ClickHouse's native protocol reads it."""
     stream = BytesIO(body)
     high, low = struct.unpack("<QQ", stream.read(16))
     method = stream.read(1)[0]
@@ -88,7 +88,7 @@ def test_every_method_is_read(method: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"SELECT 1", "cut off"),
         (blocks.pack(b"x")[:-1], "cut off"),
@@ -104,8 +104,8 @@ def test_every_method_is_read(method: int) -> None:
         (struct.pack("<16xBII", 0x82, 2**32 - 1, 1), "cut off"),
     ],
 )
-def test_what_is_broken_is_refused(body: bytes, said: str) -> None:
-    with pytest.raises(QueryError, match=said):
+def test_what_is_broken_is_refused(body: bytes, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
         blocks.unpack(body, LIMIT)
 
 

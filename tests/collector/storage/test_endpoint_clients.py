@@ -212,7 +212,7 @@ class TestStatementSettings:
 
 
 class TestClickhouseGo:
-    """What Grafana's plugin asks for, by the bytes that it reads (no Go here to run it)."""
+    """The requests of Grafana's plugin, checked by the bytes of the answer (no Go here to run it)."""
 
     def native(self, endpoint, sql):
         _, body = get(endpoint, query=sql, default_format="Native", client_protocol_version=54460)

@@ -14,7 +14,7 @@ from mast_trace_collector.clickhouse_http.runner import Runner
 from mast_trace_collector.storage import Store
 
 CALL = "the function {} is not allowed; functions that compute from their arguments alone are"
-NAME = "the name {} is not allowed: a function is called so that readers may not use"
+NAME = "the name {} is not allowed: a function that readers may not use has it"
 TABLE = "the table {} is not allowed; mast_evaluations"
 FORMAT = "the format {} is not allowed; JSON"
 KIND = "{} is not allowed; SELECT, SHOW TABLES, DESCRIBE TABLE"
@@ -212,7 +212,7 @@ def test_statements_in_a_row_are_refused(world, sql):
 
 
 def test_values_of_parameters_are_values_whatever_is_in_them(world):
-    """Those with escapes in them, which the engine reads."""
+    """Parameters with escapes are values, which the engine reads."""
     given = {"s": r"it\'s \\ \t\n\0', file('x') --", "n": r"\N", "a": r"['x\'y','z']", "i": "7"}
     sql = "SELECT hex({s:String}), hex({a:Array(String)}[1]), {i:UInt8} + 1, {n:Nullable(String)} IS NULL"
     value = "it's \\ \t\n\0', file('x') --"
@@ -221,7 +221,7 @@ def test_values_of_parameters_are_values_whatever_is_in_them(world):
 
 
 def test_a_value_that_the_engine_reads_as_empty_is_empty(world):
-    """Also as the last one, and beside others."""
+    """An empty value stays empty, also as the last one, and beside others."""
     for sql, body in (
         ("SELECT {n:String} = ''", "1\n"),
         ("SELECT {n:String} = '', hex({t:String}), {n:String} != 'x'", "1\t09\t1\n"),

@@ -1,4 +1,4 @@
-"""Whoever reads with a project's key sees that project's rows, in whatever way they ask."""
+"""A reader with a project's key sees that project's rows, in any form of statement."""
 
 import clickhouse_connect
 import pytest

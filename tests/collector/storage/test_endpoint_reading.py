@@ -193,7 +193,7 @@ def places(text):
 
 
 def test_plain_values_stand_in_the_place_of_parameters():
-    """Those with escapes in them are read by the engine (test_endpoint_gate.py)."""
+    """Values with escapes in them are read by the engine (test_endpoint_gate.py)."""
     text = "SELECT {n:UInt8}, {a:String}, {l:Array(String)}, {n:UInt8}"
     found = values.literals(None, places(text), {"a": "x y", "n": "7", "l": "[1]", "more": ""})
     assert rendering.replaced(text, found) == (

@@ -201,7 +201,7 @@ class TestErrors:
         error = EngineError(text)
         assert (error.code, error.text) == (code, text[max(0, text.find("Code")) :])
         assert str(error) == error.text
-        assert (error.told().code, error.told().text) == (code, told)
+        assert (error.for_reader().code, error.for_reader().text) == (code, told)
 
     def test_each_has_a_status(self):
         for code, status in (
@@ -259,8 +259,8 @@ class TestBlocks:
     """Blocks with a checksum."""
 
     @staticmethod
-    def block(method, packed, size, said=None):
-        checked = struct.pack("<BII", method, said or 9 + len(packed), size) + packed
+    def block(method, packed, size, stated_size=None):
+        checked = struct.pack("<BII", method, stated_size or 9 + len(packed), size) + packed
         high, low = divmod(CityHash128(checked), 2**64)
         return struct.pack("<QQ", high, low) + checked
 

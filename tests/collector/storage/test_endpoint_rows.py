@@ -210,12 +210,12 @@ def test_what_is_run_for_a_statement(plan, sql, options, changed):
         (
             "SELECT _part FROM otel_traces",
             {},
-            "the name _part is not allowed: what begins with an underscore tells how rows are stored",
+            "the name _part is not allowed: a leading underscore marks the names that show how rows are stored",
         ),
         (
             "SELECT t._part FROM otel_traces AS t",
             {},
-            "the name _part is not allowed: what begins with an underscore tells how rows are stored",
+            "the name _part is not allowed: a leading underscore marks the names that show how rows are stored",
         ),
         (
             "CREATE TABLE t (a UInt8) ENGINE = Memory",

@@ -229,7 +229,7 @@ def test_honest_queries_pass(endpoint, sql, answer):
 
 
 class TestPassword:
-    """Who may ask at all."""
+    """Access to the endpoint."""
 
     @pytest.mark.parametrize("key", [None, "", "wrong", PASSWORD + " ", "\u00fc"])
     def test_no_or_a_wrong_password_is_refused(self, endpoint, key):

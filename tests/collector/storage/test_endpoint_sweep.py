@@ -168,7 +168,7 @@ def sweep_columns(world, ways_of, share=slice(None)):
 
 
 def test_no_column_gives_what_is_not_the_readers(world):
-    """One column in seven of every table, in places that go round."""
+    """A seventh of the columns of every table is tried, in positions that rotate."""
     places = lambda number, ways: [] if number % 7 else [ways[number // 7 % len(ways)]]  # noqa: E731
     assert sweep_columns(world, places) == ([], [])
 
@@ -182,7 +182,7 @@ def test_no_column_in_any_place_gives_what_is_not_the_readers(world, first):
 
 
 def test_no_condition_on_a_column_tells_of_others(world):
-    """Not how many rows of others hold a text, wherever the condition stands."""
+    """No condition reveals the number of others' rows with a text, at any place of the statement."""
     (canary, *_), told = world.theirs, 0
     ours = [
         row
@@ -208,7 +208,7 @@ def test_no_condition_on_a_column_tells_of_others(world):
 
 
 def test_a_project_counts_its_own_rows(world):
-    """What may be read is right: ours alone with a key, everything with the operator's password."""
+    """Permitted reads are right: ours alone with a key, everything with the operator's password."""
     for table in base_tables(world.store):
         if table in READABLE:
             # A verdict makes a finding of its own beside those that were written.
@@ -234,7 +234,7 @@ def test_a_project_counts_its_own_rows(world):
 
 
 def test_no_table_function_engine_setting_or_format_opens_anything(world):
-    """What the engine lists of each, tried with a file and an address."""
+    """The engine's lists of each kind, tried with a file and an address."""
     asked = world.store.query
     path = f"'{world.secret_file}'"
     statements = [
@@ -324,7 +324,7 @@ def test_what_a_system_table_does_not_show_is_empty(world):
 
 
 def test_a_function_that_a_later_engine_brings_is_refused_until_it_is_listed(world):
-    """One that the lists do not know, in every place and for both readers."""
+    """An unlisted function is refused in every place and for both readers."""
     world.store.command("CREATE FUNCTION newlyMade AS x -> concat('made of ', x)")
     runner = Runner(world.store, timeout=20, max_result=MOST)
     try:

@@ -85,7 +85,7 @@ def test_a_server_without_tls_is_told_from_one_that_is_away(endpoint):
     ],
 )
 def test_no_password_leaves_in_clear(url):
-    """Where nothing speaks TLS, nothing but a greeting in TLS arrives."""
+    """A server without TLS receives nothing but a greeting in TLS."""
     with (
         listening() as (place, heard),
         pytest.raises(StorageError),

@@ -1,4 +1,4 @@
-"""What is erased is gone from every table, and nothing else is."""
+"""Erasure removes the selected rows from every table, and no others."""
 
 from datetime import datetime, timezone
 
@@ -19,7 +19,7 @@ BETWEEN = datetime.fromtimestamp((START + DAY // 2) // 10**9, timezone.utc)
 
 
 def left(store):
-    """Which runs each table still has, by the first digit of the id."""
+    """Return the runs that each table still has, by the first digit of the id."""
     tables = store.query(
         "SELECT table FROM system.columns WHERE database = currentDatabase() AND name = 'TraceId' "
         "AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() "

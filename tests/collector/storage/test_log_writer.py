@@ -26,7 +26,7 @@ EXPORTER_COLUMNS = [
     ("LogAttributes", "Map(LowCardinality(String), String)"),
     ("EventName", "String"),
 ]
-"""What the OpenTelemetry Collector's ClickHouse exporter creates, in its order."""
+"""The table of the OpenTelemetry Collector's ClickHouse exporter, in its order."""
 
 
 def test_the_table_is_the_exporters(store):

@@ -65,7 +65,7 @@ EXPORTER_COLUMNS = [
     ("Links.TraceState", "Array(String)"),
     ("Links.Attributes", "Array(Map(LowCardinality(String), String))"),
 ]
-"""What the OpenTelemetry Collector's ClickHouse exporter creates and inserts, in its order."""
+"""The tables and rows of the OpenTelemetry Collector's ClickHouse exporter, in its order."""
 
 CLUSTER = SchemaOptions(
     database="traces",
@@ -92,7 +92,7 @@ def test_migrating_again_changes_nothing(store):
 
 
 def test_every_statement_can_be_run_again(store):
-    """What makes it safe to crash in the middle, or to migrate from many processes."""
+    """Migrations survive a crash in the middle, and concurrent processes."""
     for statement in render(SchemaOptions(database=store.database)):
         store.command(statement)
     assert migrate(store) == []
@@ -219,7 +219,7 @@ def digest_of(migration):
 
 
 def test_released_versions_are_not_edited():
-    """Their digests are written down at a release, by hand: there is no switch for it."""
+    """Digests of released versions are recorded at a release, by hand: there is no switch for it."""
     released = json.loads(RELEASED.read_text())
     found = {str(each.version): digest_of(each) for each in migrations()}
     assert released.keys() <= found.keys()
@@ -228,7 +228,7 @@ def test_released_versions_are_not_edited():
 
 
 def test_every_part_has_a_version():
-    """So that changing one adds a file."""
+    """Every part has a version, so that a change of it adds a file."""
     schema = Path(templates.__file__).parent / "schema"
     assert [part.name for part in schema.glob("*.part") if not VERSIONED.fullmatch(part.name)] == []
 
@@ -266,7 +266,7 @@ def test_a_database_without_tables_asks_for_a_migration(folder):
 
 
 def test_the_span_table_is_the_exporters(store):
-    """Its columns come first, with its names, types and order; ours are all computed."""
+    """The exporter's columns come first, with its names, types and order; ours are all computed."""
     rows = store.query("DESCRIBE TABLE otel_traces")
     count = len(EXPORTER_COLUMNS)
     assert [(row["name"], row["type"]) for row in rows[:count]] == EXPORTER_COLUMNS

@@ -89,13 +89,13 @@ def segment_file(folder, requests):
 
 
 def can_parse(store):
-    """Whether this version of ClickHouse reads OTLP: the first of the settings that it needs."""
+    """Return whether this version of ClickHouse reads OTLP: the first of the settings that it needs."""
     needed = "input_format_protobuf_oneof_presence"
     return bool(store.query(f"SELECT 1 FROM system.settings WHERE name = '{needed}'"))
 
 
 def parsed_by_clickhouse(store, *requests):
-    """Whether ClickHouse alone can store the requests."""
+    """Return whether ClickHouse alone can store the requests."""
     return OtlpTable(store).write(requests, [None] * len(requests), f"alone-{next(TOKENS)}")
 
 
@@ -199,7 +199,8 @@ def test_three_thousand_drawn_spans_are_the_same(embedded):
     def value(*, listed=False):
         kinds = [text, whole, lambda: dice.random() < 0.5, lambda: dice.uniform(1e-4, 1e15)]
         if listed:
-            # What ClickHouse writes into an array otherwise than Python takes the other way.
+            # Values that ClickHouse renders in an array differently from Python take the other
+            # path.
             return dice.choice([*kinds, lambda: None])()
         more = [
             lambda: struct.unpack("<d", dice.randbytes(8))[0],
@@ -377,7 +378,7 @@ def test_the_engine_leaves_no_schema_in_the_working_directory(embedded, tmp_path
 
 
 def test_over_the_network_a_batch_goes_as_a_whole(store, monkeypatch):
-    """So that it can be sent again where a connection that was kept is no more."""
+    """A batch goes as a whole, so that it can be sent again if a kept connection is closed."""
     given = []
     really = Store.raw_insert
 
@@ -408,7 +409,7 @@ def test_a_project_that_is_no_text_is_the_same(store):
 
 
 def test_a_batch_takes_the_same_way_from_a_file(embedded, tmp_path):
-    """What stands around the requests in a file counts for nothing: the other way knows no token."""
+    """Bytes around the requests in a file do not count: the other path has no token of its own."""
     requests = [request(span(1)), request(span(2))]
     size = sum(map(len, requests))
     path = segment_file(tmp_path, requests)
@@ -418,7 +419,7 @@ def test_a_batch_takes_the_same_way_from_a_file(embedded, tmp_path):
 
 
 def test_a_large_batch_of_many_days_is_one_block(store):
-    """If it were several, a nested value in the last would leave the first ones behind."""
+    """Several blocks would be stored in part if a nested value in the last one failed."""
     day = 86_400 * 10**9
     spans = [span(number, start=START - number % 150 * day) for number in range(1, 5000)]
     last = request(span(9999, attributes={"value": {"k": "v"}}))

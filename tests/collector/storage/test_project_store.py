@@ -111,7 +111,7 @@ def test_values_of_parameters_arrive(ours):
 
 
 def test_where_no_condition_can_be_set_nothing_is_shown(both, ours):
-    """As for a user of a server whose profile is read-only: rather an error than everything."""
+    """If the profile of a server's user is read-only, reading fails instead of showing everything."""
 
     def prepare(client):
         client.set_client_setting("readonly", "1")

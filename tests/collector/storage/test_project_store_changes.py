@@ -58,7 +58,7 @@ def test_only_rows_of_the_project_are_written(both, ours):
 
 
 def test_rows_that_name_no_project_are_nobodys(both):
-    """Not even those of a project with a strange name."""
+    """Rows without a project belong to none, not even to one with a strange name."""
     for name in ("?", "", "None"):
         with (
             store_of_project(both, name) as store,

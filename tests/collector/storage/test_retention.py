@@ -1,4 +1,4 @@
-"""What is old is forgotten by whole days, and nothing else is."""
+"""Old rows are dropped by whole days, and no others."""
 
 import pytest
 from otlp_requests import two_runs
@@ -39,7 +39,7 @@ def runs_of(store):
 
 
 def gone_of(store, told, forget):
-    """What a limit takes away, beside what it was told to take."""
+    """Rows that a limit drops beside the selected ones."""
     before, runs = rows_of(store), runs_of(store)
     assert rows_of(store) == before, "nothing is changed by asking"
     forget()

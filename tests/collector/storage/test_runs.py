@@ -184,6 +184,18 @@ class TestSummary:
         write(request(agent_span(5, "invoke_workflow", parent=9)))
         assert run_summary(store, TRACE).has_root
 
+    @pytest.mark.parametrize("name", ["gen_ai.agent.name", "gen_ai.workflow.name"])
+    def test_a_run_is_named_by_its_workflow_which_is_no_agent(self, store, write, name):
+        """Conventions v0.1.0, and the ones before."""
+        write(
+            request(
+                agent_span(1, "invoke_workflow", lasted=100, attributes={name: "buy a book"}),
+                agent_span(2, parent=1, attributes={"gen_ai.agent.name": "planner"}),
+            )
+        )
+        run = run_summary(store, TRACE)
+        assert (run.name, run.agents) == ("buy a book", ("planner",))
+
     def test_an_unknown_run_is_none(self, store):
         assert run_summary(store, "0" * 32) is None
 
@@ -196,7 +208,7 @@ class TestSummary:
 
 
 class TestFinished:
-    """Which runs wait for the judge."""
+    """The runs that wait for the judge."""
 
     def test_a_quiet_run_with_a_root_is_finished(self, store, write):
         write(RUN)
@@ -280,7 +292,7 @@ class TestFinished:
         assert all(parts)
 
     def test_a_look_at_the_runs_of_late_finds_what_came_of_late(self, store, write):
-        """Also of runs that had been judged, and of those of which most came before."""
+        """The scan of recent runs also finds judged runs, and runs most of whose spans came before."""
         write(RUN)
         store.command(
             "INSERT INTO mast_run_states SELECT * REPLACE ('e' AS TraceId, LastSeen - 7200 AS LastSeen)"
@@ -296,7 +308,7 @@ class TestFinished:
         assert (again.trace_id, again.spans, again.has_root) == ("e", 4, True)
 
     def test_what_a_verdict_says_to_have_seen_needs_no_fingerprint(self, store, write):
-        """Nor is a run lost that grew while the judge was thinking, however long ago."""
+        """A run that grew while the judge worked is not lost, however long ago."""
         write(RUN)
         (run,) = finished(store)
         store.command(
@@ -334,21 +346,21 @@ class TestFinished:
 
 
 class TestOutcome:
-    """What is said of a run's end."""
+    """The outcome of a run."""
 
-    def said(self, outcome, **options):
+    def outcome_span(self, outcome, **options):
         attributes = {"mast.run.outcome": outcome, "mast.run.outcome_reason": f"said {outcome}"}
         return request(agent_span(1, "invoke_workflow", attributes=attributes, **options))
 
     def test_the_root_says_it(self, store, write):
-        write(self.said("success"))
+        write(self.outcome_span("success"))
         run = run_summary(store, TRACE)
         assert (run.outcome, run.outcome_reason) == ("success", "said success")
 
     def test_a_person_counts_more_than_the_run_in_any_order(self, store, write):
         write(ROOTLESS)
         record_outcome(store, TRACE, "failure")
-        write(self.said("success", start=START + 10**15))
+        write(self.outcome_span("success", start=START + 10**15))
         assert run_summary(store, TRACE).outcome == "failure"
 
     def test_the_last_word_counts(self, store, write):

@@ -99,7 +99,7 @@ def test_every_column_of_a_span():
 
 
 class TestOddSpans:
-    """What senders get wrong is stored as well as it can be."""
+    """Faulty spans are stored as well as possible."""
 
     def test_a_span_with_nothing_in_it(self):
         (row,) = rows(request(Span()))

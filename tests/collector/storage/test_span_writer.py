@@ -37,7 +37,7 @@ def test_the_same_batch_again_stores_nothing_anywhere(store):
 
 
 def test_equal_spans_in_another_batch_are_stored(store):
-    """Only the token names a batch: a client may send the same twice on purpose."""
+    """The token alone identifies a batch: a client may send the same spans twice on purpose."""
     writer = SpanWriter(store)
     writer.write([request(span(1))], token="segment-1")
     writer.write([request(span(1))], token="segment-2")
@@ -70,7 +70,7 @@ def test_a_request_that_is_no_protobuf_is_named_and_nothing_is_stored(store):
 
 
 def test_poison_says_which_request_it_is_and_why(store):
-    """Also where the number of spans is known, so that nobody has parsed them before."""
+    """Poison is located even if the number of spans is known, so that nothing was parsed before."""
     for spans in (None, 2):
         with pytest.raises(PoisonError) as caught:
             SpanWriter(store).write([request(span(1)), b"\xff\xff"], token="t", spans=spans)
@@ -125,7 +125,7 @@ def test_a_batch_in_pieces_is_stored_once(store):
 
 @pytest.mark.usefixtures("piecemeal", "none_bad")
 def test_what_was_stored_before_a_bad_piece_is_not_stored_again(store):
-    """Nor is it when all begins anew, as after a crash."""
+    """Stored pieces are not stored again, even if all begins anew, as after a crash."""
     requests = [request(span(number, name="bad" if number == 3 else "")) for number in range(1, 6)]
     for _ in range(2):
         with pytest.raises(PoisonError) as caught:
@@ -144,7 +144,7 @@ def test_what_was_stored_before_a_bad_piece_is_not_stored_again(store):
 def test_what_follows_a_request_that_is_left_out_never_joins_a_piece_that_is_stored(
     store, monkeypatch, gone
 ):
-    """It would pass for a repetition of that piece, and be lost."""
+    """A request that joined a stored piece would count as a repetition of it, and be lost."""
     requests = [request(span(number)) for number in (1, 2, 3)]
     bad = request(span(4, name="bad"))
     size = len(requests[0])

@@ -27,14 +27,14 @@ class TestAddress:
     """`Store.open` says what is wrong with an address before it connects."""
 
     @pytest.mark.parametrize(
-        ("url", "said"),
+        ("url", "message"),
         [
             ("chdb://relative/path", "three slashes"),
             ("chdb:///", "three slashes"),
             ("postgres://host/db", "expected chdb:///absolute/path"),
             ("not an address", "expected chdb:///absolute/path"),
             ("clickhouse://host:9000/db", "native protocol"),
-            ("http://host:8123/bad-name", "no name for a database"),
+            ("http://host:8123/bad-name", "names no usable database"),
             ("http://host:8123/db?secure=true", "none of a store"),
             ("http://host:8123/db?max_threads=4", "none of a store"),
             ("http://host:8123/db?interface=chdb", "none of a store"),
@@ -53,8 +53,8 @@ class TestAddress:
             ("http://host:8123/db?form_encode_query_params=x", "true or false"),
         ],
     )
-    def test_unusable_addresses_are_explained(self, url, said):
-        with pytest.raises(ConfigurationError, match=said):
+    def test_unusable_addresses_are_explained(self, url, message):
+        with pytest.raises(ConfigurationError, match=message):
             Store.open(url)
 
     @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ class TestAddress:
 
 @pytest.mark.skipif(bool(SERVER), reason="about the embedded engine, while a server is tested")
 class TestEmbedded:
-    """What is special about the engine inside the process."""
+    """Peculiarities of the embedded engine."""
 
     def test_a_folder_that_another_process_uses_is_refused_with_its_number(self, embedded):
         program = (

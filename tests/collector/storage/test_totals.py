@@ -95,7 +95,7 @@ def totals(store: Store, trace: str) -> list[int]:
 
 
 SPANS = st.builds(
-    lambda number, **said: Sent(number, scope=(OURS, *THEIRS)[number % 3], **said),
+    lambda number, **fields: Sent(number, scope=(OURS, *THEIRS)[number % 3], **fields),
     number=st.integers(1, 12),
     tokens=st.none() | st.tuples(st.sampled_from([0, 1, 100]), st.sampled_from([0, 7])),
     failed=st.booleans(),
@@ -155,7 +155,7 @@ def test_calls_with_the_same_tokens_all_count(plain, calls):
 
 
 def test_a_state_takes_at_most_32_bytes_a_span(plain):
-    """Also of a model call that failed, which takes the most."""
+    """The limit also holds for a failed model call, which takes the most."""
     trace = next(_trace_ids)
     write_many(plain, trace, 10_000)
     plain.command("OPTIMIZE TABLE mast_run_states FINAL")
@@ -178,7 +178,7 @@ def test_a_million_calls_that_come_twice_with_other_content_are_exact(plain):
 
 
 class TestBeyond:
-    """What a total says where it cannot be exact."""
+    """Totals that cannot be exact."""
 
     _STORED = (
         "INSERT INTO mast_run_states (TraceId, Start, Spans, SpanIds, Old) SELECT {t:String},"

@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from stores import new_store
 
 import mast_trace_dashboards.alerts
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.alerts import prometheus_rules
@@ -64,6 +65,7 @@ def verdicts() -> list[dict[str, Any]]:
                         "RunStart": end,
                         "RunEnd": end,
                         "Outcome": "failure" if hit else "success",
+                        "Examined": list(FAILURE_MODES),
                         "Modes.Code": ["1.3"] if hit else [],
                         "Modes.Probability": [0.9] * hit,
                         "Modes.Evidence": ["exact"] * hit,
@@ -129,7 +131,7 @@ def test_a_quiet_week_fires_nothing(store: Store) -> None:
 
 
 def test_a_gate_may_be_set_for_one_query(store: Store) -> None:
-    """Here so high that nothing passes it; the other spikes are told as before."""
+    """A threshold that nothing passes; the other spikes are reported as before."""
     rules = [rule for rule in RULES if rule.uid in {"mast-specification-page", "mast-mode-page"}]
     gates = {"specification_spike": {"min_hits": 10_000}}
     told = [

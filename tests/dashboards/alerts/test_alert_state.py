@@ -31,7 +31,7 @@ MINUTE = 60.0
 
 
 def replay(*values: float | None, rule: Rule = RULE, every: float = 5 * MINUTE) -> list[str]:
-    """What changed at each look; None stands for a series that is not there."""
+    """Return the changes of each evaluation; None stands for a missing series."""
     alerts: list[Alert] = []
     told = []
     for number, value in enumerate(values):
@@ -115,7 +115,7 @@ LIFE = [
 
 
 def test_the_life_of_an_alert() -> None:
-    """Look by look; what is told of it says since when it fires, and until when it did."""
+    """Evaluation by evaluation; each change has the times at which the alert fired and ceased."""
     alerts: list[Alert] = []
     told = []
     for minute, value, expected in LIFE:

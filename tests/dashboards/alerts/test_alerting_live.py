@@ -21,6 +21,7 @@ import pytest
 import yaml
 from webhook_receiver import receiving
 
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.alerts.prometheus_rules import rule_file
 from mast_trace_dashboards.alerts.rules import tuned
@@ -54,6 +55,7 @@ def runs(first: int, count: int, ended: datetime, *, violating: bool) -> list[di
             "RunStart": ended - timedelta(seconds=number),
             "RunEnd": ended - timedelta(seconds=number),
             "Outcome": "failure" if violating else "success",
+            "Examined": list(FAILURE_MODES),
             "Modes.Code": ["1.3"] * hit,
             "Modes.Probability": [0.9] * hit,
             "Modes.Evidence": ["exact"] * hit,
@@ -138,7 +140,7 @@ def told(receiver: Receiver, status: str, alertname: str) -> list[dict[str, Any]
     reason="needs Debian's prometheus and prometheus-alertmanager",
 )
 def test_prometheus_and_alertmanager_fire_and_resolve(tmp_path: Path, receiver: Receiver) -> None:
-    """What `mast-trace up` serves goes through the shipped rules to the webhook, and back."""
+    """Metrics of `mast-trace up` pass through the shipped rules to the webhook, and back."""
     assert PROMETHEUS
     assert ALERTMANAGER
     with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
@@ -229,7 +231,7 @@ def test_alerts_run_fires_and_resolves_from_the_database(
 
 @pytest.mark.long
 def test_alerts_survive_a_dead_webhook_and_kill(tmp_path: Path) -> None:
-    """What begins and ends while nobody takes alerts is told once each when somebody does."""
+    """An alert that begins and ends while no receiver accepts is sent once each when one does."""
     port = free_port()
     with mast_trace_up(tmp_path) as addresses, Store.open(addresses["owner"]) as store:
         usual(store)

@@ -31,7 +31,7 @@ def other() -> Iterator[Page]:
 @pytest.mark.parametrize(
     ("looks", "counted"),
     [
-        # What was refused before the first look does not count.
+        # Refusals before the first evaluation do not count.
         ([(0, 7), (60, 7), (120, 9)], [0, 0, 2]),
         # A total that falls is that of a process which began anew.
         ([(0, 7), (60, 3), (120, 4)], [0, 3, 4]),
@@ -67,7 +67,7 @@ def test_a_reason_that_appears_later_began_at_nothing(page: Page) -> None:
 
 
 def test_a_reason_that_is_served_no_more_is_forgotten_too(page: Page) -> None:
-    """Its process began anew, and has refused nothing for that reason since."""
+    """A process that began anew has refused nothing for that reason since."""
     collectors = Collectors([page.url])
     counts = {}
     for now, reasons in ((0, {"spool_full": 0}), (100, {"spool_full": 5}), (699, {}), (700, {})):
@@ -127,9 +127,9 @@ def test_an_address_that_cannot_be_read_is_refused_at_once() -> None:
 def test_a_collector_that_does_not_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It would hold up every other alert."""
+    """Waiting for a silent collector would delay every other alert."""
     monkeypatch.setattr(module, "_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
-        with pytest.raises(MastTraceError, match=f"{host}:{port} does not tell: timed out"):
+        with pytest.raises(MastTraceError, match=f"{host}:{port} does not answer: timed out"):
             Collectors([f"http://{host}:{port}"]).damaged()

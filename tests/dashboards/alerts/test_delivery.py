@@ -1,4 +1,4 @@
-"""What a receiver is sent."""
+"""The body that a receiver gets."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_message_as_a_whole() -> None:
             math.inf,
             "firing",
             (
-                "The judge is behind? That cannot be told: its query fails. Is a worker running "
+                "The judge is behind? That is unknown: its query fails. Is a worker running "
                 "(`mast-trace judge work`)? Add shards, or look at model calls."
             ),
         ),
@@ -129,8 +129,8 @@ def test_a_message_as_a_whole() -> None:
 )
 def test_the_sentence(uid: str, labels: dict[str, str], value: float, kind: str, told: str) -> None:
     alert = Alert(uid, tuple(labels.items()), value, "firing", 0.0)
-    said = sentence(Change(alert, kind, 0.0))  # type: ignore[arg-type]
-    assert said == (told if kind == "firing" else f"Resolved: {told}")
+    written = sentence(Change(alert, kind, 0.0))  # type: ignore[arg-type]
+    assert written == (told if kind == "firing" else f"Resolved: {told}")
 
 
 def test_a_message_for_slack_is_text_without_markup_of_the_run() -> None:

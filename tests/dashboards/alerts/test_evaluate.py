@@ -136,7 +136,7 @@ class Watched:
 
     Args:
         evaluator: looks.
-        problems: that the receiver has with the first deliveries; later ones it takes.
+        problems: of the receiver with the first deliveries; it accepts later ones.
         interval: seconds between two looks.
     """
 
@@ -166,7 +166,7 @@ class Watched:
             self.enough.set()
 
     def until_told(self, times: int) -> list[list[str]]:
-        """The rules that changed, each time that `run` told of a look or a delivery."""
+        """The rules that changed, each time that `run` reported an evaluation or a delivery."""
         self.wanted = times
         self.thread.start()
         while not self.enough.wait(0.05):
@@ -186,7 +186,7 @@ def test_it_looks_at_once_and_then_at_intervals(page: Page) -> None:
 
 
 def test_between_two_looks_it_delivers(page: Page) -> None:
-    """A delivery is told without changes, so that what waits can be written down."""
+    """A delivery is reported without changes, so that the waiting ones can be saved."""
     page.damaged(spool=1)
     watched = Watched(watching(DAMAGED_FILES, url=page.url), interval=3600)
     assert watched.until_told(2) == [[DAMAGED_FILES.uid], []]

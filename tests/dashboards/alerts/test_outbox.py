@@ -42,7 +42,7 @@ def at_once(outbox: Outbox) -> Callable[[], bool]:
 
 
 def services(receiver: Receiver) -> list[str]:
-    """Of the alerts in all bodies that were answered with 200."""
+    """Return the alerts in all bodies that were answered with 200."""
     bodies = zip(receiver.bodies, receiver.answered, strict=True)
     return [
         a["labels"]["service"] for body, status in bodies if status == 200 for a in body["alerts"]

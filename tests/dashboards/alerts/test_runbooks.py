@@ -30,7 +30,7 @@ WEB = "https://traces.example.org/team"
 EARLY = {"spool-damaged"}
 """Written before its rule."""
 PROBED = {"web-view-not-ready"}
-"""Of what a probe finds, not a rule."""
+"""The runbooks of probes, which belong to no rule."""
 OF_ALERTS = sorted(set(runbooks.names()) - PROBED)
 
 

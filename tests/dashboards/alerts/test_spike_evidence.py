@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from stores import new_store
 
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.alerts import _SPECIFICATION, _spike
 
@@ -127,6 +128,7 @@ def row(service: str, number: int, run: Run) -> dict[str, Any]:
         "RunStart": end,
         "RunEnd": end,
         "Outcome": run.outcome,
+        "Examined": list(FAILURE_MODES),
         "Modes.Code": list(run.modes),
         "Modes.Probability": [0.9] * count,
         "Modes.Evidence": ["exact"] * count,
@@ -204,7 +206,10 @@ def test_of_each_failure_mode(store: Store, mode: str) -> None:
 
 
 HITS = {
-    "specification_spike": (f"bitAnd(ModeBits, {_SPECIFICATION}) != 0", {}),
+    "specification_spike": (
+        f"bitAnd(ShownBits, {_SPECIFICATION}) != 0",
+        {"looked": f"bitAnd(ExaminedBits, {_SPECIFICATION}) != 0"},
+    ),
     "mode_spike": ("", {}),
     "failure_spike": ("Outcome = 'failure'", {"where": "Outcome IN ('failure', 'success')"}),
 }
@@ -227,7 +232,14 @@ def test_a_query_says_what_its_rows_are(store: Store, name: str) -> None:
             [],
             ["code of the failure mode"],
         )
-        assert set(query.params) == {"until", "windows", "min_runs", "min_hits", "min_ratio"}
+        assert set(query.params) == {
+            "until",
+            "windows",
+            "min_runs",
+            "min_hits",
+            "min_ratio",
+            "at_least",
+        }
     described = store.describe(made.sql, made.values())
     assert [column for column, _ in described] == list(made.columns)
     assert made.run(store, until=NOW) == found(store, name)

@@ -1,4 +1,4 @@
-"""What the other side of a webhook may try: every way ends in words, in time, and leads nowhere else."""
+"""Attacks of a webhook's receiver: each ends in words, in time, and leads nowhere else."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_name_and_password_in_the_address_are_sent_and_never_shown(receiver: Rec
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(receiver: Receiver, status: int) -> None:
-    """Not to another server, and not to an address inside that only this machine reaches."""
+    """A redirect is followed neither to another server, nor to an internal address."""
     answered = f"HTTP/1.1 {status} x\r\nlocation: {receiver.url}\r\ncontent-length: 0\r\n\r\n"
     with talking(lambda connection: reply(connection, answered.encode())) as place:
         answer = Webhook(f"http://{place}/").post(BODY, "")
@@ -116,11 +116,11 @@ def test_slow_and_endless_answers_end_at_the_deadline(talk: Callable[[Any], None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "raw_answer",
     [b"", b"not HTTP at all\x1b[2J\r\n\r\n", b"HTTP/1.1 999999 OK\r\n\r\n", b"\x00" * 1000],
 )
-def test_what_is_no_answer_is_told_without_its_control_characters(said: bytes) -> None:
-    with talking(lambda connection: reply(connection, said)) as place:
+def test_what_is_no_answer_is_told_without_its_control_characters(raw_answer: bytes) -> None:
+    with talking(lambda connection: reply(connection, raw_answer)) as place:
         problem = Webhook(f"http://{place}/").post(BODY, "").problem
     assert problem
     assert problem.isprintable()
@@ -148,7 +148,7 @@ def test_an_address_that_is_none_of_http_is_refused_at_once(url: str) -> None:
 
 
 def test_a_forbidden_network_gets_no_byte_whatever_the_name_was(receiver: Receiver) -> None:
-    """What counts is whom the connection has reached, so a name that changes changes nothing."""
+    """The reached address counts, so a changing name changes nothing."""
     loopback = [ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128")]
     url = receiver.url.replace("127.0.0.1", "localhost")
     problem = Webhook(url, forbidden=loopback).post(BODY, "").problem

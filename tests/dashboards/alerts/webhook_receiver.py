@@ -16,7 +16,7 @@ class Receiver:
     """A webhook that answers with the given statuses, the last one for ever.
 
     Attributes:
-        bodies: what it was sent.
+        bodies: of the requests.
         headers: with what, in lower case.
         answered: the status of each.
         statuses: still to be given.

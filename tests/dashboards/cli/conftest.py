@@ -23,6 +23,7 @@ from mast_trace_judge.store.runs import trajectory_of
 from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -34,7 +35,7 @@ IDS = {"invoices": "aa01" + "0" * 28, "trip": "aa02" + "0" * 28, "unjudged": "bb
 
 @dataclass
 class Recorded:
-    """Where the runs are, and their ids by name."""
+    """The folder of the runs, and their ids by name."""
 
     url: str
     ids: dict[str, str]
@@ -58,6 +59,17 @@ class CLI:
         status, out, err = self(*arguments, "--json")
         assert (status, err) == (0, "")
         return json.loads(out)
+
+    def record(self, program: Callable[[], None]) -> str:
+        """Run a program of one run, store and judge that, and return its id."""
+        with capture_spans(frameworks=[]) as spans:
+            program()
+            request = encode_spans(spans.spans)
+            trace_id = spans.trajectory().trace_id
+        with Store.open(self.recorded.url) as store:
+            SpanWriter(store).write([request.SerializeToString()], token=trace_id)
+            asyncio.run(_judge(store, [trace_id]))
+        return trace_id
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,7 @@ async def test_beside_a_running_up_and_back(
     other = tmp_path / "other"
     assert run(["restore", str(tmp_path / "one"), "--data-dir", str(other)]) == 0
     assert "Next: mast-trace up" in capsys.readouterr().out
-    # What was acknowledged is in the database or in the spool: a backup of the copy stores it.
+    # Acknowledged spans are in the database or in the spool: a backup of the copy stores it.
     assert run(["backup", str(tmp_path / "two"), "--data-dir", str(other)]) == 0
     assert spans_in(other) == ids
 
@@ -74,8 +74,8 @@ def test_a_server_is_not_backed_up_by_us(
     monkeypatch.setenv("MAST_TRACE_DATABASE_URL", "http://clickhouse:8123/mast_trace")
     for command in ("backup", "restore"):
         assert run([command, str(tmp_path / "x"), "--data-dir", str(tmp_path)]) == 2
-        said = capsys.readouterr().err
-        assert "backup.sql" in said or "is no backup" in said
+        printed = capsys.readouterr().err
+        assert "backup.sql" in printed or "is no backup" in printed
 
 
 def test_nothing_to_back_up_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ PROGRAM = Path(sys.executable).with_name("mast-trace")
 
 
 def completed(line: str, **more: str) -> list[str]:
-    """What bash is offered for the last word of a command line."""
+    """Return bash's completions for the last word of a command line."""
     words = line.split(" ")
     asked = {
         "_MAST_TRACE_COMPLETE": "complete_bash",

@@ -41,9 +41,7 @@ def test_a_run_is_erased_and_a_second_time_it_is_not_found(own_cli: CLI) -> None
 def test_a_persons_a_sessions_and_an_attributes_runs_are_erased(own_cli: CLI) -> None:
     assert own_cli.json("erase", "--user", "ann", "--yes")["runs"] == 1
     assert own_cli.json("erase", "--session", "talk-7", "--yes")["runs"] == 1
-    assert (
-        own_cli.json("erase", "--attribute", "gen_ai.workflow.name=unjudged", "--yes")["runs"] == 1
-    )
+    assert own_cli.json("erase", "--attribute", "gen_ai.agent.name=unjudged", "--yes")["runs"] == 1
     assert listed(own_cli) == set()
 
 
@@ -60,9 +58,9 @@ def test_a_project_and_a_time_are_erased(own_cli: CLI) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ([], "say what to erase"),
+        ([], "choose what to erase"),
         (["aa01", "--user", "ann"], "one at a time"),
         (["--user", "ann", "--before", "1d"], "one at a time"),
         (["--user", ""], "an empty value"),
@@ -73,15 +71,15 @@ def test_a_project_and_a_time_are_erased(own_cli: CLI) -> None:
     ],
 )
 def test_a_choice_that_could_mean_too_much_is_refused(
-    cli: CLI, arguments: list[str], said: str
+    cli: CLI, arguments: list[str], message: str
 ) -> None:
     status, out, err = cli("erase", *arguments, "--yes")
     assert (status, out) == (2, "")
-    assert said in err
+    assert message in err
 
 
 def test_nobody_to_ask_means_nothing_is_erased(cli: CLI) -> None:
-    """Neither a script without --yes nor one that reads JSON is asked."""
+    """Without --yes, neither a script nor a reader of JSON is asked."""
     for more in ([], ["--json"]):
         status, _, err = cli("erase", cli.recorded.ids["trip"], *more)
         assert status == 2

@@ -27,7 +27,8 @@ def test_judging_prints_steps_and_verdict(cli: CLI) -> None:
     """For people the verdict is shown as `show` does."""
     status, out, _ = cli("judge", "run", cli.recorded.ids["invoices"], "--no-save")
     assert status == 0
-    assert "Decisive error: analyst" in out
+    assert "No step stands out as the decisive error" in out
+    assert "candidate 1: analyst, step 2" in out
 
 
 def test_work_shares_must_make_sense(cli: CLI) -> None:

@@ -126,7 +126,7 @@ def test_without_extras_the_command_says_what_to_install() -> None:
 
 
 def test_what_only_one_command_needs_is_named_by_that_command() -> None:
-    """Commands are imported when they are called; a missing package is told of all the same."""
+    """Commands are imported when they are called; a missing package is reported all the same."""
     ended = without(["httpx"], "alerts", "run")
     assert ended.returncode == 2
     assert "needs httpx" in ended.stderr
@@ -199,7 +199,7 @@ def test_a_data_folder_that_may_not_be_written_is_named(tmp_path: Path, state: s
     folder.chmod(0o555)
     for path in folder.rglob("*"):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    if os.geteuid() == 0:  # whom the folder belongs to may write it all the same
+    if os.geteuid() == 0:  # the owner of the folder may write it all the same
         for path in (folder, *folder.rglob("*")):
             os.chown(path, 65534, 65534)
     for words in (("up", "--http-port", "0", "--grpc-port", "0"), ("runs",)):

@@ -39,14 +39,14 @@ def test_a_dry_run_says_how_much_and_changes_nothing(own_cli: CLI) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ([], "say how much is kept"),
+        ([], "choose a limit"),
         (["--size", "much"], "cannot read the size"),
         (["--days", "-1"], ""),
     ],
 )
-def test_what_cannot_be_meant_is_refused(cli: CLI, arguments: list[str], said: str) -> None:
+def test_what_cannot_be_meant_is_refused(cli: CLI, arguments: list[str], message: str) -> None:
     status, out, err = cli("retain", *arguments)
     assert (status, out) == (2, "")
-    assert said in err
+    assert message in err

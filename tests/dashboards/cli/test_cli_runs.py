@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def test_runs_are_listed_newest_first(cli: CLI) -> None:
-    """A line for each run says how it ended, what it shows, and what decided it."""
+    """A line for each run says how it ended, what it shows, and what decided it, if that is known."""
     status, out, err = cli("runs")
     lines = out.splitlines()
     assert (status, err) == (0, "")
     assert [line.split()[3] for line in lines[1:]] == ["unjudged", "trip", "invoices"]
-    assert "waiting" in lines[1]
+    assert "unknown, waiting" in lines[1]
     assert "success" in lines[2]
     assert "failure" in lines[3]
     assert "1.3" in lines[3]
-    assert "analyst, step" in lines[3]
+    assert "analyst, step" not in lines[3], "the judge names no step"
 
 
 def test_runs_as_json_have_full_ids(cli: CLI) -> None:
@@ -41,6 +41,7 @@ def test_runs_as_json_have_full_ids(cli: CLI) -> None:
     [
         (("--outcome", "failure"), {"invoices"}),
         (("--outcome", "failure", "--outcome", "success"), {"invoices", "trip"}),
+        (("--outcome", "unknown"), {"unjudged"}),
         (("--agent", "planner"), {"trip", "unjudged"}),
         (("--mode", "1.3"), {"invoices"}),
         (("--since", "1h"), {"invoices", "trip", "unjudged"}),
@@ -81,7 +82,7 @@ def test_unusable_filters_are_refused(cli: CLI, arguments: tuple[str, ...], hint
 def test_a_store_without_runs_says_how_to_begin(
     no_store: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where nothing was ever recorded, the message says what to start."""
+    """If nothing was ever recorded, the message names the command to start."""
     from mast_trace_dashboards.cli.app import run
 
     assert run(["runs"]) == 1
@@ -103,10 +104,10 @@ def test_watching_prints_each_run_once_until_it_changes(cli: CLI) -> None:
 
 
 def test_a_recorded_outcome_counts_more_than_all_else(cli: CLI) -> None:
-    """What a person says replaces what the program said, and the run awaits a new verdict."""
+    """A person's outcome replaces the program's, and the run awaits a new verdict."""
     run_id = cli.recorded.ids["trip"]
-    said = cli.json("outcome", run_id[:12], "failure", "--reason", "it rained")
-    assert said == {"run": run_id, "outcome": "failure", "reason": "it rained"}
+    printed = cli.json("outcome", run_id[:12], "failure", "--reason", "it rained")
+    assert printed == {"run": run_id, "outcome": "failure", "reason": "it rained"}
     [row] = [row for row in cli.json("runs") if row["Name"] == "trip"]
     assert (row["Outcome"], row["OutcomeReason"], row["State"]) == (
         "failure",

@@ -38,7 +38,7 @@ URLS = (
     st.tuples(st.sampled_from(FORMS), PASSWORDS, st.booleans())
     .map(lambda made: made[0].format(quote(made[1], safe="") if made[2] else made[1]))
     .filter(
-        # What stands behind an @ there is a host to every reader.
+        # Every reader takes the text after an @ there for a host.
         lambda url: not (url.startswith("http://user:") and url.endswith("qZ") and "@" in url)
     )
 )
@@ -119,15 +119,15 @@ def test_doctor(url: str) -> None:
 @quickly
 @given(url=URLS)
 def test_what_talks_http(url: str) -> None:
-    said = []
+    printed = []
     for act in (
         lambda: Collectors([url]).refused(0.0),
         lambda: list(push(url, "token")),
     ):
         with pytest.raises(MastTraceError) as caught:
             act()
-        said.append(str(caught.value))
-    clean("".join(said))
+        printed.append(str(caught.value))
+    clean("".join(printed))
 
 
 @pytest.mark.parametrize("password", ["Zqsecret-secretqZ", "Zqse/cretqZ", "Zq@#secretqZ"])
@@ -151,7 +151,7 @@ def test_an_alert_that_cannot_be_delivered(caplog: pytest.LogCaptureFixture) -> 
 )
 def test_a_password_in_the_list_of_processes(command: tuple[str, ...], warned: bool) -> None:
     """A command that goes on says that everyone sees it; one that ends at once does not."""
-    said = told(*command, "--url", "http://user:secret@127.0.0.1:1/bad-name")
-    assert ("the list of processes shows the password" in said) is warned
-    assert "secret" not in said
-    assert "MAST_TRACE_DATABASE_URL" in said or not warned
+    printed = told(*command, "--url", "http://user:secret@127.0.0.1:1/bad-name")
+    assert ("the list of processes shows the password" in printed) is warned
+    assert "secret" not in printed
+    assert "MAST_TRACE_DATABASE_URL" in printed or not warned

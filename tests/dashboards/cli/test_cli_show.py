@@ -1,13 +1,15 @@
-"""`show` tells a run's story, and cannot be made to tell the terminal anything else."""
+"""`show` prints a run step by step, and never sends a run's control characters to the terminal."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 
+import mast_trace
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.output import json_text
 from mast_trace_dashboards.cli.run_view import load
@@ -21,29 +23,33 @@ if TYPE_CHECKING:
 
 
 class Begun:
-    """A run of which only some steps are there yet."""
+    """A run of which only some steps are stored yet."""
 
     def __init__(self, run: StoredRun, count: int) -> None:
         self.count, self.steps = count, run.steps
 
 
 def test_a_run_is_shown_with_its_verdict(cli: CLI) -> None:
-    """Steps, decisive error, failure modes with evidence and quotes, and the other candidates."""
+    """Steps, candidates, and failure modes with evidence and quotes."""
     status, out, err = cli("show", cli.recorded.ids["invoices"])
     assert (status, err) == (0, "")
     assert "failure: page 2 is missing" in out
     assert "Task: What does Hartmann owe us?" in out
-    [decisive] = [line for line in out.splitlines() if "DECISIVE" in line]
-    assert "analyst" in decisive
-    assert "Decisive error: analyst, step" in out
+    assert "DECISIVE" not in out
+    [first] = [line for line in out.splitlines() if "candidate 1 " in line]
+    assert "analyst" in first
+    assert "  candidate 1: analyst, step" in out
+    told = " ".join(out.split())
+    assert "A step is called decisive where an exact finding shows the error itself" in told
+    assert "label ten failed runs of yours (`mast-trace label RUN`)" in told
     assert "Step repetition" in out
     assert "exact" in out
     assert "“R-1: 50 EUR”" in out
-    assert "Or analyst, step" in out
+    assert "Not examined: 1.1, 1.2, 2.3." in out
 
 
 def test_text_of_agents_is_harmless(cli: CLI) -> None:
-    """Escape sequences, bidirectional marks and markup in a run are shown, never obeyed."""
+    """Escape sequences, bidirectional marks and markup in a run are shown as text and have no effect."""
     for arguments in (("--full",), (), ("--json",)):
         _, out, _ = cli("show", cli.recorded.ids["invoices"], *arguments)
         assert safe(out) == out
@@ -52,14 +58,48 @@ def test_text_of_agents_is_harmless(cli: CLI) -> None:
 
 
 def test_a_run_as_json(cli: CLI) -> None:
-    """Programs get the steps, the verdict and the texts as they were."""
+    """The JSON output holds the steps, the verdict and the texts unchanged."""
     shown = cli.json("show", cli.recorded.ids["invoices"])
     assert shown["run"]["TraceId"] == cli.recorded.ids["invoices"]
     assert shown["agents"] == ["user", "analyst"]
     assert [step["kind"] for step in shown["steps"]] == ["message", *["tool"] * 3, "message"]
     assert shown["steps"][-1]["text"].startswith("They owe \x1b[2J")
-    assert shown["verdict"]["decisive"]["agent"] == "analyst"
+    assert shown["verdict"]["candidates"][0]["agent"] == "analyst"
+    assert shown["verdict"]["calibrated"] is False
+    assert "1.1" not in shown["verdict"]["examined"]
     assert "1.3" in {mode["code"] for mode in shown["verdict"]["modes"]}
+
+
+@pytest.mark.parametrize("name", ["", "desk"])
+def test_a_run_in_which_only_an_agent_failed(empty: CLI, name: str) -> None:
+    """The run lists the agent, has its name if it has none of its own, and is known to have failed."""
+    trace_id = empty.record(lambda: _fails_at_once(name))
+    status, out, err = empty("show", trace_id)
+    assert (status, err) == (0, "")
+    assert out.startswith(f"{name or 'ann'} {trace_id}")
+    assert "0 steps, 1 agent, " in out
+    assert "unscored" not in out
+    assert "ended with an error: no such customer" in out
+    shown = empty.json("show", trace_id)
+    assert (shown["agents"], shown["run"]["Outcome"]) == (["ann"], "failure")
+    assert shown["verdict"]["examined"] == ["3.1"]
+
+
+def test_a_run_whose_only_agent_failed_and_was_caught_says_so(empty: CLI) -> None:
+    """The agent's error is shown; a run that caught it is not known to have failed."""
+
+    def program() -> None:
+        with mast_trace.run("desk"), contextlib.suppress(ValueError), mast_trace.agent("ann"):
+            raise ValueError("no such customer")
+
+    _, out, _ = empty("show", empty.record(program))
+    assert "ann failed before it said or did anything (no such customer)" in out
+
+
+def _fails_at_once(name: str) -> None:
+    around = mast_trace.run(name) if name else contextlib.nullcontext()
+    with contextlib.suppress(ValueError), around, mast_trace.agent("ann"):
+        raise ValueError("no such customer")
 
 
 @pytest.mark.parametrize("name", ["last", "prefix"])
@@ -72,7 +112,7 @@ def test_a_run_has_short_names(cli: CLI, name: str) -> None:
 
 
 def test_a_run_that_is_not_judged(cli: CLI) -> None:
-    """Without a verdict there are still the steps, and no word of success."""
+    """A run without a verdict is shown with its steps, and not as a success."""
     status, out, _ = cli("show", "last")
     assert status == 0
     assert "Not judged yet." in out
@@ -80,14 +120,14 @@ def test_a_run_that_is_not_judged(cli: CLI) -> None:
 
 
 def test_a_successful_run_has_no_decisive_error(cli: CLI) -> None:
-    """Success is said in words, and no step is blamed."""
+    """A success is shown in words, and no step is blamed."""
     _, out, _ = cli("show", cli.recorded.ids["trip"])
     assert "No decisive error: the run succeeded." in out
     assert "DECISIVE" not in out
 
 
 def test_an_unknown_run_is_not_found(cli: CLI) -> None:
-    """A run that does not exist is said so on standard error, with status 1."""
+    """A run that does not exist is reported on standard error, with status 1."""
     status, out, err = cli("show", "ffffffff")
     assert (status, out) == (1, "")
     assert "no run's id begins with 'ffffffff'" in err
@@ -95,7 +135,7 @@ def test_an_unknown_run_is_not_found(cli: CLI) -> None:
 
 
 def test_an_ambiguous_beginning_is_refused(cli: CLI) -> None:
-    """Where several runs begin so, nothing is guessed: status 2, and the ids are listed."""
+    """A prefix of several ids is refused with status 2, and the ids are listed."""
     status, out, err = cli("show", "AA0")
     assert (status, out) == (2, "")
     assert "several runs begin with 'AA0'" in err
@@ -103,7 +143,7 @@ def test_an_ambiguous_beginning_is_refused(cli: CLI) -> None:
 
 
 def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each step is printed once, when it is there; the verdict ends it."""
+    """Each step is printed once, as soon as it is stored; the verdict ends the output."""
     with open_store(cli.recorded.url, None) as store:
         whole = load(store, cli.recorded.ids["invoices"])
         begun = dataclasses.replace(
@@ -121,13 +161,13 @@ def test_a_run_is_followed_to_its_verdict(cli: CLI, capsys: pytest.CaptureFixtur
         count = whole.stored.count
     assert out.count("STEP") == 1 + out.count("STEPS")
     assert out.count("They owe") == 1
-    assert out.index("What does Hartmann") < out.index("They owe") < out.index("Decisive error")
+    assert out.index("What does Hartmann") < out.index("They owe") < out.index("decisive error")
     assert [line["step"]["index"] for line in lines[:-1]] == list(range(count))
     assert lines[-1]["verdict"]["outcome"] == "failure"
 
 
 def test_watching_a_judged_run_ends_at_once(cli: CLI) -> None:
-    """There is nothing to wait for."""
+    """`--watch` on a judged run prints it and ends."""
     status, out, _ = cli("show", cli.recorded.ids["trip"], "--watch")
     assert status == 0
     assert "the run succeeded" in out

@@ -55,8 +55,8 @@ def _mast(folder: Path) -> None:
     (folder / "v0_to_mast14.json").write_text(json.dumps(COLUMNS), encoding="utf-8")
     rows = []
     for number, shown in enumerate((True, False)):
-        said = [{"name": "solver", "content": f"Trace {number}."}]
-        trace = {"trajectory": said, "problem_statement": f"Problem {number}"}
+        messages = [{"name": "solver", "content": f"Trace {number}."}]
+        trace = {"trajectory": messages, "problem_statement": f"Problem {number}"}
         name = f"traces/{number}.json"
         (folder / name).write_text(json.dumps(trace), encoding="utf-8")
         rows.append(
@@ -82,7 +82,7 @@ def _labels(cli: CLI) -> dict[str, list[HumanLabel]]:
 
 
 def test_two_teams_labels_of_one_run_stand_side_by_side(empty: CLI, tmp_path: Path) -> None:
-    """Who&When counts from 0, AgentRx from 1; the run itself is stored once."""
+    """Steps of Who&When count from 0, those of AgentRx from 1; the run itself is stored once."""
     for number in (1, 2):
         _who_and_when(tmp_path / "who-and-when" / "hand-crafted", number)
     _agentrx(tmp_path / "agentrx", 2)
@@ -93,12 +93,12 @@ def test_two_teams_labels_of_one_run_stand_side_by_side(empty: CLI, tmp_path: Pa
     assert (second.decisive_step, second.decisive_agent) == (1, "Orchestrator")
     assert {label.decisive_step for label in labels["Who&When"]} == {3}
     (steps,) = empty.json("judge", "agree")["decisive"]
-    assert steps["raters"] == ["AgentRx", "Who&When"]
+    assert steps["annotators"] == ["AgentRx", "Who&When"]
     assert (steps["runs"], steps["exact"], steps["within_three"]) == (1, 0.0, 1.0)
 
 
 def test_masts_people_and_models_become_raters(empty: CLI, tmp_path: Path) -> None:
-    """Who saw no mode says so; a mode that the taxonomy dropped is left out."""
+    """An annotator who saw no mode is recorded as such; a mode that the taxonomy dropped is left out."""
     _mast(tmp_path / "mast-v0")
     assert empty.json("import", str(tmp_path))["labels"] == 6
     labels = _labels(empty)
@@ -119,7 +119,8 @@ def test_masts_people_and_models_become_raters(empty: CLI, tmp_path: Path) -> No
         ),
         ("who-and-when/hand-crafted/2.json", [], "2.json is no labelled run"),
         ("mast-v0/v0_to_mast14.json", {}, "labels.jsonl"),
-        ("notes.json", {"history": []}, "no runs"),
+        ("notes.json", {"history": []}, "no messages"),
+        ("notes.md", {"history": []}, "no files of runs"),
     ],
 )
 def test_a_folder_that_cannot_be_read_is_named(
@@ -147,12 +148,13 @@ def test_the_worked_example_of_the_documentation(empty: CLI, tmp_path: Path) -> 
     assert len(empty.json("import", str(tmp_path))["runs"]) == 54
     assert empty.json("judge", "run", "--since", "2000-01-01")["judged"] == 54
     agreed = {
-        (each["subject"], *each["raters"]): each for each in empty.json("judge", "agree")["modes"]
+        (each["subject"], *each["annotators"]): each
+        for each in empty.json("judge", "agree")["modes"]
     }
     bench = {
         each.subject: each
         for each in run_bench(tmp_path, ["rules"]).modes
-        if each.raters == ("people", "rules")
+        if each.annotators == ("people", "rules")
     }
     for code in ("1.3", "2.1", "3.1", "3.2"):
         found = agreed[code, "MAST", "mast-trace judge"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _folder(parent: Path, runs: int) -> Path:
-    """Write invented failure logs in the form of Who&When."""
+    """Write invented failure logs in the format of Who&When."""
     folder = parent / "who-and-when" / "algorithm-generated"
     folder.mkdir(parents=True)
     for number in range(runs):
@@ -62,12 +62,12 @@ def test_a_profile_is_fitted_and_says_how_good_it_is(
 def test_too_few_labels_are_refused_with_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nine labels are noise: nothing is written."""
+    """Nine labels are too few to fit a profile: nothing is written."""
     out = tmp_path / "own.json"
     arguments = ["--data", str(_folder(tmp_path, 9)), "--out", str(out)]
     assert run(["judge", "fit", *arguments]) == 1
-    assert "9 runs have a label" in (said := capsys.readouterr().err)
-    assert "mast-trace label RUN --step N" in said
+    assert "9 runs have a label" in (printed := capsys.readouterr().err)
+    assert "mast-trace label RUN --step N" in printed
     assert not out.exists()
 
 
@@ -94,6 +94,36 @@ def test_a_profile_is_fitted_to_stored_labels(empty: CLI, tmp_path: Path) -> Non
     )
 
 
+def test_a_profile_is_offered_from_the_tenth_label_on(empty: CLI, tmp_path: Path) -> None:
+    """`judge agree` reports the number of missing labels and, with enough of them, the measured gain."""
+    assert "No labels yet" in empty("judge", "agree")[2]
+    empty.json("import", str(_folder(tmp_path / "few", 9)))
+    _, out, _ = empty("judge", "agree")
+    assert "with 1 more the judge can learn" in " ".join(out.split())
+    assert "mast-trace label RUN --step N" in out
+    assert empty.json("judge", "agree")["fit"]["missing"] == 1
+    empty.json("import", str(_folder(tmp_path / "more", 15)))
+    offered = empty.json("judge", "agree")["fit"]
+    assert (offered["labels"], offered["missing"]) == (15, 0)
+    assert offered["gain"]["runs"] == 15
+    assert offered["gain"]["difference"]["low"] > 0
+    _, out, _ = empty("judge", "agree")
+    assert "+100 points" in " ".join(out.split())
+    assert "mast-trace judge fit --name own" in out
+
+
+def test_a_profile_that_was_fitted_is_known_by_its_runs(empty: CLI, tmp_path: Path) -> None:
+    """`judge agree` reports the number of labels that the user's own profile was fitted to."""
+    empty.json("import", str(_folder(tmp_path / "data", 12)))
+    folder = tmp_path / "profiles"
+    _, out, _ = empty("judge", "fit", "--out", str(folder / "own.json"), "--repeats", "1")
+    assert "MAST_TRACE_JUDGE_PROFILES_DIR" in out
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[judge]\njudge_profiles_dir = "{folder}"\n', encoding="utf-8")
+    found = empty.json("judge", "agree", "--config", str(settings))
+    assert found["fit"]["learned"] == 12
+
+
 def test_stored_labels_are_counted_by_run(cli: CLI, tmp_path: Path) -> None:
     """Two people's labels of one run are one labelled run."""
     for annotator in ("fit-a", "fit-b"):
@@ -118,7 +148,7 @@ def test_a_benchmark_is_printed_and_reported(
 def test_the_model_layer_needs_a_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked for without one, it is refused with what to set."""
+    """The layer is refused without a model, with the name of the setting."""
     for name in ("MAST_TRACE_JUDGE_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     assert run(["judge", "bench", "--data", str(_folder(tmp_path, 3)), "--layers", "llm"]) == 2

@@ -1,4 +1,4 @@
-"""`judge agree` compares raters, `judge diff` versions, and `judge run --since` judges many."""
+"""`judge agree` compares annotators, `judge diff` versions, and `judge run --since` judges many."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.ledger import JudgeCall, StoreLedger
 from mast_trace_judge.store.verdicts import save
-from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
+from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
 
 if TYPE_CHECKING:
     from conftest import CLI
@@ -67,7 +67,7 @@ def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
     """The judge's newest verdict against each person, people pairwise, and how many runs."""
     found = rated.json("judge", "agree")
     assert (found["labelled"], found["judged"]) == (RUNS, RUNS)
-    rows = {(*row["raters"], row["subject"]): row for row in found["modes"]}
+    rows = {(*row["annotators"], row["subject"]): row for row in found["modes"]}
     judged = rows["ada", "mast-trace judge", "1.3"]
     assert (judged["items"], judged["positives"], judged["both"]) == (12, [7, 6], 6)
     assert judged["kappa"] == pytest.approx(5 / 6)
@@ -76,7 +76,7 @@ def test_agreement_is_given_for_every_pair_of_raters(rated: CLI) -> None:
     assert rows["ada", "bob", "1.3"]["items"] == 3
     assert ("ada", "mast-trace judge", "Specification issues") in rows
     (steps,) = found["decisive"]
-    assert (steps["raters"], steps["runs"]) == (["bob", "mast-trace judge"], 3)
+    assert (steps["annotators"], steps["runs"]) == (["bob", "mast-trace judge"], 3)
     assert steps["exact"] == pytest.approx(1 / 3)
 
 
@@ -108,7 +108,7 @@ def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
     with Store.open(rated.recorded.url) as store:
         asyncio.run(note())
     found = {each["subject"]: each for each in rated.json("judge", "agree")["panel"]}
-    assert found["3.2"]["raters"] == ["one", "two"]
+    assert found["3.2"]["annotators"] == ["one", "two"]
     assert (found["3.2"]["items"], found["3.2"]["positives"]) == (RUNS, [6, 7])
     assert found["3.2"]["kappa"] == pytest.approx(5 / 6)
     assert "one and two" in rated("judge", "agree")[1]
@@ -117,6 +117,21 @@ def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
 def _mapped(code: str) -> str:
     found = {"code": code, "probability": 0.9, "steps": [1], "reason": "r", "quotes": ["q"]}
     return json.dumps({"modes": [found]})
+
+
+def test_a_models_record_on_labelled_runs_is_given(rated: CLI) -> None:
+    """By model and framework: how many, how many right, and a share from ten runs on."""
+    with Store.open(rated.recorded.url) as store:
+        later = NOW.replace(hour=2)
+        steps = (Candidate(step=1, agent="b", probability=0.5),)
+        more = {"model": "m", "method": "fused", "judged_at": later, "candidates": steps}
+        save(store, [_verdict(n, "new333").model_copy(update=more) for n in range(RUNS)])
+    (known,) = rated.json("judge", "agree")["models"]
+    assert (known["model"], known["named"]["runs"]) == ("m", 3)
+    assert known["named"]["right"] == [3, 0, 0]
+    _, out, _ = rated("judge", "agree")
+    assert "steps of models, in labelled runs" in out
+    assert "too few" in out.partition("steps of models")[2]
 
 
 def test_agreement_for_people_says_where_kappa_is_not_given(rated: CLI) -> None:
@@ -157,7 +172,7 @@ def unjudged(empty: CLI) -> CLI:
 
 
 def test_many_runs_are_judged_again_once(unjudged: CLI) -> None:
-    """What the present version has judged is left alone, so that a second time finds nothing."""
+    """Runs judged by the present version are skipped, so that a second time finds nothing."""
     first = unjudged.json("judge", "run", "--since", "1h")
     assert first["judged"] == first["ok"] == 1
     assert unjudged.json("judge", "run", "--since", "1h")["judged"] == 0

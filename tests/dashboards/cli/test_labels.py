@@ -20,10 +20,21 @@ def _stored(cli: CLI, annotator: str) -> list[HumanLabel]:
 
 
 def test_a_label_is_stored_with_the_agent_of_its_step(cli: CLI) -> None:
-    """Who is blamed follows from the step, so the two cannot contradict each other."""
+    """The blamed agent follows from the step, so the two cannot contradict each other."""
     run = cli.recorded.ids["invoices"]
-    said = ("--outcome", "failure", "--mode", "2.6", "--mode", "1.3", "--step", "2", "--note", "x")
-    printed = cli.json("label", run[:8], "--annotator", "ada", *said)
+    opinion = (
+        "--outcome",
+        "failure",
+        "--mode",
+        "2.6",
+        "--mode",
+        "1.3",
+        "--step",
+        "2",
+        "--note",
+        "x",
+    )
+    printed = cli.json("label", run[:8], "--annotator", "ada", *opinion)
     assert printed["decisive_agent"] == "analyst"
     assert _stored(cli, "ada") == [
         HumanLabel(run, "ada", "failure", ("1.3", "2.6"), 2, "analyst", "x", printed["project"])

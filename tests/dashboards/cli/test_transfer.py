@@ -1,4 +1,4 @@
-"""`import` stores runs of other programs once, `export` gives runs out with what was said of them."""
+"""`import` stores runs of other programs once, `export` writes runs with verdicts and labels."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _write(path: Path, value: Any) -> str:
 
 
 def test_a_chat_becomes_a_run_once(empty: CLI, tmp_path: Path) -> None:
-    """Its messages are steps in their order; a second import finds it there."""
+    """A chat's messages are steps in their order; a second import stores nothing."""
     file = _write(tmp_path / "chat.json", CHAT)
     first = empty.json("import", file)
     assert first["spans"] == 4
@@ -71,7 +71,7 @@ def test_a_chat_becomes_a_run_once(empty: CLI, tmp_path: Path) -> None:
 
 
 def test_a_labelled_run_brings_its_label(empty: CLI, tmp_path: Path) -> None:
-    """Who&When's decisive step is a label; executors' entries are tool calls."""
+    """A decisive step of Who&When is a label; executors' entries are tool calls."""
     found = empty.json("import", _write(tmp_path / "7.json", WHO_AND_WHEN))
     assert found["labels"] == 1
     shown = empty.json("show", found["runs"][0])
@@ -113,7 +113,9 @@ def test_otlp_protobuf_is_stored_as_it_is(empty: CLI, tmp_path: Path) -> None:
         (tmp_path / "job.pb").write_bytes(encode_spans(spans.spans).SerializeToString())
         (trace_id,) = [each.trace_id for each in spans.trajectories()]
     found = empty.json("import", str(tmp_path / "job.pb"))
-    assert found == {"runs": [trace_id], "spans": 3, "labels": 0}
+    assert (found["runs"], found["spans"], found["labels"]) == ([trace_id], 3, 0)
+    (file,) = found["files"]
+    assert (file["format"], file["runs"], file["spans"]) == ("OTLP", 1, 3)
 
 
 def test_otlp_json_is_read_from_one_request_and_from_lines(empty: CLI, tmp_path: Path) -> None:
@@ -138,19 +140,25 @@ def test_otlp_json_is_read_from_one_request_and_from_lines(empty: CLI, tmp_path:
 
 
 def test_a_bad_line_is_named_by_its_reason(empty: CLI, tmp_path: Path) -> None:
-    """One broken line among good ones: nothing of the file is stored."""
-    lines = [json.dumps({"resourceSpans": []}), '{"resourceSpans": [']
-    (tmp_path / "lines.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    status, _, err = empty("import", str(tmp_path / "lines.jsonl"))
-    assert status == 1
-    assert "lines.jsonl" in err
+    """One broken line among good ones: it is named, and the others are stored; not with --strict."""
+    lines = [json.dumps({"messages": CHAT}), '{"messages": [', json.dumps({"messages": CHAT[:2]})]
+    file = tmp_path / "lines.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    status, out, err = empty("import", "--strict", str(file))
+    assert (status, "Nothing is stored." in out) == (1, True)
     assert empty.json("runs") == []
+    status, out, err = empty("import", str(file))
+    assert status == 1
+    assert "lines.jsonl:2: it is no JSON" in err
+    assert f"read {file} as chat messages: 2 runs, 5 steps" in out
+    assert len(empty.json("runs")) == 2
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[{]", "JSONDecodeError"),
+        ("[{]", "the file ends within the value that begins here"),
+        ("[{]}", "it is no JSON at column 3"),
         ('{"resourceSpans": [{"scopeSpans": 7}]}', "scopeSpans"),
         ('{"resourceSpans": []}', "no spans"),
         ('{"history": [{"name": "a", "content": "b"}], "mistake_step": "9"}', "mistake_step 9"),
@@ -158,25 +166,27 @@ def test_a_bad_line_is_named_by_its_reason(empty: CLI, tmp_path: Path) -> None:
         ('{"trajectory": [{"name": "a"}], "problem_statement": "p"}', "content"),
         ('[{"role": "user"}]', "entry 0"),
         ("[]", "no messages"),
-        ('{"a": 1}', "neither OTLP"),
-        ("what is this", "nor an OTLP trace request"),
+        ('{"a": 1}', "an object with the key a is of no known format"),
+        ("what is this", "it is no JSON: 'what is this'"),
+        ("", "it holds no runs"),
     ],
 )
 def test_nothing_is_stored_if_one_file_is_bad(
     empty: CLI, tmp_path: Path, text: str, reason: str
 ) -> None:
-    """The file and the reason are named, and the good file beside it is not stored either."""
+    """The file and the reason are named; with --strict the good file beside it is not stored."""
     (tmp_path / "bad.json").write_text(text, encoding="utf-8")
     good = _write(tmp_path / "chat.json", CHAT)
-    status, _, err = empty("import", good, str(tmp_path / "bad.json"))
-    assert status == 1
-    assert "bad.json" in err
-    assert reason in err
-    assert empty.json("runs") == []
+    for more, stored in (["--strict"], 0), ([], 1):
+        status, _, err = empty("import", *more, good, str(tmp_path / "bad.json"))
+        assert status == 1
+        assert "bad.json" in err
+        assert reason in err
+        assert len(empty.json("runs")) == stored
 
 
 def test_a_missing_file_is_named(empty: CLI, tmp_path: Path) -> None:
-    """It is not found: status 1."""
+    """A missing file gives status 1."""
     status, _, err = empty("import", str(tmp_path / "none.json"))
     assert status == 1
     assert "none.json: No such file" in err
@@ -192,13 +202,14 @@ def test_runs_are_exported_with_verdict_and_labels(cli: CLI, tmp_path: Path) -> 
     assert set(found) == set(cli.recorded.ids.values())
     steps = trajectory_from_dict(found[run]["trajectory"]).steps
     assert [step.tool for step in steps if step.tool] == ["list_invoices"] * 3
-    assert found[run]["verdict"]["decisive"]["agent"] == "analyst"
+    assert found[run]["verdict"]["candidates"][0]["agent"] == "analyst"
+    assert "1.3" in found[run]["verdict"]["examined"]
     assert "exporter" in {label["annotator"] for label in found[run]["labels"]}
     assert found[run]["start"].endswith("+00:00")
 
 
 def test_parquet_holds_the_same(cli: CLI, tmp_path: Path) -> None:
-    """Its rows are the lines, with the nested parts as JSON texts."""
+    """Parquet rows are the lines, with the nested parts as JSON texts."""
     parquet, jsonl = tmp_path / "runs.parquet", tmp_path / "runs.jsonl"
     assert cli("export", "--format", "parquet", "--out", str(parquet))[0] == 0
     assert cli("export", "--out", str(jsonl))[0] == 0
@@ -210,7 +221,7 @@ def test_parquet_holds_the_same(cli: CLI, tmp_path: Path) -> None:
 
 
 def test_an_export_leaves_out_older_runs_and_half_files(cli: CLI, tmp_path: Path) -> None:
-    """`--since` filters; where the file cannot be written that is said, and nothing is left."""
+    """`--since` filters; a file that cannot be written is reported, and nothing is left."""
     out = tmp_path / "none.jsonl"
     assert cli.json("export", "--out", str(out), "--since", "2200-01-01")["runs"] == 0
     assert [each.name for each in tmp_path.iterdir()] == ["none.jsonl"]

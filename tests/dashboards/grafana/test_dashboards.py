@@ -97,7 +97,7 @@ def test_every_panel_runs(store: Store, panel: dict[str, Any], chosen: Any) -> N
             start=start,
             end=end,
             interval=300,
-            variables={**chosen, "trace_id": ["a" * 32]},
+            variables={**chosen, "trace_id": ["a" * 32], "shown_from": ["0.5"]},
             options=OPTIONS,
         )
         for target in panel["targets"]:
@@ -109,7 +109,7 @@ def test_every_panel_runs(store: Store, panel: dict[str, Any], chosen: Any) -> N
 
 
 def assert_is_time_series(columns: list[tuple[str, str]]) -> None:
-    """What the plugin can turn into lines: time first, numbers, at most one name."""
+    """Columns that the plugin can turn into lines: time first, numbers, at most one name."""
     (first, kind), *others = columns
     assert first == "time"
     assert kind.startswith("DateTime")
@@ -154,7 +154,7 @@ def test_links_lead_to_dashboards_that_exist() -> None:
 
 
 def test_every_dashboard_is_shipped() -> None:
-    """One that is defined and missing from the list would be written and pushed by nobody."""
+    """A dashboard that is missing from the list would neither be written nor pushed."""
     folder = mast_trace_dashboards.grafana
     modules = [
         import_module(each.name) for each in iter_modules(folder.__path__, f"{folder.__name__}.")

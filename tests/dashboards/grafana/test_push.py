@@ -77,7 +77,7 @@ def grafana() -> Iterator[Grafana]:
 
 
 def push(grafana: Grafana, capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
-    """What became of each dashboard."""
+    """Return the change of each dashboard."""
     assert run(["dashboards", "push", grafana.url, "--token", TOKEN, "--json", *more]) == 0
     return [row["change"] for row in json.loads(capsys.readouterr().out)]
 

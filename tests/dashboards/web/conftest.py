@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING
 import pytest
 from guarded_view import View
 from view_server import serve
-from web_runs import BARE, HOSTILE, LIVE, LONG, LOOP, QUOTE, SHORT, judged, message, root
+from web_runs import (
+    BARE,
+    HEALTHY,
+    HOSTILE,
+    LIVE,
+    LONG,
+    LOOP,
+    QUOTE,
+    SHORT,
+    UNSURE,
+    abstained,
+    judged,
+    message,
+    root,
+)
 
 from mast_trace_collector import security
 from mast_trace_collector.storage import Store, migrate
@@ -23,7 +37,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """The runs that the tests look at.
 
     One short with hostile texts, one of 5,000 steps, one without steps or verdict, one that says
-    the same again and again, and one that has only begun.
+    the same again and again, one that has only begun, one of which the judge names no step, and one
+    that nothing is shown of.
     """
     with Store.open(f"chdb://{tmp_path_factory.mktemp('web')}") as opened:
         migrate(opened)
@@ -44,9 +59,22 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             [root(BARE, "bare")],
             [root(LOOP, "loop"), *loop],
             [message(LIVE, 0, "researcher", "I begin.")],
+            [
+                root(UNSURE, "unsure"),
+                *(message(UNSURE, n, "writer", f"Said {n}.") for n in range(4)),
+            ],
+            [root(HEALTHY, "healthy"), message(HEALTHY, 0, "writer", "All is well.")],
         ):
             opened.insert("otel_traces", rows)
-        save(opened, [judged(opened, SHORT, 6, 1), judged(opened, LONG, 5000, 4321)])
+        save(
+            opened,
+            [
+                judged(opened, SHORT, 6, 1),
+                judged(opened, LONG, 5000, 4321),
+                judged(opened, UNSURE, 4, 1, **abstained("unknown", 0.8)),
+                judged(opened, HEALTHY, 1, 0, **abstained("unknown", 0.3)),
+            ],
+        )
         yield opened
 
 

@@ -63,7 +63,7 @@ def page(browser: Browser, served: str) -> Iterator[Page]:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe objects to. Its script is evaluated by the test, past the page's own policy."""
+    """Return axe's objections. Its script is evaluated by the test, past the page's own policy."""
     page.evaluate(f"() => {{ {AXE} }}")
     found = page.evaluate("axe.run()")["violations"]
     return [f"{v['id']}: {[n['html'][:200] for n in v['nodes']][:3]}" for v in found]
@@ -90,6 +90,20 @@ def test_pages_fit_a_phone(page: Page, path: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
+@pytest.mark.parametrize("width", [1280, 375])
+def test_a_long_name_takes_one_line_of_the_list(page: Page, width: int) -> None:
+    """The whole of it stands in its title."""
+    page.set_viewport_size({"width": width, "height": 700})
+    page.goto("/")
+    height = "(one) => (one.closest('a') ?? one).getBoundingClientRect().height"
+    for line in page.locator(".runs .line").all():
+        assert line.get_attribute("title") is not None
+        before = line.evaluate(height)
+        line.evaluate("(one) => { one.textContent = 'a very long name '.repeat(30); }")
+        assert line.evaluate(height) <= before
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_ask_nobody_else_and_break_no_rule_of_their_own(
     page: Page, served: str, path: str
@@ -97,10 +111,12 @@ def test_pages_ask_nobody_else_and_break_no_rule_of_their_own(
     asked: list[str] = []
     complaints: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on(
+        "console", lambda entry: complaints.append(entry.text) if entry.type == "error" else None
+    )
     page.goto(path, wait_until="networkidle")
     assert [url for url in asked if not url.startswith((served, "data:"))] == []
-    assert [said for said in complaints if "404" not in said] == []
+    assert [entry for entry in complaints if "404" not in entry] == []
 
 
 def test_texts_of_a_run_do_nothing(page: Page) -> None:
@@ -156,7 +172,7 @@ def test_a_link_to_a_late_step_of_a_long_run_arrives(page: Page) -> None:
 
 
 def test_what_lies_before_a_late_step_comes_on_request(page: Page) -> None:
-    """Only the pages that were asked for, in their order."""
+    """Only the requested pages are loaded, in their order."""
     page.goto(f"/runs/{LONG}#step-4321")
     page.locator("#step-4321").wait_for()
     assert page.locator("#step-500").count() == 0
@@ -204,7 +220,7 @@ def test_who_reads_is_not_disturbed(page: Page, store: Store) -> None:
     page.goto(f"/runs/{LOOP}")
     page.locator("#step-0 summary").click()
     store.insert("otel_traces", [message(LOOP, 10, "writer", "Once more.")])
-    page.get_by_role("link", name="show it as it is now").click()
+    page.get_by_role("link", name="show its present state").click()
     page.locator("#step-10").wait_for(state="attached")
 
 

@@ -94,12 +94,12 @@ class TestForgery:
         ],
     )
     async def test_no_path_leads_around_the_door(self, view: View, path: str) -> None:
-        """Nor, once inside, out of a folder. The paths arrive as they are written, or decoded."""
+        """No path bypasses the guard or leaves a folder. The paths arrive as they are written, or decoded."""
         for shown in ("", TOKEN):
             for written in (path, unquote(path)):
                 answer = await answer_to(view.app, written, authorization=f"Bearer {shown}")
                 assert answer.startswith((b"401", b"404")), written
-                assert b"How the judge is doing" not in answer
+                assert b"Judge health" not in answer
                 assert b"root:" not in answer
 
     def test_only_set_names_are_served_but_to_orchestrators(self, view: View) -> None:

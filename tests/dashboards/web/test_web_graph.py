@@ -40,16 +40,16 @@ def test_everything_is_in_the_frame(count: int, letters: int) -> None:
         assert all(-20 <= y <= HEIGHT + 20 for y in numbers[1::2])
 
 
-@pytest.mark.parametrize("said", [{}, {("a", "a"): 9}], ids=["none", "to itself"])
-def test_sometimes_there_is_no_picture(said: dict[tuple[str, str], int]) -> None:
+@pytest.mark.parametrize("messages", [{}, {("a", "a"): 9}], ids=["none", "to itself"])
+def test_sometimes_there_is_no_picture(messages: dict[tuple[str, str], int]) -> None:
     """The table has the numbers then, too."""
-    assert drawn(said, {}, {}) is None
+    assert drawn(messages, {}, {}) is None
 
 
 @pytest.mark.parametrize("count", [MOST_AGENTS + 1, 3000])
 def test_of_many_agents_the_busiest_are_drawn_and_the_others_are_one(count: int) -> None:
-    said = {**ring(count), ("boss", "0xxxx"): 50, ("1xxxx", "boss"): 20}
-    graph = drawn(said, {("7xxxx", "boss"): 4}, {})
+    messages = {**ring(count), ("boss", "0xxxx"): 50, ("1xxxx", "boss"): 20}
+    graph = drawn(messages, {("7xxxx", "boss"): 4}, {})
     assert graph
     assert len(graph.nodes) == MOST_AGENTS
     assert graph.folded == count + 1 - (MOST_AGENTS - 1)

@@ -58,7 +58,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many spans each look at the database brings."""
+    """Return the number of spans that each query returns."""
     counts: list[int] = []
     select = RunSpans._select
 
@@ -197,7 +197,7 @@ def test_long_runs_are_compared_by_all_their_steps(client: httpx.Client, store: 
     rows = [message(other, n, "researcher", f"Step {n}.") for n in range(5000)]
     store.insert("otel_traces", [root(other, "long"), *rows])
     page = client.get(f"/compare?run={LONG}&run={other}").text
-    assert "They part at\n    step 4,321, which comes after what is shown here." in page
+    assert "The runs differ from\n    step 4,321, which comes after what is shown here." in page
     assert "it ends here" not in page
     assert "The first 500 of 5,000 steps." in page
 

@@ -30,7 +30,7 @@ def client(served: str) -> Iterator[httpx.Client]:
 def test_the_list_shows_runs_with_modes_and_decisive_error(client: httpx.Client) -> None:
     page = client.get("/").text
     assert "trip &amp; &lt;i&gt;co&lt;/i&gt;" in page
-    assert "researcher, step 1" in page
+    assert "researcher</span>, step 1</a>" in page
     assert ">2.6</a>" in page
 
 
@@ -50,12 +50,28 @@ def test_filters_narrow_the_list(client: httpx.Client, query: str, found: set[st
     assert {run for run in (SHORT, LONG, BARE) if f"/runs/{run}" in page} == found
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("mode=2.6&part=1", ""),
+        ("token=x&before=7&before_run=a&project=", ""),
+        ("agnet=researcher", "There is no filter <code>agnet</code>:"),
+        ("state=ok&Mode=2.6", "There are no filters <code>Mode</code>, <code>state</code>:"),
+        ("%3Cb%3E=1", "There is no filter <code>&lt;b&gt;</code>:"),
+    ],
+)
+def test_a_filter_that_there_is_not_is_named(client: httpx.Client, query: str, told: str) -> None:
+    page = " ".join(client.get(f"/?{query}").text.split())
+    assert told in page, page[page.find('class="note"') :][:400]
+    assert ("narrows nothing. The filters are <code>project</code>" in page) is bool(told)
+
+
 def test_a_run_has_verdict_steps_and_reason(client: httpx.Client) -> None:
     page = client.get(f"/runs/{SHORT}").text
     assert "It misread the price." in page
     assert "DECISIVE" in page
     assert "candidate 2" in page
-    assert "same as step 3" not in page  # said by another agent
+    assert "same as step 3" not in page  # by another agent
     assert "<mark>A night costs 181 EUR.</mark>" in page
 
 
@@ -81,7 +97,7 @@ def test_steps_that_only_repeat_are_folded(client: httpx.Client) -> None:
 
 
 def test_a_part_of_a_page_is_answered_alone(client: httpx.Client) -> None:
-    """What the pages ask for again while a run goes on."""
+    """The parts that pages reload while a run goes on."""
     for address in ("/?part=1", f"/runs/{BARE}?part=1"):
         part = client.get(address).text
         assert "<html" not in part
@@ -151,7 +167,7 @@ def test_a_label_is_stored(client: httpx.Client, store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
+    ("form", "message"),
     [
         ({"annotator": "ada", "decisive_step": "99"}, "steps 0 to 5"),
         ({"annotator": "ada", "decisive_step": "\u00b2"}, "steps 0 to 5"),
@@ -161,11 +177,11 @@ def test_a_label_is_stored(client: httpx.Client, store: Store) -> None:
     ],
 )
 def test_a_label_that_cannot_be_is_refused(
-    client: httpx.Client, form: dict[str, object], said: str
+    client: httpx.Client, form: dict[str, object], message: str
 ) -> None:
     answer = client.post(f"/runs/{SHORT}/label", data=form)
     assert answer.status_code == 400
-    assert said in answer.text
+    assert message in answer.text
 
 
 def test_a_form_from_elsewhere_is_refused(client: httpx.Client) -> None:
@@ -198,7 +214,7 @@ def test_what_is_no_number_is_refused(client: httpx.Client, number: str) -> None
 def test_two_runs_are_compared(client: httpx.Client) -> None:
     page = client.get(f"/compare?run={SHORT}&run={BARE}").text
     assert page.count('aria-label="Run ') == 2
-    assert 'They part at\n    <a href="#part-0-0">step 0</a>' in page
+    assert 'The runs differ from\n    <a href="#part-0-0">step 0</a>' in page
     assert "it ends here; the other goes on" in page
     assert "step by step" in client.get(f"/compare?run={LONG}&run={LONG}").text
     assert client.get(f"/compare?run={SHORT}").status_code == 400

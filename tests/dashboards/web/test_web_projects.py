@@ -118,7 +118,7 @@ class Two:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
-    """What is seen before the other project stores anything is kept in `pages` and `rows`."""
+    """The pages and rows before the other project stores anything are in `pages` and `rows`."""
     folder = tmp_path_factory.mktemp("two")
     made = {
         "reader": new_key(OURS, READ),
@@ -140,7 +140,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
 
 @pytest.fixture
 def owners(two: Two) -> Iterator[Store]:
-    """The same store by the address that commands of the user write to."""
+    """The store by the address that commands of the user write to."""
     app = ClickHouseHTTP(two.store, of_owner=True)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -252,7 +252,7 @@ def test_each_act_needs_its_right(two: Two) -> None:
 
 
 def test_a_run_whose_id_another_project_uses_is_of_one_project(two: Two) -> None:
-    """Whoever writes into a project of its own cannot add steps to another's run."""
+    """A writer of another project cannot add steps to a run."""
     with two.client("operator") as client:
         whole = client.get(f"/runs/{RUN}").text
         one = client.get(f"/runs/{RUN}?project={THEIRS}").text

@@ -198,7 +198,7 @@ class TestSettings:
         assert config.public_names == {"a", "b"}
 
     @pytest.mark.parametrize(
-        ("settings", "said"),
+        ("settings", "message"),
         [
             ({"web_user_header": "X-User"}, "set together"),
             ({"web_trusted_proxies": "::1", "web_user_header": "X-User"}, "web_public_names"),
@@ -210,6 +210,6 @@ class TestSettings:
             ({"web_session_hours": 0}, "greater than 0"),
         ],
     )
-    def test_what_cannot_be_is_named(self, settings: dict[str, Any], said: str) -> None:
-        with pytest.raises(ConfigurationError, match=said):
+    def test_what_cannot_be_is_named(self, settings: dict[str, Any], message: str) -> None:
+        with pytest.raises(ConfigurationError, match=message):
             WebConfig.load(**settings)

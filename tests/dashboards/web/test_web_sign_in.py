@@ -86,7 +86,7 @@ class TestSigningIn:
             assert "trip &amp; &lt;i&gt;co&lt;/i&gt;" in page
 
     def test_a_session_id_of_before_is_not_taken_over(self, view: View) -> None:
-        """Neither one that the visitor's browser was given by somebody else, nor the last one."""
+        """A sign-in takes over neither a foreign session id nor the previous one."""
         with view.client() as client:
             client.cookies.set(COOKIE, "fixed")
             assert client.get("/judge").status_code == 401

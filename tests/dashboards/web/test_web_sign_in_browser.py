@@ -53,7 +53,7 @@ def sign_in(page: Page, key: str = KEY) -> None:
 
 
 def test_signing_in_by_keyboard_leads_to_what_was_asked_for(page: Page) -> None:
-    """The field has the focus; a wrong key is told; the right one goes on to the page."""
+    """The field has the focus; a wrong key is reported; the right one leads to the page."""
     page.goto(f"/runs/{TEAM_RUN}?x=1#step-0")
     page.keyboard.type("wrong")
     page.keyboard.press("Enter")
@@ -87,7 +87,7 @@ def test_signing_out_by_keyboard(page: Page) -> None:
 
 
 def test_a_link_on_another_site_arrives_with_the_session(page: Page, served: str) -> None:
-    """Such as from Grafana, though the cookie is a strict one. Without a session it asks."""
+    """A link on another site, such as Grafana, arrives with the session, though the cookie is strict."""
     sign_in(page)
     there = page.url.rstrip("/")
     for signed_in in (True, False):
@@ -106,7 +106,7 @@ def test_a_link_on_another_site_arrives_with_the_session(page: Page, served: str
 
 
 def test_another_sites_form_changes_nothing(page: Page) -> None:
-    """It arrives without the cookie, and is refused for where it comes from."""
+    """Another site's form arrives without the cookie, and is refused by its origin."""
     sign_in(page)
     there = page.url.rstrip("/")
     form = f'<form method="post" action="{there}/sign-out"><button>Win</button></form>'
@@ -118,7 +118,7 @@ def test_another_sites_form_changes_nothing(page: Page) -> None:
         page.get_by_role("button", name="Win").click()
     assert answered.value.status == 403
     page.goto(f"{there}/judge")
-    page.get_by_role("heading", name="How the judge is doing").wait_for()
+    page.get_by_role("heading", name="Judge health").wait_for()
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 375)])
@@ -129,7 +129,9 @@ def test_pages_are_accessible_and_fit(
     page: Page, path: str, scheme: Literal["light", "dark"], width: int
 ) -> None:
     complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on(
+        "console", lambda entry: complaints.append(entry.text) if entry.type == "error" else None
+    )
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})
     if path != "/sign-in":
@@ -137,4 +139,4 @@ def test_pages_are_accessible_and_fit(
     page.goto(path, wait_until="networkidle")
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert [said for said in complaints if "404" not in said] == []
+    assert [entry for entry in complaints if "404" not in entry] == []

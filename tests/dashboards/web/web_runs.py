@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 SHORT, LONG, BARE, LOOP, LIVE = (letter * 32 for letter in "abcde")
+UNSURE, HEALTHY = (digit * 32 for digit in "12")
 T0 = datetime.now(timezone.utc) - timedelta(hours=1)
 HOSTILE = (
     "<script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> "
@@ -59,37 +61,59 @@ def root(run: str, name: str) -> dict[str, Any]:
     }
 
 
-def judged(store: Store, run: str, steps: int, decisive: int) -> Verdict:
+def judged(store: Store, run: str, steps: int, step: int, **more: Any) -> Verdict:
     summary = run_summary(store, run)
     assert summary
-    return Verdict(
-        trace_id=run,
-        fingerprint=summary.fingerprint,
-        judge_version="v1",
-        judged_at=T0,
-        service="shop",
-        framework="ag2",
-        name=summary.name,
-        run_start=summary.start,
-        run_end=summary.end,
-        steps=steps,
-        outcome="failure",
-        failure_probability=0.9,
-        modes=(
+    given: dict[str, Any] = {
+        "trace_id": run,
+        "fingerprint": summary.fingerprint,
+        "judge_version": "v1",
+        "judged_at": T0,
+        "service": "shop",
+        "framework": "ag2",
+        "name": summary.name,
+        "run_start": summary.start,
+        "run_end": summary.end,
+        "steps": steps,
+        "outcome": "failure",
+        "failure_probability": 0.9,
+        "modes": (
             ModeFinding(
                 code="2.6",
                 probability=0.9,
                 evidence=Evidence.EXACT,
                 reason="The tool said 118.",
-                steps=(decisive,),
+                steps=(step,),
                 quotes=(QUOTE,),
             ),
         ),
-        decisive=DecisiveError(
-            step=decisive, agent="researcher", probability=0.7, reason="It misread the price."
+        "decisive": DecisiveError(
+            step=step, agent="researcher", probability=0.7, reason="It misread the price."
         ),
-        candidates=(
-            Candidate(step=decisive, agent="researcher", probability=0.7),
+        "candidates": (
+            Candidate(step=step, agent="researcher", probability=0.7),
             Candidate(step=0, agent="researcher", probability=0.1, rule="first actor"),
         ),
+        "examined": tuple(code for code in FAILURE_MODES if code != "1.1"),
+        "calibrated": True,
+    }
+    return Verdict(**{**given, **more})
+
+
+def abstained(outcome: str, probability: float) -> dict[str, Any]:
+    """A verdict that names no step, with probabilities that were not measured."""
+    found = ModeFinding(
+        code="2.1", probability=probability, evidence=Evidence.HEURISTIC, reason="Lost.", steps=(0,)
     )
+    return {
+        "outcome": outcome,
+        "decisive": None,
+        "abstained": True,
+        "calibrated": False,
+        "modes": (found,),
+        "candidates": (
+            Candidate(step=0, agent="writer", probability=0.4321, rule="first actor"),
+            Candidate(step=1, agent="writer", probability=0.2345),
+        ),
+        "examined": ("1.3", "2.1"),
+    }

@@ -217,7 +217,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 async def transcript(hub: Hub, channel_id: str) -> list[str]:
-    """What was said in a channel, as the hub keeps it."""
+    """Return the messages of a channel, as the hub keeps them."""
     return [
         f"{hub.name_for(e.sender_id)}: {e.event_data.get('text') or e.event_data.get('body')}"
         for e in await hub.read_wal(channel_id)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.framework("ag2")
 
 
 def reply_to(request: dict) -> str:
-    """Answer with what was said."""
+    """Answer with the text."""
     return f"reply to {last_text(request)}"
 
 
@@ -31,7 +31,7 @@ async def test_a_conversation_is_one_run(spans: RecordedSpans) -> None:
     with ScriptedLLM(programs.conversation_script) as server:
         spoken = await programs.conversation(server.url)
     spans.check_shape()
-    assert spans.said() == [
+    assert spans.sent_messages() == [
         ("alice", ("bob",), "Hello Bob."),
         ("bob", ("alice",), "Hello Alice."),
         ("alice", ("bob",), "Good bye."),
@@ -90,7 +90,7 @@ async def test_a_discussion_reaches_everybody_in_turn(spans: RecordedSpans) -> N
     with ScriptedLLM(programs.discussion_script) as server:
         await programs.discussion(server.url)
     spans.check_shape()
-    assert spans.said() == [
+    assert spans.sent_messages() == [
         ("alice", ("bob", "carol"), "Is it raining?"),
         ("bob", ("alice", "carol"), "I think so too."),
         ("carol", ("alice", "bob"), "I disagree."),
@@ -104,11 +104,11 @@ async def test_a_discussion_reaches_everybody_in_turn(spans: RecordedSpans) -> N
 
 
 async def test_hand_offs_have_source_and_target(spans: RecordedSpans) -> None:
-    """One chosen by a tool at run time, one by a rule of the graph; each is on one span."""
+    """A tool chooses one hand-off at run time, a rule of the graph another; each is on one span."""
     with ScriptedLLM(programs.workflow_script) as server:
         await programs.workflow(server.url)
     spans.check_shape()
-    assert [(sender, text) for sender, _, text in spans.said()] == [
+    assert [(sender, text) for sender, _, text in spans.sent_messages()] == [
         ("customer", "Print the sum of 2 and 3."),
         ("triage", "Over to the coder."),
         ("coder", "print(5)"),
@@ -147,7 +147,7 @@ async def test_the_same_words_said_twice_are_two_messages(spans: RecordedSpans) 
     """Repetition is what some failures consist of: it keeps its own ids."""
     with ScriptedLLM(lambda _request: "Ping") as server:
         await programs.round_robin(server.url)
-    assert [text for _, _, text in spans.said()] == ["Ping", "Ping", "Ping"]
+    assert [text for _, _, text in spans.sent_messages()] == ["Ping", "Ping", "Ping"]
     messages = spans.named("send_message")
     assert len({m.attributes[semconv.MESSAGE_ID] for m in messages}) == 3
     assert len({m.attributes[semconv.MESSAGE_CONTENT_HASH] for m in messages}) == 1
@@ -159,10 +159,14 @@ async def test_a_consultation_within_a_turn_is_part_of_its_run(spans: RecordedSp
     with ScriptedLLM(programs.delegate_script) as server:
         assert await programs.delegate(server.url) == "It is 5, says Bob."
     spans.check_shape()
-    assert spans.said() == [
+    assert spans.sent_messages() == [
+        ("user", ("alice",), "What is 2 + 3?"),
         ("alice", ("bob",), "What is 2 + 3?"),
         ("bob", ("alice",), "Bob says 5."),
+        ("alice", ("user",), "It is 5, says Bob."),
     ]
+    ids = [span.attributes[semconv.MESSAGE_ID] for span in spans.named("send_message")]
+    assert len(set(ids)) == 4, "the same words, asked by another, are another message"
     outer, inner = spans.named("invoke_workflow")
     assert outer.parent is None
     assert spans.parent(inner).name == "execute_tool delegate"
@@ -235,7 +239,7 @@ async def test_an_invitation_that_nobody_accepts_is_a_failed_run(spans: Recorded
 
 
 async def test_a_human_participant_speaks_as_the_user(spans: RecordedSpans) -> None:
-    """What a registered human says has the user's role."""
+    """A registered human's message has the user's role."""
     from ag2.network import HubClient
     from ag2.network.transport.local import LocalLink
 

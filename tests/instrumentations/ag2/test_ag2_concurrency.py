@@ -63,7 +63,7 @@ def in_three_threads(url: str) -> None:
 
 
 def test_three_runs_in_threads(spans: RecordedSpans) -> None:
-    """So do three event loops in threads of their own."""
+    """Three event loops in threads of their own give three whole traces."""
     with ScriptedLLM(programs.workflow_script) as server:
         try:
             in_three_threads(server.url)
@@ -125,5 +125,10 @@ async def test_a_cancelled_turn_is_closed(spans: RecordedSpans) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
     spans.check_shape()
-    assert spans.counts() == {"invoke_workflow": 1, "invoke_agent": 1, "chat": 1}
+    assert spans.counts() == {
+        "invoke_workflow": 1,
+        "send_message": 1,
+        "invoke_agent": 1,
+        "chat": 1,
+    }
     assert spans.trajectory().termination_reason == "cancelled"

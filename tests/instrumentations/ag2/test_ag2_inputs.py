@@ -1,4 +1,4 @@
-"""What a model was sent can be rebuilt from the spans of the run, each text being written once."""
+"""A model's input can be rebuilt from the spans of the run, each text being written once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _flat(content: Any) -> str:
 
 
 def rebuilt(run: Trajectory, call: Invocation) -> Shown:
-    """The same, from the trajectory."""
+    """The messages of a request, rebuilt from the trajectory."""
     return [
         (
             message.role,
@@ -94,19 +94,19 @@ async def test_every_model_input_can_be_rebuilt(
 
 
 async def test_a_text_is_written_once(spans: RecordedSpans) -> None:
-    """However often a text is shown to models, one span holds it (and the message that says it)."""
+    """One span holds a text (and the message that carries it), however often models are shown it."""
     with ScriptedLLM(programs.conversation_script) as server:
         await programs.conversation(server.url)
     for words in ("Hello Bob.", "Good bye.", "You are alice."):
         holders = [span for span in spans.all if words in str(dict(span.attributes))]
-        said = [span for span in holders if span.name.startswith("send_message")]
-        written = [span for span in holders if span not in said]
-        assert len(said) + len(written) <= 2, words
+        sent = [span for span in holders if span.name.startswith("send_message")]
+        written = [span for span in holders if span not in sent]
+        assert len(sent) + len(written) <= 2, words
         assert len(written) <= 1, words
 
 
 async def test_an_agent_saw_the_messages_themselves(spans: RecordedSpans) -> None:
-    """A view labels what others said; on the agent's turn it is the message, by its id."""
+    """A view labels the messages of others; on the agent's turn each is the message, by its id."""
     with ScriptedLLM(programs.discussion_script) as server:
         await programs.discussion(server.url)
     first, second, third = (m.attributes[semconv.MESSAGE_ID] for m in spans.named("send_message"))

@@ -120,7 +120,7 @@ async def test_agents_that_are_older_than_the_instrumentation() -> None:
             finally:
                 spans.instrumentor.uninstrument()
     spans.check_shape()
-    assert [text for _, _, text in spans.said()] == ["Who are you?", "re Who are you?"]
+    assert [text for _, _, text in spans.sent_messages()] == ["Who are you?", "re Who are you?"]
     assert len(spans.named("invoke_agent")) == 1
 
 
@@ -138,7 +138,7 @@ async def test_switched_off_in_the_middle_no_run_is_left_open() -> None:
             await programs.until(lambda: len(server.requests) == 2)
             await channel.close()
     spans.check_shape()
-    assert [text for _, _, text in spans.said()] == ["Hello Bob."]
+    assert [text for _, _, text in spans.sent_messages()] == ["Hello Bob."]
     assert spans.trajectory().termination_reason == "interrupted"
 
 
@@ -172,7 +172,7 @@ def test_the_framework_may_be_imported_afterwards() -> None:
         with ScriptedLLM(programs.workflow_script) as server:
             asyncio.run(programs.workflow(server.url))
         spans.check_shape()
-        print(len(spans.said()), instrumentor.state.missing)
+        print(len(spans.sent_messages()), instrumentor.state.missing)
         """
     )
     assert output.split("\n")[0] == "4 []"

@@ -37,13 +37,14 @@ def solver(url: str, provider: TracerProvider) -> Agent:
 
 
 async def test_with_one_provider_nothing_is_doubled(spans: RecordedSpans) -> None:
-    """Both given the same provider: one span per turn, call and tool, each token counted once."""
+    """With one provider for both there is one span per turn, call and tool, and each token counts once."""
     with ScriptedLLM(programs.tools_script) as server:
         await solver(server.url, spans.provider).ask("What is 2 + 3?")
         usage = [_usage(server, n) for n in range(2)]
     spans.check_shape()
     assert spans.counts() == {
         "invoke_workflow": 1,
+        "send_message": 2,
         "invoke_agent": 1,
         "chat": 2,
         "execute_tool": 4,
@@ -94,14 +95,14 @@ async def test_a_hub_with_its_own_tracing(spans: RecordedSpans) -> None:
         carried = {e.trace_id for e in await hub.read_wal(channel.channel_id) if e.trace_id}
         await hub.close()
     spans.check_shape()
-    assert len(spans.said()) == 2
+    assert len(spans.sent_messages()) == 2
     theirs = {f"{s.context.trace_id:032x}" for s in exporter.get_finished_spans()}
     assert {traceparent.split("-")[1] for traceparent in carried} <= theirs
 
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_with_the_model_client_recorded_too(spans: RecordedSpans, streaming: bool) -> None:
-    """Where the client under AG2 is instrumented as well, a model call is still one span."""
+    """If the client under AG2 is instrumented as well, a model call is still one span."""
     client = OpenAIInstrumentor()
     client.instrument(tracer_provider=spans.provider)
     try:

@@ -79,9 +79,9 @@ class TestHistory:
         )
 
     def test_one_without_calls_asks_for_none(self) -> None:
-        said = response("text")
-        said.tool_calls = None
-        assert answer(said) == Message("text")
+        sent = response("text")
+        sent.tool_calls = None
+        assert answer(sent) == Message("text")
 
     def test_data_is_what_the_program_makes_of_it(self) -> None:
         given = events.ModelRequest([events.DataInput({"a": "b"})])
@@ -113,28 +113,28 @@ class TestHistory:
 
 
 class TestHeard:
-    """A channel's view of a message is told as the message that was said."""
+    """A channel's view of a message is read as the original message."""
 
     @staticmethod
-    def said(*texts: str) -> dict[str, str]:
+    def sent(*texts: str) -> dict[str, str]:
         return {Message(text).key: text for text in texts}
 
     def test_the_speakers_label_is_taken_off(self) -> None:
         found = heard(
-            [Message("[critic]: It is [bad]: no.", "user")], self.said("It is [bad]: no.")
+            [Message("[critic]: It is [bad]: no.", "user")], self.sent("It is [bad]: no.")
         )
         assert found == [Message("It is [bad]: no.", "user", name="critic")]
 
     def test_so_is_a_handoffs_line(self) -> None:
-        said = self.said("Go on.\nNow.")
-        labelled = heard([Message("[planner]: Handing over to you.\nGo on.\nNow.", "user")], said)
+        sent = self.sent("Go on.\nNow.")
+        labelled = heard([Message("[planner]: Handing over to you.\nGo on.\nNow.", "user")], sent)
         assert labelled == [Message("Go on.\nNow.", "user", name="planner")]
-        bare = heard([Message("[to you]\nGo on.\nNow.", "user")], said)
+        bare = heard([Message("[to you]\nGo on.\nNow.", "user")], sent)
         assert bare == [Message("Go on.\nNow.", "user")]
 
     def test_a_first_line_that_was_said_is_no_handoffs(self) -> None:
-        said = self.said("Go on.\nNow.", "Now.")
-        found = heard([Message("[planner]: Go on.\nNow.", "user")], said)
+        sent = self.sent("Go on.\nNow.", "Now.")
+        found = heard([Message("[planner]: Go on.\nNow.", "user")], sent)
         assert found == [Message("Go on.\nNow.", "user", name="planner")]
 
     @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ class TestHeard:
     )
     def test_what_nobody_said_stays_as_it_is(self, message: Message) -> None:
         others = [Message("[writer]: said", "user")]
-        found = heard([message, *others], self.said("said"))
+        found = heard([message, *others], self.sent("said"))
         assert found == [message, Message("said", "user", name="writer")]
 
     def test_so_does_what_was_said_with_a_label_of_its_own(self) -> None:
-        said = self.said("[note]: keep", "keep")
-        assert heard([Message("[note]: keep", "user")], said) == [Message("[note]: keep", "user")]
+        sent = self.sent("[note]: keep", "keep")
+        assert heard([Message("[note]: keep", "user")], sent) == [Message("[note]: keep", "user")]

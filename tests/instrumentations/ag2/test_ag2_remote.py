@@ -72,7 +72,7 @@ async def test_a_turn_in_another_process_is_in_the_run_of_its_channel(
             await programs.closed(hub, channel.channel_id)
             output, _ = await tenant.communicate(b"done\n")
     spans.check_shape()
-    assert spans.said() == [
+    assert spans.sent_messages() == [
         ("alice", ("bob",), "What is 2 + 3?"),
         ("bob", ("alice",), "It is 5."),
     ]

@@ -29,6 +29,7 @@ async def test_each_call_is_one_span_below_its_agent(spans: RecordedSpans, strea
     spans.check_shape()
     assert spans.counts() == {
         "invoke_workflow": 1,
+        "send_message": 2,
         "invoke_agent": 1,
         "chat": 2,
         "execute_tool": 4,
@@ -40,7 +41,7 @@ async def test_each_call_is_one_span_below_its_agent(spans: RecordedSpans, strea
 
 
 async def test_a_call_has_arguments_id_and_result(spans: RecordedSpans) -> None:
-    """What the model asked for and what it got are on the span, as they were."""
+    """The model's request and the tool's result are on the span, unchanged."""
     with ScriptedLLM(programs.tools_script) as server:
         await programs.tools(server.url)
         results = {
@@ -97,6 +98,7 @@ async def test_an_agent_as_a_tool_works_below_the_call(spans: RecordedSpans) -> 
     spans.check_shape()
     assert spans.counts() == {
         "invoke_workflow": 1,
+        "send_message": 4,
         "invoke_agent": 2,
         "chat": 4,
         "execute_tool": 2,
@@ -106,7 +108,9 @@ async def test_an_agent_as_a_tool_works_below_the_call(spans: RecordedSpans) -> 
     add = next(s for s in spans.named("execute_tool") if s.name.endswith("add"))
     assert spans.parent(add) == helper
     assert [(s.kind, s.agent) for s in spans.trajectory().steps] == [
+        (StepKind.MESSAGE, "user"),
         (StepKind.TOOL, "lead"),
+        (StepKind.MESSAGE, "lead"),
         (StepKind.TOOL, "researcher"),
         (StepKind.MESSAGE, "researcher"),
         (StepKind.MESSAGE, "lead"),
@@ -129,7 +133,12 @@ async def test_a_human_is_asked_and_answers_in_two_messages(spans: RecordedSpans
     with ScriptedLLM(programs.human_script) as server:
         assert await programs.human(server.url) == "Done: yes"
     spans.check_shape()
-    assert spans.said() == [("careful", ("user",), "May I delete?"), ("user", ("careful",), "yes")]
-    question, answer = spans.named("send_message")
+    assert spans.sent_messages() == [
+        ("user", ("careful",), "Delete the file"),
+        ("careful", ("user",), "May I delete?"),
+        ("user", ("careful",), "yes"),
+        ("careful", ("user",), "Done: yes"),
+    ]
+    _, question, answer, _ = spans.named("send_message")
     assert {spans.parent(span).name for span in (question, answer)} == {"execute_tool confirm"}
     assert answer.attributes[semconv.MESSAGE_IN_REPLY_TO] == question.attributes[semconv.MESSAGE_ID]

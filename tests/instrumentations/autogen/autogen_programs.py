@@ -64,12 +64,12 @@ def person(name: str, url: str | None, **more: Any) -> ConversableAgent:
 
 
 def history(result: Any) -> list[str]:
-    """What was said in a chat, as AutoGen keeps it."""
+    """Return the messages of a chat, as AutoGen keeps them."""
     return [f"{m.get('name')}: {m.get('content')}" for m in result.chat_history]
 
 
 def spoken(manager: GroupChatManager) -> list[str]:
-    """What was said in a group."""
+    """Return the messages of a group."""
     return [f"{m.get('name')}: {m.get('content')}" for m in manager.groupchat.messages]
 
 
@@ -96,7 +96,7 @@ def two_agents(url: str) -> list[str]:
 
 
 async def a_two_agents(url: str) -> list[str]:
-    """The same, awaited."""
+    """Two agents, awaited."""
     alice, bob = pair(url)
     return history(await alice.a_initiate_chat(bob, message="Hello Bob."))
 
@@ -168,7 +168,7 @@ def tools(url: str) -> list[str]:
 
 
 async def a_tools(url: str) -> list[str]:
-    """The same, awaited."""
+    """The calls of `tools`, awaited."""
     user, solver = with_tools(url)
     return history(await user.a_initiate_chat(solver, message="What is 2 + 3?"))
 
@@ -210,8 +210,8 @@ def group_script(request: dict[str, Any]) -> str:
 
 
 def _next_speaker(request: dict[str, Any]) -> str:
-    said = [m.get("name") for m in messages_of(request) if m.get("name") in {"coder", "tester"}]
-    return {None: "coder", "coder": "tester", "tester": "boss"}[said[-1] if said else None]
+    speakers = [m.get("name") for m in messages_of(request) if m.get("name") in {"coder", "tester"}]
+    return {None: "coder", "coder": "tester", "tester": "boss"}[speakers[-1] if speakers else None]
 
 
 def team(url: str, **more: Any) -> tuple[ConversableAgent, GroupChatManager]:
@@ -235,7 +235,7 @@ def group(url: str) -> list[str]:
 
 
 async def a_group(url: str) -> list[str]:
-    """The same, awaited."""
+    """The group, awaited."""
     user, manager = team(url)
     await user.a_initiate_chat(manager, message="Print the sum of 2 and 3.")
     return spoken(manager)
@@ -292,7 +292,7 @@ def pattern(url: str) -> list[str]:
 
 
 async def a_pattern(url: str) -> list[str]:
-    """The same, awaited."""
+    """The group with hand-offs, awaited."""
     result, _, last = await a_initiate_group_chat(
         crew(url), "Print the sum of 2 and 3.", max_rounds=12
     )

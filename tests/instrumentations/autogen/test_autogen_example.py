@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from code_blocks import PAGES, blocks_of, run
 
 pytest.importorskip("autogen.agentchat.group", reason="needs AG2 classic (`import autogen`)")
 
@@ -35,3 +36,12 @@ def test_the_example_runs_against_its_script(script: str, answer: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == answer
+
+
+def test_the_page_about_it_runs_as_written(tmp_path: Path) -> None:
+    """Its program, against a model that calls the tool once: the turn, the call and the answer are recorded."""
+    [block] = [each for each in blocks_of(PAGES / "how-to/ag2-classic.md") if "run" in each.words]
+    ran = run(block, tmp_path)
+    assert ran.named("invoke_agent")[0] == "clerk"
+    assert ran.named("execute_tool") == ["price_of"]
+    assert "record_outcome success" in [span.name for span in ran.spans]

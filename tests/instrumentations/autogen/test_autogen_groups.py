@@ -23,12 +23,12 @@ pytestmark = pytest.mark.framework("autogen")
 
 
 def echo(request: dict[str, Any]) -> str:
-    """Answer with what was said."""
+    """Answer with the text."""
     return f"reply to {last_text(request)}"
 
 
 def selections(spans: RecordedSpans) -> list[tuple[str, str]]:
-    """Who spoke, and who chose that."""
+    """Return the speakers, and who chose each."""
     return [
         (s.attributes[semconv.SELECTED_SPEAKER], s.attributes[semconv.SELECTED_BY])
         for s in spans.named("invoke_agent")
@@ -51,7 +51,12 @@ def test_a_pattern_whose_model_selects(spans: RecordedSpans) -> None:
         initiate_group_chat(pattern, "Print the sum of 2 and 3.", max_rounds=8)
         requests = len(server.requests)
     spans.check_shape()
-    assert [sender for sender, _, _ in spans.said()] == ["_User", "coder", "tester", "boss"]
+    assert [sender for sender, _, _ in spans.sent_messages()] == [
+        "_User",
+        "coder",
+        "tester",
+        "boss",
+    ]
     assert len(spans.named("chat")) == requests
     assert selections(spans) == [("coder", "code"), ("tester", "model"), ("boss", "model")]
 
@@ -62,7 +67,7 @@ def test_a_pattern_in_turn(spans: RecordedSpans) -> None:
         pattern = RoundRobinPattern(initial_agent=members[0], agents=members)
         initiate_group_chat(pattern, "Go.", max_rounds=4)
     spans.check_shape()
-    assert [sender for sender, _, _ in spans.said()][1:] == ["first", "second", "first"]
+    assert [sender for sender, _, _ in spans.sent_messages()][1:] == ["first", "second", "first"]
     assert {by for _, by in selections(spans)} == {"code"}
     assert spans.trajectory().termination_reason == "max_turns"
 
@@ -98,7 +103,7 @@ def test_a_model_that_streams(spans: RecordedSpans, monkeypatch, program: str) -
 
 
 def test_a_nested_chat_inside_of_a_group(spans: RecordedSpans) -> None:
-    """It is below the turn of the member that holds it; its messages go to nobody else."""
+    """A nested chat is below the turn of the member that holds it; its messages go to nobody else."""
 
     def script(request: dict[str, Any]) -> str:
         return "nested answer" if "You are helper." in system_text(request) else echo(request)
@@ -117,7 +122,7 @@ def test_a_nested_chat_inside_of_a_group(spans: RecordedSpans) -> None:
     outer, inner = spans.named("invoke_workflow")
     assert spans.parent(outer) is None
     assert spans.parent(inner).name == "invoke_agent coder"
-    assert [(sender, to) for sender, to, _ in spans.said()] == [
+    assert [(sender, to) for sender, to, _ in spans.sent_messages()] == [
         ("user", ("coder", "tester", "boss")),
         ("coder", ("helper",)),
         ("helper", ("coder",)),
@@ -191,7 +196,7 @@ def test_a_swarm(spans: RecordedSpans) -> None:
         ("_Swarm_Tool_Executor", "code"),
         ("tester", "agent"),
     ]
-    assert [sender for sender, _, _ in spans.said()] == [
+    assert [sender for sender, _, _ in spans.sent_messages()] == [
         "_User",
         "triage",
         "_Swarm_Tool_Executor",

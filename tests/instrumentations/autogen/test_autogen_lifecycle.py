@@ -29,7 +29,7 @@ pytestmark = pytest.mark.framework("autogen")
 
 
 def echo(request: dict[str, Any]) -> str:
-    """Answer with what was said."""
+    """Answer with the text."""
     return f"reply to {last_text(request)}"
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.framework("autogen")
 
 
 def echo(request: dict) -> str:
-    """Answer with what was said."""
+    """Answer with the text."""
     return f"reply to {last_text(request)}"
 
 
@@ -37,7 +37,7 @@ TALK = [
 def check_talk(spans: RecordedSpans) -> None:
     """Two agents: flat below the run, each message answering the one before."""
     spans.check_shape()
-    assert spans.said() == TALK
+    assert spans.sent_messages() == TALK
     assert spans.counts() == {
         "invoke_workflow": 1,
         "send_message": 5,
@@ -64,7 +64,7 @@ def test_two_agents(spans: RecordedSpans) -> None:
 
 
 async def test_two_agents_awaited(spans: RecordedSpans) -> None:
-    """The same, awaited: model calls go through an executor and stay in the trace."""
+    """Awaited model calls go through an executor and stay in the trace."""
     with ScriptedLLM(programs.talk_script) as server:
         await programs.a_two_agents(server.url)
     check_talk(spans)
@@ -73,7 +73,7 @@ async def test_two_agents_awaited(spans: RecordedSpans) -> None:
 def check_group(spans: RecordedSpans) -> None:
     """A group: no relays, no hidden chat; the selecting model calls are the manager's."""
     spans.check_shape()
-    assert spans.said() == [
+    assert spans.sent_messages() == [
         ("user", ("coder", "tester", "boss"), "Print the sum of 2 and 3."),
         ("coder", ("tester", "boss"), "print(5)"),
         ("tester", ("coder", "boss"), "It prints 5."),
@@ -105,18 +105,18 @@ def test_a_group(spans: RecordedSpans) -> None:
 
 
 async def test_a_group_awaited(spans: RecordedSpans) -> None:
-    """The same, awaited."""
+    """A group, awaited."""
     with ScriptedLLM(programs.group_script) as server:
         await programs.a_group(server.url)
     check_group(spans)
 
 
 def test_an_introduction_is_one_message_of_the_manager(spans: RecordedSpans) -> None:
-    """It goes to everybody and the framework wrote it; rounds that run out end the chat."""
+    """An introduction goes to everybody and the framework wrote it; rounds that run out end the chat."""
     with ScriptedLLM(programs.group_script) as server:
         programs.round_robin(server.url)
     spans.check_shape()
-    assert [(sender, to) for sender, to, _ in spans.said()] == [
+    assert [(sender, to) for sender, to, _ in spans.sent_messages()] == [
         ("user", ("coder", "tester", "boss")),
         ("chat_manager", ("coder", "tester", "boss")),
         ("coder", ("tester", "boss")),
@@ -139,7 +139,7 @@ def test_a_limit_of_turns(spans: RecordedSpans) -> None:
 
 
 def test_a_human(spans: RecordedSpans) -> None:
-    """What a human types is a message with the user's role; leaving ends the run."""
+    """A human's input is a message with the user's role; leaving ends the run."""
     with ScriptedLLM(echo) as server:
         programs.human(server.url)
     spans.check_shape()
@@ -164,7 +164,7 @@ def test_a_message_outside_of_any_chat_is_a_run(spans: RecordedSpans) -> None:
         alice, bob = programs.pair(server.url)
         alice.send("Hello Bob.", bob, request_reply=True)
     spans.check_shape()
-    assert [text for _, _, text in spans.said()] == ["Hello Bob.", "TERMINATE"]
+    assert [text for _, _, text in spans.sent_messages()] == ["Hello Bob.", "TERMINATE"]
     spans.exporter.clear()
     with ScriptedLLM(echo) as server:
         reply = programs.person("bob", server.url).generate_reply(
@@ -189,5 +189,5 @@ def test_a_resumed_group_does_not_say_it_all_again(spans: RecordedSpans) -> None
         )
         speaker.initiate_chat(again, message=message, clear_history=False)
     spans.check_shape()
-    texts = [text for _, _, text in spans.said()]
+    texts = [text for _, _, text in spans.sent_messages()]
     assert len(texts) == len(again.groupchat.messages) - len(earlier) + 1

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from client_peers import Elsewhere, another_provider
 
 pytest.importorskip("autogen.agentchat.group", reason="needs AG2 classic (`import autogen`)")
 
 import autogen_programs as programs
 from autogen.agentchat import initiate_group_chat
 from autogen.oai.client import OpenAIWrapper
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from scripted_llm import ScriptedLLM
 
 from mast_trace_instrumentations.openai import OpenAIInstrumentor
@@ -21,6 +19,7 @@ from mast_trace_instrumentations.openai import OpenAIInstrumentor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from opentelemetry.sdk.trace import TracerProvider
     from recorded_spans import RecordedSpans
 
 pytestmark = pytest.mark.framework("autogen")
@@ -71,13 +70,10 @@ NAMES = ["own-tools", "own-pattern", "openinference-tools", "openinference-patte
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[tuple[TracerProvider, InMemorySpanExporter]]:
+def elsewhere() -> Iterator[Elsewhere]:
     """A provider of theirs."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    yield provider, exporter
-    provider.shutdown()
+    with another_provider() as provider:
+        yield provider
 
 
 @pytest.fixture
@@ -113,7 +109,7 @@ def test_a_run_reads_the_same_with_theirs(
 
 
 def test_with_ag2s_own_spans_of_model_calls(spans: RecordedSpans, elsewhere, monkeypatch) -> None:
-    """Its wrapper of the client has no way off: the test takes it off again."""
+    """AG2's wrapper of the client cannot be switched off: the test removes it."""
     own = pytest.importorskip("autogen.opentelemetry", reason="this version has no telemetry")
     provider, exporter = elsewhere
     monkeypatch.setattr(OpenAIWrapper, "create", vars(OpenAIWrapper)["create"])

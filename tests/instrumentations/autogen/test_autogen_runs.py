@@ -31,18 +31,18 @@ pytestmark = pytest.mark.framework("autogen")
 
 
 def echo(request: dict[str, Any]) -> str:
-    """Answer with what was said."""
+    """Answer with the text."""
     return f"reply to {last_text(request)}"
 
 
 def test_a_nested_chat_is_a_part_of_the_turn_that_holds_it(spans: RecordedSpans) -> None:
-    """It is below the agent's turn, in the same trace, with messages of its own."""
+    """A nested chat is below the agent's turn, in the same trace, with messages of its own."""
     with ScriptedLLM(echo) as server:
         programs.nested(server.url)
     spans.check_shape()
     outer, inner = spans.named("invoke_workflow")
     assert spans.parent(inner).name == "invoke_agent bob"
-    assert [(sender, to) for sender, to, _ in spans.said()] == [
+    assert [(sender, to) for sender, to, _ in spans.sent_messages()] == [
         ("alice", ("bob",)),
         ("bob", ("carol",)),
         ("carol", ("bob",)),
@@ -61,11 +61,11 @@ def test_chats_one_after_the_other_are_one_run(spans: RecordedSpans, program: st
     root, first, second = spans.named("invoke_workflow")
     assert root.parent is None
     assert {spans.parent(first), spans.parent(second)} == {root}
-    assert len(spans.said()) == 4
+    assert len(spans.sent_messages()) == 4
 
 
 async def test_chats_one_after_the_other_in_a_task(spans: RecordedSpans) -> None:
-    """So are those of `a_sequential_run`."""
+    """The chats of `a_sequential_run` are one trace."""
     with ScriptedLLM(echo) as server:
         alice, bob, carol = (programs.person(n, server.url) for n in ("alice", "bob", "carol"))
         responses = await alice.a_sequential_run(
@@ -123,7 +123,7 @@ def test_a_chat_that_is_read_event_by_event(spans: RecordedSpans, left_early: bo
         until(lambda: any(s.parent is None for s in spans.all))
     assert kinds[0] == "text"
     spans.check_shape()
-    assert [text for _, _, text in spans.said()] == ["Hello Bob.", "reply to Hello Bob."]
+    assert [text for _, _, text in spans.sent_messages()] == ["Hello Bob.", "reply to Hello Bob."]
 
 
 def test_a_group_in_a_thread(spans: RecordedSpans) -> None:
@@ -137,7 +137,7 @@ def test_a_group_in_a_thread(spans: RecordedSpans) -> None:
 
 
 async def test_a_group_in_a_task(spans: RecordedSpans) -> None:
-    """So is `a_run_group_chat`."""
+    """A group in a task, `a_run_group_chat`, is one whole run."""
     with ScriptedLLM(programs.pattern_script) as server:
         response = await a_run_group_chat(
             programs.crew(server.url), "Print the sum.", max_rounds=12
@@ -182,7 +182,7 @@ def test_a_reply_that_is_blocked(spans: RecordedSpans) -> None:
     turn = next(s for s in spans.named("invoke_agent") if s.name.endswith("first"))
     answer = next(s for s in spans.named("chat") if spans.parent(s) is turn)
     assert turn.attributes[semconv.MESSAGE_ID] == answer.attributes[semconv.MESSAGE_ID]
-    spoken = [text for sender, _, text in spans.said() if sender == "first"]
+    spoken = [text for sender, _, text in spans.sent_messages() if sender == "first"]
     assert len(spoken) == 1
     assert "withheld" in spoken[0]
     assert "tulip" not in spoken[0]
@@ -303,7 +303,7 @@ def test_tokens_are_counted_once(spans: RecordedSpans) -> None:
 
 
 def test_with_the_model_client_recorded_too(spans: RecordedSpans) -> None:
-    """Where the client under AutoGen is instrumented as well, a model call is still one span."""
+    """If the client under AutoGen is instrumented as well, a model call is still one span."""
     client = OpenAIInstrumentor()
     client.instrument(tracer_provider=spans.provider)
     try:

@@ -64,7 +64,7 @@ def test_tools(spans: RecordedSpans) -> None:
 
 
 async def test_tools_awaited(spans: RecordedSpans) -> None:
-    """The same, awaited."""
+    """Awaited tools give the same spans."""
     with ScriptedLLM(programs.tools_script) as server:
         await programs.a_tools(server.url)
     check_tools(spans)
@@ -89,7 +89,7 @@ def test_code(spans: RecordedSpans, tmp_path: Path) -> None:
 def check_pattern(spans: RecordedSpans) -> None:
     """A model's hand-off, one that a tool's result asks for, one after the work."""
     spans.check_shape()
-    assert [sender for sender, _, _ in spans.said()] == [
+    assert [sender for sender, _, _ in spans.sent_messages()] == [
         "_User",
         "triage",
         "_Group_Tool_Executor",
@@ -136,7 +136,7 @@ def test_hand_offs(spans: RecordedSpans) -> None:
 
 
 async def test_hand_offs_awaited(spans: RecordedSpans) -> None:
-    """The same, awaited."""
+    """Awaited hand-offs give the same spans."""
     with ScriptedLLM(programs.pattern_script) as server:
         await programs.a_pattern(server.url)
     check_pattern(spans)

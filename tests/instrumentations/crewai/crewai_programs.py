@@ -35,7 +35,7 @@ def broken(city: str) -> str:
 
 
 def react(request: dict[str, Any]) -> bool:
-    """Whether this version asks for tools in text instead of the API's tool calls."""
+    """Return whether this version asks for tools in text instead of the API's tool calls."""
     return "tools" not in request and "Action Input" in str(messages_of(request))
 
 
@@ -53,7 +53,7 @@ def final(request: dict[str, Any], text: str) -> str:
 
 
 def has_result(request: dict[str, Any]) -> bool:
-    """Whether a tool's result is in the request."""
+    """Return whether a tool's result is in the request."""
     messages = messages_of(request)
     return any(m.get("role") == "tool" for m in messages) or "Observation:" in last_text(request)
 

@@ -54,11 +54,11 @@ def test_a_crew_gives_each_message_model_call_and_tool_call_once(recorded) -> No
     recorded.check_shape()
     assert root(recorded).name == "invoke_workflow city"
     assert root(recorded).attributes["mast.run.termination_reason"] == "completed"
-    said = [
+    sent = [
         (s.attributes["mast.message.sender"], s.attributes["mast.message.recipients"])
         for s in recorded.named("send_message")
     ]
-    assert said == [
+    assert sent == [
         ("user", ("Researcher",)),
         ("Researcher", ("Writer",)),
         ("user", ("Writer",)),
@@ -93,8 +93,8 @@ def test_a_delegation_is_a_hand_off_with_the_coworkers_turn_inside(recorded) -> 
         delegating(server).kickoff()
     recorded.check_shape()
     handed = recorded.named("execute_tool")[0].attributes
-    assert handed["gen_ai.agent.handoff.source.name"] == "Writer"
-    assert handed["gen_ai.agent.handoff.target.name"] == "Researcher"
+    assert handed["mast.handoff.source.name"] == "Writer"
+    assert handed["mast.handoff.target.name"] == "Researcher"
     senders = [s.attributes["mast.message.sender"] for s in recorded.named("send_message")]
     assert senders == ["user", "Writer", "Researcher", "Writer"]
     assert "Researcher" in [

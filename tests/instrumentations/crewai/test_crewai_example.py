@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from code_blocks import PAGES, blocks_of, run
 from installed import installed
 
 if not installed("crewai.crew"):
@@ -41,3 +42,14 @@ def test_the_example_runs_against_its_script(script: str, answer: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert answer in done.stdout.splitlines()
+
+
+def test_the_page_about_it_runs_as_written(tmp_path: Path) -> None:
+    """CrewAI 0.x asks for tools in text, which this model does not; newer ones record the call."""
+    [block] = [each for each in blocks_of(PAGES / "how-to/crewai.md") if "run" in each.words]
+    ran = run(block, tmp_path)
+    assert ran.named("invoke_agent")[0] == "Clerk"
+    assert ran.named("execute_tool") == (
+        [] if crewai.__version__.startswith("0.") else ["price_of"]
+    )
+    assert "record_outcome success" in [span.name for span in ran.spans]

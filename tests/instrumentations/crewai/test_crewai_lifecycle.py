@@ -178,7 +178,7 @@ def test_a_target_that_vanished_is_one_warning(monkeypatch, caplog) -> None:
     assert [vanished in warning for warning in warnings] == [True]
     assert len(missing) == 1
     spans.check_shape()
-    assert len(spans.said()) == 4
+    assert len(spans.sent_messages()) == 4
     assert spans.named("execute_tool")
 
 

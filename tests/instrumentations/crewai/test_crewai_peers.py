@@ -9,15 +9,13 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from client_peers import Elsewhere, another_provider
 from installed import installed
 
 if not installed("crewai.crew"):
     pytest.skip("needs CrewAI; `nox -s framework` has environments", allow_module_level=True)
 
 import crewai_programs as programs
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from scripted_llm import ScriptedLLM
 
 from mast_trace_instrumentations.openai import OpenAIInstrumentor
@@ -83,7 +81,7 @@ def run_with(recorded: RecordedSpans, theirs: list[Any], provider: Any, order: s
                 for request in server.requests
             ]
     finally:
-        # What came last goes first: theirs take off whatever is outermost.
+        # The last one is removed first: theirs remove the outermost wrapper.
         client.uninstrument()
         if order == "theirs first":
             recorded.instrumentor.uninstrument()
@@ -104,17 +102,14 @@ def test_with_one_provider_nothing_is_doubled(recorded, theirs, order) -> None:
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[tuple[TracerProvider, InMemorySpanExporter]]:
+def elsewhere() -> Iterator[Elsewhere]:
     """A provider of theirs."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    yield provider, exporter
-    provider.shutdown()
+    with another_provider() as provider:
+        yield provider
 
 
 def test_with_a_provider_of_their_own_both_go_on(recorded, theirs, order, elsewhere) -> None:
-    """Only our root hangs below one of theirs: what was current when the run began."""
+    """Our root alone is below a span of theirs: the current one when the run began."""
     provider, exporter = elsewhere
     tokens = run_with(recorded, theirs, provider, order)
     known = {span.context.span_id for span in recorded.all}
@@ -128,7 +123,7 @@ def test_with_a_provider_of_their_own_both_go_on(recorded, theirs, order, elsewh
 
 
 def test_with_crewais_own_telemetry() -> None:
-    """Its anonymous spans go to a provider of its own; ours are the same with it as without."""
+    """CrewAI's anonymous spans go to a provider of its own; ours are the same with it as without."""
     done = subprocess.run(
         [
             sys.executable,
@@ -160,7 +155,7 @@ def test_with_crewais_own_telemetry() -> None:
             "PYTHONPATH": ":".join(sys.path),
             "PYTHONUNBUFFERED": "1",
             "MAST_TRACE_TEST_CREWAI_TELEMETRY": "1",
-            # What it would send stays here.
+            # Its data would be sent; it stays here.
             "HTTPS_PROXY": "http://127.0.0.1:9",
             "NO_PROXY": "127.0.0.1",
         },

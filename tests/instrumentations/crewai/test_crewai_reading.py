@@ -192,7 +192,7 @@ class TestCrews:
         assert reading.readers(crew.tasks[0], None) == []
 
     def test_a_reader_is_named_once(self, crew: Crew) -> None:
-        """However many tasks it has; what is nobody's task, or none at all, names nobody."""
+        """A reader with several tasks is named once; a task without an agent names none."""
         find, write, edit, _ = crew.tasks
         nobodys = Task(description="?", expected_output="x")
         again = Task(description="Again", expected_output="x", agent=edit.agent)

@@ -16,21 +16,21 @@ from crewai.tools import tool
 from scripted_llm import Call, ScriptedLLM, messages_of
 
 from mast_trace import semconv
+from mast_trace_instrumentations.litellm import LiteLLMInstrumentor
 from mast_trace_instrumentations.openai import OpenAIInstrumentor
 
 pytestmark = pytest.mark.framework("crewai")
 
 
-@pytest.fixture(params=[False, True], ids=["alone", "beside the client"])
+@pytest.fixture(params=[False, True], ids=["alone", "beside the clients"])
 def client(request, recorded):
-    """CrewAI's instrumentation alone, and with the client under it instrumented as well."""
-    if not request.param:
-        yield
-        return
-    instrumentor = OpenAIInstrumentor()
-    instrumentor.instrument(tracer_provider=recorded.provider)
+    """CrewAI's instrumentation alone, and with the clients under it instrumented as well."""
+    below = [OpenAIInstrumentor(), LiteLLMInstrumentor()] if request.param else []
+    for instrumentor in below:
+        instrumentor.instrument(tracer_provider=recorded.provider)
     yield
-    instrumentor.uninstrument()
+    for instrumentor in reversed(below):
+        instrumentor.uninstrument()
 
 
 def shown(request) -> int:
@@ -39,7 +39,7 @@ def shown(request) -> int:
 
 
 def counted(recorded, name: str) -> list[int]:
-    """What all spans say of tokens: every span, so that none is counted elsewhere too."""
+    """Return the tokens on all spans: every span, so that none is counted elsewhere too."""
     return [span.attributes[name] for span in recorded.all if name in span.attributes]
 
 

@@ -128,7 +128,7 @@ def test_a_repeated_call_that_is_refused(recorded) -> None:
 
 @pytest.mark.skipif(TEXT_ONLY, reason="this version refuses to repeat a call")
 def test_a_repeated_call_is_two(recorded) -> None:
-    """Whether the tool runs again or a cache answers: the model has asked twice."""
+    """Return whether the tool runs again or a cache answers: the model has asked twice."""
 
     def script(request):
         results = sum(m.get("role") == "tool" for m in messages_of(request))

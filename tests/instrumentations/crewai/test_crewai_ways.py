@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import threading
+from importlib.metadata import version
 
 import pytest
 from installed import installed
@@ -13,15 +14,16 @@ if not installed("crewai.crew"):
     pytest.skip("needs CrewAI; `nox -s framework` has environments", allow_module_level=True)
 
 import crewai_programs  # sets CrewAI's surroundings before it is imported
-from crewai import Crew
+from crewai import Agent, Crew
 from crewai.flow.flow import Flow, listen, start
-from crewai_programs import delegating_script, final, llm, managed, managed_script, solo, team
+from crewai.tools import BaseTool
+from crewai_programs import delegating_script, final, llm, managed, managed_script, solo, team, use
 from crewai_programs import team_script as script
 from recorded_spans import RecordedSpans
-from scripted_llm import ScriptedLLM, messages_of
+from scripted_llm import Call, ScriptedLLM, messages_of
 
 from mast_trace import semconv
-from mast_trace_instrumentations.crewai import CrewAIInstrumentor
+from mast_trace_instrumentations.crewai import CrewAIInstrumentor, state
 
 pytestmark = pytest.mark.framework("crewai")
 
@@ -56,7 +58,7 @@ def test_a_hierarchy(recorded) -> None:
     (call,) = recorded.named("execute_tool")
     assert call.attributes[semconv.HANDOFF_SOURCE] == "Crew Manager"
     assert call.attributes[semconv.HANDOFF_TARGET] == "Researcher"
-    assert [(sender, to) for sender, to, _ in recorded.said()] == [
+    assert [(sender, to) for sender, to, _ in recorded.sent_messages()] == [
         ("user", ("Crew Manager",)),
         ("Crew Manager", ("Researcher",)),
         ("Researcher", ("Crew Manager",)),
@@ -179,6 +181,49 @@ def test_three_runs_in_threads(recorded, plain) -> None:
     assert shape(recorded) == [plain] * 3
 
 
+def stop(*_: object) -> None:
+    """Act like a person who presses Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def test_an_agent_by_itself_that_is_interrupted(recorded) -> None:
+    """CrewAI reports no end then: the spans are closed where the agent was called."""
+
+    def interrupting(request):
+        return use(request, Call("stop", {}))
+
+    class Stop(BaseTool):
+        name: str = "stop"
+        description: str = "Stops everything."
+
+        def _run(self) -> str:
+            stop()
+            return "never"
+
+    with ScriptedLLM(interrupting) as server:
+        agent = Agent(role="Hermit", goal="g", backstory="b", llm=llm(server), tools=[Stop()])
+        with pytest.raises(KeyboardInterrupt):
+            agent.kickoff("Stop it.")
+    recorded.check_shape()
+    assert recorded.trajectory().termination_reason == "cancelled"
+    assert state.frames() == ()
+
+
+def test_a_replay_that_is_interrupted(recorded) -> None:
+    """As a kickoff that is; earlier versions of CrewAI say nothing of a replay that begins."""
+    tells = tuple(map(int, version("crewai").split(".")[:2])) >= (1, 15)
+    with ScriptedLLM(script) as server:
+        crew = team(server)
+        crew.kickoff()
+        crew.tasks[-1].callback = stop
+        with pytest.raises(KeyboardInterrupt):
+            crew.replay(str(crew.tasks[-1].id))
+    runs = recorded.named("invoke_workflow")
+    ended = [run.attributes[semconv.RUN_TERMINATION_REASON] for run in runs]
+    assert ended == ["completed", "cancelled"][: 1 + tells]
+    assert state.frames() == ()
+
+
 @pytest.mark.parametrize("method", ["kickoff_async", "akickoff"])
 async def test_three_runs_in_one_event_loop(recorded, plain, method: str) -> None:
     if not hasattr(Crew, method):
@@ -224,7 +269,7 @@ def test_a_person_comments_on_an_answer(recorded, monkeypatch) -> None:
         assert solo(server, human_input=True).kickoff().raw == "draft 2"
     recorded.check_shape()
     asked, draft, comment, answer = recorded.named("send_message")
-    assert [(sender, to, text) for sender, to, text in recorded.said()[1:]] == [
+    assert [(sender, to, text) for sender, to, text in recorded.sent_messages()[1:]] == [
         ("Solo", ("user",), "draft 1"),
         ("user", ("Solo",), "make it shorter"),
         ("Solo", ("user",), "draft 2"),
@@ -251,7 +296,7 @@ def test_a_flow_asks_a_person(recorded, monkeypatch) -> None:
 
     assert Report().kickoff() == "shortened: too long"
     recorded.check_shape()
-    question, answer = recorded.said()
+    question, answer = recorded.sent_messages()
     assert question[:2] == ("Report", ("user",))
     assert "a long report" in question[2]
     assert answer == ("user", ("Report",), "too long")
@@ -276,7 +321,9 @@ def test_a_guardrail_in_words_asks_an_agent_of_its_own(recorded) -> None:
     checks = recorded.named("execute_tool")
     assert [s.status.is_ok for s in checks] == [False, True]
     assert [s.attributes["crewai.guardrail.retry_count"] for s in checks] == [0, 1]
-    asked = [(sender, to) for sender, to, _ in recorded.said() if "guardrail" in (sender, *to)]
+    asked = [
+        (sender, to) for sender, to, _ in recorded.sent_messages() if "guardrail" in (sender, *to)
+    ]
     assert asked == [("guardrail", ("Guardrail Agent",)), ("Guardrail Agent", ("guardrail",))] * 2
 
 

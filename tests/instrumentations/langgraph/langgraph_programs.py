@@ -87,8 +87,8 @@ def writers(model: Any) -> Any:
         return {"messages": [model.invoke([("system", "You write."), *state["messages"]])]}
 
     def critic(state: MessagesState) -> dict[str, Any]:
-        said = model.invoke([("system", "You criticise."), *state["messages"]]).content
-        return {"messages": [HumanMessage(said, name="critic")]}
+        criticism = model.invoke([("system", "You criticise."), *state["messages"]]).content
+        return {"messages": [HumanMessage(criticism, name="critic")]}
 
     return linear(MessagesState, writer=writer, critic=critic)
 

@@ -1,9 +1,11 @@
-"""How runs end: completed, interrupted and resumed, at the limit, cancelled, failed, retried."""
+"""Ends of runs: completed, interrupted and resumed, at the limit, cancelled, failed, retried."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -59,9 +61,9 @@ class TestInterrupts:
         recorded.check_shape()
         assert reason(recorded) == "interrupted"
         assert all(span.status.is_ok for span in recorded.all)
-        assert recorded.said() == [
+        assert recorded.sent_messages() == [
             ("drafter", ("approver",), "A draft."),
-            ("approver", ("user",), '{"value": {"question": "Send it?"}}'),
+            ("approver", ("user",), '{"question": "Send it?"}'),
         ]
 
     def test_what_resumes_it_is_a_run_that_links_to_it(self, recorded):
@@ -102,7 +104,7 @@ class TestInterrupts:
         assert recorded.trajectories()[1].task == "More?"
 
     def test_an_interrupt_in_a_subgraph_asks_once(self, recorded):
-        """However many graphs an interrupt leaves, it is one question."""
+        """An interrupt that leaves several graphs is one question."""
 
         def asker(_state: MessagesState) -> dict[str, Any]:
             return {"messages": [AIMessage(interrupt("May I?"))]}
@@ -112,7 +114,7 @@ class TestInterrupts:
         outer.invoke(ask(), THREAD)
 
         recorded.check_shape()
-        assert recorded.said() == [("asker", ("user",), "May I?")]
+        assert recorded.sent_messages() == [("asker", ("user",), "May I?")]
         assert reason(recorded) == "interrupted"
 
 
@@ -157,7 +159,7 @@ class TestErrors:
         fine, failed = recorded.named("invoke_agent")
         assert fine.status.is_ok
         assert failed.attributes["error.type"] == "KeyError"
-        assert [text for _, _, text in recorded.said()] == ["ok"]
+        assert [text for _, _, text in recorded.sent_messages()] == ["ok"]
 
     def test_an_error_of_the_model_is_on_its_call(self, recorded, models):
         """The server refuses: chat, agent and run have failed."""
@@ -180,7 +182,7 @@ class TestErrors:
         with pytest.raises(ValueError, match="broken"):
             linear(MessagesState, team=team).invoke(ask())
 
-        assert [text for _, _, text in recorded.said()] == ["said"]
+        assert [text for _, _, text in recorded.sent_messages()] == ["said"]
 
 
 class TestRetries:
@@ -206,7 +208,7 @@ class TestRetries:
         (turn,) = recorded.named("invoke_agent")
         assert turn.status.is_ok
         assert turn.attributes["mast.failed_attempts"] == 2
-        assert recorded.said() == [("flaky", (), "at last")]
+        assert recorded.sent_messages() == [("flaky", (), "at last")]
 
     def test_giving_up_fails_the_turn(self, recorded):
         """All attempts failed: the turn has, with the last error."""
@@ -257,7 +259,7 @@ class TestLeavingEarly:
 
     @LOOP
     async def test_cancelling_the_task_cancels_the_run(self, recorded):
-        """The node is told, the run says so, the caller gets its CancelledError."""
+        """The node is cancelled, the run records it, the caller gets its CancelledError."""
         begun = asyncio.Event()
 
         async def slow(_state: MessagesState) -> dict[str, Any]:
@@ -273,3 +275,68 @@ class TestLeavingEarly:
 
         recorded.check_shape()
         assert reason(recorded) == "cancelled"
+
+    @pytest.mark.parametrize("way", ["invoke", "messages", "events"])
+    def test_a_cancelled_run_leaves_no_model_call_open(self, recorded, models, way):
+        """LangChain's callbacks are not notified of the end of a cancelled call."""
+        model = models(lambda _request: Reply("late", delay=0.5))
+
+        async def asker(state: MessagesState) -> dict[str, Any]:
+            return {"messages": [await model.ainvoke(state["messages"])]}
+
+        graph = linear(MessagesState, asker=asker)
+
+        async def run() -> None:
+            if way == "invoke":
+                await graph.ainvoke(ask())
+            elif way == "messages":
+                async for _ in graph.astream(ask(), stream_mode="messages"):
+                    pass
+            else:
+                async for _ in graph.astream_events(ask(), version="v2"):
+                    pass
+
+        async def cancel() -> None:
+            task = asyncio.create_task(run())
+            while not models.server.requests:  # noqa: ASYNC110  # the server is in a thread
+                await asyncio.sleep(0.005)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(cancel())
+        recorded.check_shape()
+        assert recorded.counts()["chat"] == 1
+        assert recorded.trajectory().termination_reason == "cancelled"
+
+    def test_a_run_that_its_loop_has_forgotten_ends(self, recorded):
+        """A stream that is read in part, in a loop that is closed: it ends when it is collected."""
+        graph = linear(MessagesState, one=says("1"), two=says("2"))
+
+        async def read_one() -> Any:
+            stream = graph.astream(ask())
+            await anext(stream)
+            return stream
+
+        loop = asyncio.new_event_loop()
+        stream = loop.run_until_complete(read_one())
+        loop.close()
+        del stream
+        gc.collect()
+
+        recorded.check_shape()
+        assert recorded.trajectory().termination_reason == "cancelled"
+
+    def test_calls_with_one_id_of_the_programs_own_all_end(self, recorded, models):
+        """A program may hand the same run id to several calls of a model."""
+        model = models(lambda _request: "Yes.")
+        identity = uuid4()
+
+        async def asker(state: MessagesState) -> dict[str, Any]:
+            calls = (model.ainvoke(state["messages"], {"run_id": identity}) for _ in range(3))
+            return {"messages": await asyncio.gather(*calls)}
+
+        asyncio.run(linear(MessagesState, asker=asker).ainvoke(ask()))
+
+        recorded.check_shape()
+        assert recorded.counts()["chat"] == 3

@@ -27,7 +27,10 @@ class TestEdges:
         writers(models(writers_script)).invoke(ask())
 
         recorded.check_shape()
-        assert recorded.said() == [("writer", ("critic",), "A poem."), ("critic", (), "Too short.")]
+        assert recorded.sent_messages() == [
+            ("writer", ("critic",), "A poem."),
+            ("critic", (), "Too short."),
+        ]
         assert recorded.counts()["chat"] == 2
 
     def test_a_text_that_a_node_takes_from_its_model_is_one_step(self, recorded, models):
@@ -46,7 +49,7 @@ class TestEdges:
         builder.add_conditional_edges("a", lambda _state: "b", ["b", "c"])
         builder.compile().invoke(ask())
 
-        assert recorded.said() == [("a", ("b",), "to b"), ("b", (), "I am b")]
+        assert recorded.sent_messages() == [("a", ("b",), "to b"), ("b", (), "I am b")]
 
     def test_a_join_waits_for_all_and_each_speaks_to_it(self, recorded):
         """Two parallel nodes and the one that waits for both."""
@@ -60,27 +63,27 @@ class TestEdges:
         builder.compile().invoke(ask())
 
         recorded.check_shape()
-        assert sorted(recorded.said()) == [
+        assert sorted(recorded.sent_messages()) == [
             ("join", (), "both"),
             ("left", ("join",), "left"),
             ("right", ("join",), "right"),
         ]
 
     def test_messages_without_ids_are_told_once(self, recorded):
-        """What the reducer names afterwards is not taken for a new message by the next node."""
+        """A message that the reducer names afterwards is not new to the next node."""
 
         def echo(state: MessagesState) -> dict[str, Any]:
             return {"messages": [*state["messages"], AIMessage("mine")]}
 
         linear(MessagesState, first=says("one"), second=echo).invoke(ask())
 
-        assert [text for _, _, text in recorded.said()] == ["one", "mine"]
+        assert [text for _, _, text in recorded.sent_messages()] == ["one", "mine"]
 
     def test_the_same_words_of_two_agents_are_two_messages(self, recorded):
         """Each agent that says "yes" says it."""
         linear(MessagesState, a=says("yes"), b=says("yes")).invoke(ask())
 
-        assert recorded.said() == [("a", ("b",), "yes"), ("b", (), "yes")]
+        assert recorded.sent_messages() == [("a", ("b",), "yes"), ("b", (), "yes")]
 
 
 class TestCommand:
@@ -98,7 +101,10 @@ class TestCommand:
         builder.add_edge(START, "router")
         builder.compile().invoke(ask())
 
-        assert recorded.said() == [("router", ("expert",), "Expert!"), ("expert", (), "Here.")]
+        assert recorded.sent_messages() == [
+            ("router", ("expert",), "Expert!"),
+            ("expert", (), "Here."),
+        ]
         turn = recorded.named("invoke_agent")[0].attributes
         assert turn["mast.next_speaker.name"] == "expert"
         assert turn["mast.next_speaker.selected_by"] == "code"
@@ -108,7 +114,7 @@ class TestSend:
     """Fan-out."""
 
     def test_each_worker_gets_its_own_input_and_speaks_to_the_one_who_collects(self, recorded):
-        """Map and reduce over a state that holds no messages: updates are what is said."""
+        """Map and reduce over a state that holds no messages: updates count as messages."""
 
         def plan(_state: Topics) -> dict[str, Any]:
             return {"topics": ["cats", "dogs"]}
@@ -133,13 +139,13 @@ class TestSend:
 
         recorded.check_shape()
         assert agents(recorded) == ["plan", "research", "research", "report"]
-        said = recorded.said()
-        assert said[0] == ("plan", ("research",), '{"topics": ["cats", "dogs"]}')
-        assert sorted(said[1:3]) == [
+        sent = recorded.sent_messages()
+        assert sent[0] == ("plan", ("research",), '{"topics": ["cats", "dogs"]}')
+        assert sorted(sent[1:3]) == [
             ("research", ("report",), "cats sleep"),
             ("research", ("report",), "dogs sleep"),
         ]
-        assert said[3] == ("report", (), "cats sleep and dogs sleep")
+        assert sent[3] == ("report", (), "cats sleep and dogs sleep")
         run = recorded.trajectory()
         saw = [
             {message.content for message in run.seen_by(turn)}
@@ -168,7 +174,7 @@ class TestSubgraphs:
             "  invoke_agent boss",
             "    send_message boss",
         ]
-        assert recorded.said() == [
+        assert recorded.sent_messages() == [
             ("researcher", ("editor",), "facts"),
             ("editor", ("boss",), "edited"),
             ("boss", (), "fine"),
@@ -191,12 +197,12 @@ class TestSubgraphs:
 
         recorded.check_shape()
         assert not [s.name for s in recorded.all if not s.status.is_ok]
-        assert [(who, text) for who, _, text in recorded.said()] == [
+        assert [(who, text) for who, _, text in recorded.sent_messages()] == [
             ("worker", "lost"),
             ("team", "over to you"),
             ("boss", "fine"),
         ]
-        assert recorded.said()[1][1] == ("boss",)
+        assert recorded.sent_messages()[1][1] == ("boss",)
 
 
 class TestFunctionalAPI:
@@ -228,7 +234,7 @@ class TestFunctionalAPI:
             "    invoke_agent write",
             "      send_message write",
         ]
-        assert recorded.said() == [
+        assert recorded.sent_messages() == [
             ("research", ("essay",), "cats sleep"),
             ("write", ("essay",), "Essay: cats sleep"),
         ]
@@ -236,7 +242,7 @@ class TestFunctionalAPI:
 
 
 class TestStates:
-    """What nodes write."""
+    """The output of nodes."""
 
     def test_an_update_is_cut_before_it_is_rendered(self, recorded):
         """A node may write anything: objects of the program are named, not rendered."""
@@ -251,14 +257,14 @@ class TestStates:
 
         linear(Loose, maker=lambda _state: {"thing": Opaque(), "number": 7}).invoke({"number": 1})
 
-        assert recorded.said() == [("maker", (), '{"thing": "<Opaque>", "number": 7}')]
+        assert recorded.sent_messages() == [("maker", (), '{"thing": "<Opaque>", "number": 7}')]
 
     def test_a_node_that_writes_nothing_says_nothing(self, recorded):
         """No update, no message; the turn itself is recorded."""
         linear(MessagesState, silent=lambda _state: None, loud=says("hm")).invoke(ask())
 
         assert agents(recorded) == ["silent", "loud"]
-        assert [who for who, _, _ in recorded.said()] == ["loud"]
+        assert [who for who, _, _ in recorded.sent_messages()] == ["loud"]
 
     def test_shorthand_messages_are_read_like_others(self, recorded):
         """Pairs and mappings, which LangGraph turns into messages, are messages."""
@@ -271,7 +277,7 @@ class TestStates:
 
         linear(MessagesState, pair=pair, mapping=mapping).invoke(ask())
 
-        assert [text for _, _, text in recorded.said()] == ["a pair", "a mapping"]
+        assert [text for _, _, text in recorded.sent_messages()] == ["a pair", "a mapping"]
 
     def test_a_graph_with_reduced_lists_reports_what_is_new(self, recorded):
         """A worker's addition is its message, not the whole list."""
@@ -284,4 +290,4 @@ class TestStates:
         ).compile()
         graph.invoke({"log": []})
 
-        assert [text for _, _, text in recorded.said()] == ["first", "second"]
+        assert [text for _, _, text in recorded.sent_messages()] == ["first", "second"]

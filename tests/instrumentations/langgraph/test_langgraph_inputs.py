@@ -1,4 +1,4 @@
-"""What agents and models saw can be rebuilt exactly, though each text is recorded once."""
+"""Inputs of agents and models can be rebuilt exactly, though each text is recorded once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def on_the_wire(request: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def rebuilt(recorded: RecordedSpans) -> list[list[tuple[Any, ...]]]:
-    """The same, of every model call of the recorded run, from the spans alone."""
+    """Return the messages of every model call of the recorded run, from the spans alone."""
     run = recorded.trajectory()
     return [
         [
@@ -71,7 +71,7 @@ def rebuilt(recorded: RecordedSpans) -> list[list[tuple[Any, ...]]]:
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("capture", [True, "full"])
 def test_every_request_can_be_rebuilt(models, name, capture):
-    """Whatever the server received is in the spans: system prompt, history, tool calls, results."""
+    """Everything that the server received is in the spans: system prompt, history, tool calls, results."""
     recorded = RecordedSpans.of(LangGraphInstrumentor(), ContentPolicy(capture=capture))
     build, script = PROGRAMS[name]
     try:
@@ -92,7 +92,7 @@ def test_requests_to_responses_can_be_rebuilt(recorded, models):
         for request in rebuilt(recorded)
     ]
     assert seen == [[text for text in request if text is not None] for request in texts]
-    assert recorded.said()[-1] == ("supervisor", (), "The team says 5.")
+    assert recorded.sent_messages()[-1] == ("supervisor", (), "The team says 5.")
     assert recorded.counts()["execute_tool"] == 2
 
 
@@ -135,7 +135,7 @@ def long_talk(request: dict[str, Any]) -> Reply | str:
 
 
 def test_a_long_talk_is_exported_in_a_third_of_the_bytes(models):
-    """What is sent grows with what is said, not with how often it is shown again."""
+    """The exported size grows with new messages, not with how often they are shown again."""
     sent = {}
     for capture in (True, "full"):
         recorded = RecordedSpans.of(LangGraphInstrumentor(), ContentPolicy(capture=capture))

@@ -74,10 +74,10 @@ class TestRead:
     def test_every_field(self) -> None:
         calls = [{"name": "look_up", "args": {"key": "x"}, "id": "1"}]
         broken = [{"name": None, "args": "{", "id": "2", "error": "no JSON"}]
-        said = AIMessage(
+        source = AIMessage(
             "text", name="writer", id="m1", tool_calls=calls, invalid_tool_calls=broken
         )
-        assert read(said) == Message(
+        assert read(source) == Message(
             "text",
             name="writer",
             id="m1",

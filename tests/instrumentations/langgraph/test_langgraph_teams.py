@@ -54,10 +54,10 @@ class TestSupervisor:
         ]
 
     def test_messages_name_sender_and_recipients(self, recorded, models):
-        """What the supervisor says when it hands over goes to that agent; the answer to nobody."""
+        """The supervisor's message at a hand-over goes to that agent; the answer to nobody."""
         supervised(models(arithmetic)).invoke(ask())
 
-        assert recorded.said() == [
+        assert recorded.sent_messages() == [
             ("supervisor", ("math",), "Mathematician, please."),
             ("math", ("supervisor",), "2 + 3 is 5"),
             ("math", ("supervisor",), "Transferring back to supervisor"),
@@ -76,8 +76,8 @@ class TestSupervisor:
         supervised(models(arithmetic)).invoke(ask())
 
         handoff = recorded.named("execute_tool")[0].attributes
-        assert handoff["gen_ai.agent.handoff.source.name"] == "supervisor"
-        assert handoff["gen_ai.agent.handoff.target.name"] == "math"
+        assert handoff["mast.handoff.source.name"] == "supervisor"
+        assert handoff["mast.handoff.target.name"] == "math"
         turns = [s.attributes for s in recorded.named("invoke_agent")]
         assert [t.get("mast.next_speaker.name") for t in turns] == ["math", "supervisor", None]
         assert [t.get("mast.next_speaker.selected_by") for t in turns] == ["model", "code", None]
@@ -126,12 +126,12 @@ class TestSupervisor:
 
         recorded.check_shape()
         handoffs = recorded.named("execute_tool")
-        targets = {s.attributes["gen_ai.agent.handoff.target.name"] for s in handoffs}
+        targets = {s.attributes["mast.handoff.target.name"] for s in handoffs}
         assert targets == {"left", "right"}
-        sender, recipients, text = recorded.said()[0]
+        sender, recipients, text = recorded.sent_messages()[0]
         assert (sender, text) == ("supervisor", "Both!")
         assert set(recipients) == {"left", "right"} & set(agents(recorded))
-        assert [text for _, _, text in recorded.said()].count("Both!") == 1
+        assert [text for _, _, text in recorded.sent_messages()].count("Both!") == 1
 
 
 class TestSwarm:
@@ -143,7 +143,7 @@ class TestSwarm:
 
         recorded.check_shape()
         assert agents(recorded) == ["Alice", "Bob"]
-        assert recorded.said() == [("Bob", (), "Bob says 5")]
+        assert recorded.sent_messages() == [("Bob", (), "Bob says 5")]
         tools = [s.attributes["gen_ai.tool.name"] for s in recorded.named("execute_tool")]
         assert tools == ["transfer_to_bob", "add"]
         assert [s.kind.value for s in recorded.trajectory().steps] == ["tool", "tool", "message"]
@@ -153,8 +153,8 @@ class TestSwarm:
         swarm(models(swarm_script)).invoke(ask())
 
         handoff = recorded.named("execute_tool")[0].attributes
-        assert handoff["gen_ai.agent.handoff.source.name"] == "Alice"
-        assert handoff["gen_ai.agent.handoff.target.name"] == "Bob"
+        assert handoff["mast.handoff.source.name"] == "Alice"
+        assert handoff["mast.handoff.target.name"] == "Bob"
 
 
 class TestAgents:
@@ -213,7 +213,10 @@ class TestAgents:
             "    chat scripted",
             "    send_message boss",
         ]
-        assert recorded.said() == [("math", ("boss",), "2 + 3 is 5"), ("boss", (), "So it is 5.")]
+        assert recorded.sent_messages() == [
+            ("math", ("boss",), "2 + 3 is 5"),
+            ("boss", (), "So it is 5."),
+        ]
 
     def test_an_agent_called_by_a_node_speaks_once_though_the_node_repeats_it(
         self, recorded, models
@@ -232,7 +235,7 @@ class TestAgents:
 
         recorded.check_shape()
         assert agents(recorded) == ["math", "checker"]
-        assert recorded.said() == [
+        assert recorded.sent_messages() == [
             ("math", ("checker",), "2 + 3 is 5"),
             ("checker", (), "Correct."),
         ]
@@ -247,7 +250,10 @@ class TestAgents:
         linear(MessagesState, asker=asker, math_node=expert).invoke(ask())
 
         assert agents(recorded) == ["asker", "math"]
-        assert recorded.said() == [("asker", ("math",), "Please add."), ("math", (), "2 + 3 is 5")]
+        assert recorded.sent_messages() == [
+            ("asker", ("math",), "Please add."),
+            ("math", (), "2 + 3 is 5"),
+        ]
 
     def test_a_message_that_names_its_author_is_that_authors(self, recorded):
         """A node may speak for others; only a message without a name is the node's own."""
@@ -259,7 +265,7 @@ class TestAgents:
 
         recorded.check_shape()
         assert agents(recorded) == ["desk"]
-        assert recorded.said() == [("critic", (), "Too short."), ("desk", (), "Next.")]
+        assert recorded.sent_messages() == [("critic", (), "Too short."), ("desk", (), "Next.")]
 
     def test_an_agent_inside_of_another_frameworks_run_joins_it(self, recorded, models):
         """A graph in a run that is going on is a part of that run's trace."""

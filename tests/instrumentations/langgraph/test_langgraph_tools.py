@@ -159,7 +159,7 @@ class TestFailures:
         assert span.attributes["gen_ai.tool.call.result"] == told.content
 
     def test_an_error_that_ends_the_run_is_on_tool_agent_and_run(self, recorded, models):
-        """Nobody handles it: every span around it failed, and the program sees the same error."""
+        """Every span around an unhandled error failed, and the program sees the same error."""
 
         @tool
         def explode() -> str:
@@ -205,7 +205,7 @@ class TestFailures:
         assert span.attributes["gen_ai.agent.name"] == "worker"
 
     def test_arguments_that_do_not_fit_are_a_failed_call(self, recorded, models):
-        """A missing argument: LangChain refuses, the model is told."""
+        """A missing argument: LangChain refuses, and the model gets the reason."""
         run(models, [add], Call("add", {"a": 2}))
 
         (span,) = recorded.named("execute_tool")
@@ -224,7 +224,7 @@ class TestFailures:
 
 
 class TestArguments:
-    """What the model asked for."""
+    """The model's request."""
 
     def test_what_langgraph_injects_is_not_recorded(self, recorded, models):
         """State and call id go to the tool, only the model's arguments to the span."""
@@ -235,7 +235,7 @@ class TestArguments:
             state: Annotated[dict[str, Any], InjectedState],
             tool_call_id: Annotated[str, InjectedToolCallId],
         ) -> str:
-            """Count a word in what was said."""
+            """Count a word in the texts."""
             return f"{len(state['messages'])} {tool_call_id != ''}"
 
         run(models, [count], Call("count", {"word": "x"}))
@@ -287,7 +287,7 @@ class TestWhoAsked:
         assert span.attributes["gen_ai.agent.name"] == "researcher"
         turns = [s.attributes["gen_ai.agent.name"] for s in recorded.named("invoke_agent")]
         assert turns == ["researcher", "researcher", "writer"]
-        assert recorded.said() == [
+        assert recorded.sent_messages() == [
             ("researcher", ("writer",), "Done."),
             ("writer", (), "Written."),
         ]
@@ -310,14 +310,14 @@ class TestWhoAsked:
 
         recorded.check_shape()
         (span,) = recorded.named("execute_tool")
-        assert span.attributes["gen_ai.agent.handoff.source.name"] == "front"
-        assert span.attributes["gen_ai.agent.handoff.target.name"] == "expert"
+        assert span.attributes["mast.handoff.source.name"] == "front"
+        assert span.attributes["mast.handoff.target.name"] == "expert"
         assert span.attributes["gen_ai.tool.call.result"] == "passed on"
         assert span.status.is_ok
 
 
 class TestMiddleware:
-    """What `create_agent` lets programs put around tools."""
+    """Wrappers that `create_agent` lets programs put around tools."""
 
     @pytest.fixture
     def wrap_tool_call(self) -> Any:
@@ -359,7 +359,7 @@ class TestMiddleware:
     def test_a_call_that_is_answered_without_the_tool_is_a_call(
         self, recorded, models, wrap_tool_call
     ):
-        """Middleware that refuses or remembers: one span, with what the model was told."""
+        """Middleware that refuses or remembers: one span, with the text for the model."""
 
         @wrap_tool_call
         def refuse(request: Any, _handler: Any) -> Any:

@@ -91,7 +91,7 @@ def instrumented() -> Instrumented:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 class TestResults:
-    """What the program gets."""
+    """The program's results."""
 
     def test_invoke_returns_the_same(self, instrumented, models, name):
         """Result for result."""
@@ -129,7 +129,7 @@ class TestResults:
 
 
 class TestErrors:
-    """What the program is told when something fails."""
+    """The program's exceptions."""
 
     def test_the_very_exception_comes_out(self, recorded):
         """Identity, not only type."""
@@ -182,7 +182,7 @@ class TestErrors:
 
 
 class TestStreams:
-    """What generators look like."""
+    """The appearance of generators."""
 
     def test_streams_are_still_generators(self, recorded):
         """Programs that look at what they get see what they saw."""

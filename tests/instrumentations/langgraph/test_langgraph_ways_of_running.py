@@ -36,7 +36,7 @@ PROGRAMS = {
 
 
 def told(recorded: Any) -> list[tuple[Any, ...]]:
-    """What a run tells, without times and ids."""
+    """Return a run's spans without times and ids."""
     return [
         (s.kind.value, s.agent, s.tool, s.text, s.recipients, s.handoff_to)
         for s in recorded.trajectory().steps
@@ -45,7 +45,7 @@ def told(recorded: Any) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def reference(recorded: Any, models: Any) -> Any:
-    """What each program tells under `invoke`, and the program to run otherwise."""
+    """Return each program's spans under `invoke`, and the program to run otherwise."""
 
     def run(name: str) -> tuple[Any, list[tuple[Any, ...]]]:
         build, script = PROGRAMS[name]
@@ -152,7 +152,7 @@ class TestConcurrentRuns:
 
 
 class TestContext:
-    """Where OpenTelemetry's context is."""
+    """The context of OpenTelemetry."""
 
     def test_nothing_is_current_between_the_chunks(self, recorded, models):
         """The consumer of a stream does not find itself inside of the run."""
@@ -163,7 +163,7 @@ class TestContext:
 
     @LOOP
     async def test_nothing_is_current_between_the_chunks_of_an_async_stream(self, recorded, models):
-        """Neither in an event loop."""
+        """No span is current between the chunks in an event loop either."""
         before = otel_context.get_current()
         async for _chunk in supervised(models(arithmetic)).astream(ask(), stream_mode="messages"):
             assert otel_context.get_current() == before
@@ -197,7 +197,7 @@ class TestContext:
         assert len(recorded.trajectory().steps) == 6
 
     def test_spans_of_the_application_keep_their_place(self, recorded, models):
-        """One around the run is its parent; one inside of a node is between agent and model."""
+        """A span around the run is its parent; one inside of a node is between agent and model."""
         tracer = recorded.provider.get_tracer("application")
         model = models(writers_script)
 

@@ -39,7 +39,7 @@ async def test_a_team_gives_each_message_and_model_call_once(recorded, server) -
     server.follow(script)
     await run(team())
     recorded.check_shape()
-    assert recorded.said() == [
+    assert recorded.sent_messages() == [
         ("Human", ("Coder",), TASK),
         ("Coder", ("Reviewer",), CODE),
         ("Reviewer", (), "LGTM"),
@@ -145,7 +145,7 @@ async def test_a_message_that_reaches_nobody_has_no_recipients(recorded, server)
     made = team()
     made.run_project(TASK, send_to="Nobody")
     await made.run(n_round=1)
-    assert recorded.said() == [("Human", (), TASK)]
+    assert recorded.sent_messages() == [("Human", (), TASK)]
 
 
 async def test_actions_in_order_are_model_steps_and_one_message(recorded, server) -> None:
@@ -153,7 +153,7 @@ async def test_actions_in_order_are_model_steps_and_one_message(recorded, server
     await run(team(TwoSteps()))
     recorded.check_shape()
     assert len(recorded.named("chat")) == 2
-    assert [sender for sender, _, _ in recorded.said()] == ["Human", "Stepper"]
+    assert [sender for sender, _, _ in recorded.sent_messages()] == ["Human", "Stepper"]
     assert [step.kind.value for step in recorded.trajectory().steps] == [
         "message",
         "model",
@@ -173,7 +173,7 @@ async def test_three_runs_in_one_event_loop_do_not_mix(recorded, server) -> None
     server.follow(script)
     await asyncio.gather(*(run(team()) for _ in range(3)))
     recorded.check_shape(runs=3)
-    assert len(recorded.said()) == 9
+    assert len(recorded.sent_messages()) == 9
 
 
 def test_three_runs_in_threads_do_not_mix(recorded, server) -> None:
@@ -184,7 +184,7 @@ def test_three_runs_in_threads_do_not_mix(recorded, server) -> None:
     for thread in threads:
         thread.join()
     recorded.check_shape(runs=3)
-    assert len(recorded.said()) == 9
+    assert len(recorded.sent_messages()) == 9
 
 
 async def test_a_team_built_before_instrumenting_is_recorded(recorded, server) -> None:
@@ -194,7 +194,7 @@ async def test_a_team_built_before_instrumenting_is_recorded(recorded, server) -
     recorded.instrumentor.instrument(tracer_provider=recorded.provider)
     await run(made)
     recorded.check_shape()
-    assert len(recorded.said()) == 3
+    assert len(recorded.sent_messages()) == 3
 
 
 async def test_the_program_gets_the_same_result_with_and_without_us(recorded, server) -> None:

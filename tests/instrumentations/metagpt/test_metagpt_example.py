@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from code_blocks import PAGES, blocks_of, run
 from installed import installed
 
 if not installed("metagpt.team"):
@@ -34,3 +36,20 @@ def test_the_example_runs_against_its_script(script: str, answer: str, tmp_path:
     )
     assert done.returncode == 0, done.stderr
     assert answer in done.stdout.splitlines()
+
+
+def test_the_page_about_it_runs_as_written(tmp_path: Path) -> None:
+    """Its program, with the scripted model in MetaGPT's settings: the role's turn is recorded."""
+    [block] = [each for each in blocks_of(PAGES / "how-to/metagpt.md") if "run" in each.words]
+
+    def write_settings(address: str) -> None:
+        llm = {"api_type": "openai", "model": "gpt-5-mini", "base_url": address, "api_key": "x"}
+        (tmp_path / "config").mkdir()
+        settings = json.dumps({"llm": {**llm, "stream": False}})
+        (tmp_path / "config" / "config2.yaml").write_text(settings)
+
+    home = str(tmp_path)
+    ran = run(block, tmp_path, prepare=write_settings, HOME=home, METAGPT_PROJECT_ROOT=home)
+    assert ran.named("invoke_agent")
+    assert ran.named("chat")
+    assert "record_outcome success" in [span.name for span in ran.spans]

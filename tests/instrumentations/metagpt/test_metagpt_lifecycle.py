@@ -156,7 +156,7 @@ def test_the_framework_may_be_imported_afterwards() -> None:
                     server.follow(programs.script)
                     asyncio.run(run())
                 spans.check_shape()
-                print("spans", len(spans.said()), len(spans.named("chat")))
+                print("spans", len(spans.sent_messages()), len(spans.named("chat")))
                 print("missing", instrumentor.state.missing)
                 """
             ),

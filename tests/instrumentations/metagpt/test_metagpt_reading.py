@@ -14,7 +14,7 @@ if not installed("metagpt.team"):
 import metagpt_programs as programs
 from metagpt.actions.add_requirement import UserRequirement
 from metagpt.roles.role import Role
-from metagpt.schema import Message as Said
+from metagpt.schema import Message as TeamMessage
 from metagpt.schema import Plan, Task
 from metagpt.strategy.planner import Planner
 from openai.types.chat import ChatCompletion
@@ -29,7 +29,7 @@ class TestRoles:
     """Names, and what a role acts on."""
 
     def test_its_profile_names_it(self) -> None:
-        """Else its name, else its kind."""
+        """A role without a profile is named by its name, else by its kind."""
         assert reading.name_of(programs.Coder()) == "Coder"
         assert reading.name_of(Role(name="Alice")) == "Alice"
         assert reading.name_of(Role()) == "Role"
@@ -39,9 +39,9 @@ class TestRoles:
 
     def test_it_takes_up_what_it_watches_or_is_sent(self) -> None:
         role = programs.Coder()
-        asked = Said("Code!", cause_by=UserRequirement)
-        sent = Said("Code!", cause_by=programs.ReviewCode, send_to={"Alice"})
-        other = Said("Code!", cause_by=programs.ReviewCode)
+        asked = TeamMessage("Code!", cause_by=UserRequirement)
+        sent = TeamMessage("Code!", cause_by=programs.ReviewCode, send_to={"Alice"})
+        other = TeamMessage("Code!", cause_by=programs.ReviewCode)
         assert [reading.takes_up(role, each) for each in (asked, sent, other)] == [
             True,
             True,
@@ -49,12 +49,12 @@ class TestRoles:
         ]
 
     def test_a_role_of_a_later_version_may_take_all(self) -> None:
-        """It says so in a field that this one does not have."""
+        """A role of a later version says so in a field that this version lacks."""
 
         class Listening(programs.Coder):
             observe_all_msg_from_buffer: bool = True
 
-        assert reading.takes_up(Listening(), Said("Code!", cause_by=programs.ReviewCode))
+        assert reading.takes_up(Listening(), TeamMessage("Code!", cause_by=programs.ReviewCode))
 
     def test_tasks_of_its_plan_that_are_not_finished(self) -> None:
         tasks = [
@@ -83,16 +83,16 @@ class TestMessages:
         [("user", "user"), ("Human", "user"), ("Coder", "assistant"), ("", "assistant")],
     )
     def test_its_text_role_and_id(self, role: str, read: str) -> None:
-        source = Said("Code!", role=role)
+        source = TeamMessage("Code!", role=role)
         assert reading.message(source) == Message("Code!", role=read, id=source.id)
 
     def test_a_structure_is_its_text_where_it_has_none(self) -> None:
         structure = Task(task_id="1", instruction="multiply")
-        source = Said("", role="Coder", instruct_content=structure)
+        source = TeamMessage("", role="Coder", instruct_content=structure)
         assert json.loads(reading.message(source).content) == structure.model_dump()
-        source = Said("Text.", role="Coder", instruct_content=structure)
+        source = TeamMessage("Text.", role="Coder", instruct_content=structure)
         assert reading.message(source).content == "Text."
-        assert reading.message(Said("", role="Coder")).content == ""
+        assert reading.message(TeamMessage("", role="Coder")).content == ""
 
     @pytest.mark.parametrize(
         ("stated", "role", "sender"),
@@ -104,10 +104,10 @@ class TestMessages:
         ],
     )
     def test_who_it_is_from(self, stated: str, role: str, sender: str) -> None:
-        assert reading.sender(Said("x", role=role, sent_from=stated)) == sender
+        assert reading.sender(TeamMessage("x", role=role, sent_from=stated)) == sender
 
     def test_where_a_later_version_lacks_a_field(self) -> None:
-        """It is read all the same."""
+        """A message that lacks a field is read all the same."""
 
         class Bare:
             id = "m1"
@@ -137,9 +137,10 @@ class TestModelCalls:
     """A model's input and answer."""
 
     def test_the_messages_of_a_request(self) -> None:
-        given = [{"role": "system", "content": "Be."}, "no message", {"content": None}]
+        given = [{"role": "system", "content": "Be."}, "A text alone.", {"content": None}]
         assert reading.chat_messages(given) == [
             Message("Be.", role="system"),
+            Message("A text alone.", role="user"),
             Message("", role="user"),
         ]
         assert reading.chat_messages("Hi.") == [Message("Hi.", role="user")]
@@ -147,9 +148,9 @@ class TestModelCalls:
     @pytest.mark.parametrize("read", [ChatCompletion.model_validate, lambda given: given])
     def test_its_answer(self, read: Any) -> None:
         """As an object, and as the mapping that it is made of."""
-        said = read(completion(content="Hello."))
-        assert reading.answer(said) == Message("Hello.")
-        assert reading.finish_reason(said) == "stop"
+        source = read(completion(content="Hello."))
+        assert reading.answer(source) == Message("Hello.")
+        assert reading.finish_reason(source) == "stop"
         asked = read(completion(content=None, tool_calls=CALLS))
         assert reading.answer(asked) == Message(
             "", tool_calls=(ToolCall("look_up", '{"a": 1}', "1"), ToolCall("stop", "{}", "2"))

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.framework("metagpt")
 
 
 def senders(recorded) -> list[tuple[str, tuple[str, ...]]]:
-    """Who spoke to whom, in order."""
-    return [(sender, to) for sender, to, _ in recorded.said()]
+    """Return sender and recipients of each message, in order."""
+    return [(sender, to) for sender, to, _ in recorded.sent_messages()]
 
 
 def test_the_software_company(recorded, server) -> None:
@@ -46,7 +46,7 @@ def test_the_software_company(recorded, server) -> None:
 
 
 async def test_the_data_interpreter(recorded, server) -> None:
-    """What it is asked, each execution of code in its kernel, and its answer."""
+    """The question, each execution of code in its kernel, and the answer."""
     server.follow(programs.analyst_script("print(6 * 7)"))
     await DataInterpreter(auto_run=True).run("multiply")
     recorded.check_shape()
@@ -65,7 +65,7 @@ async def test_the_data_interpreter(recorded, server) -> None:
 async def test_tasks_of_a_plan_that_were_not_done_are_open_items(
     recorded, server, monkeypatch
 ) -> None:
-    """Its code fails again and again, until the person at the keyboard gives up."""
+    """The code fails again and again, until the person at the keyboard gives up."""
     monkeypatch.setattr(builtins, "input", lambda *_: "exit")
     server.follow(programs.analyst_script("1 / 0"))
     with pytest.raises(SystemExit):
@@ -131,13 +131,13 @@ async def test_a_person_reviews_a_plan(recorded, server, monkeypatch) -> None:
     monkeypatch.setattr(builtins, "input", lambda *_: "confirm")
     server.follow(programs.analyst_script("print(6 * 7)"))
     await DataInterpreter(auto_run=False).run("multiply")
-    said = [text for sender, to, text in recorded.said() if sender == "Human"]
-    assert said
-    assert set(said) == {"confirm"}
+    texts = [text for sender, to, text in recorded.sent_messages() if sender == "Human"]
+    assert texts
+    assert set(texts) == {"confirm"}
 
 
 async def test_a_role_inside_of_another_ones_action(recorded, server) -> None:
-    """It is asked by the role that acts, and answers that one."""
+    """The acting role asks the inner one, which answers it."""
     server.follow(programs.script)
 
     class Lead(programs.Coder):
@@ -174,7 +174,7 @@ async def test_an_environment_without_a_team(recorded, server) -> None:
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside the client"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_model_call_is_one_span(recorded, server, beside: bool, stream: bool) -> None:
-    """Where the client under MetaGPT is instrumented as well, a model call is still one span."""
+    """If the client under MetaGPT is instrumented as well, a model call is still one span."""
     client = OpenAIInstrumentor()
     if beside:
         client.instrument(tracer_provider=recorded.provider)
@@ -195,7 +195,7 @@ async def test_a_model_call_is_one_span(recorded, server, beside: bool, stream: 
     assert [s.attributes["mast.framework"] for s in chats] == ["metagpt", "metagpt"]
     assert all(request.get("stream", False) is stream for request in server.requests)
     # A stream brings no tokens, and MetaGPT cannot count without its encodings: nothing is better
-    # than nought.
+    # than zero.
     tokens = [s.attributes.get(semconv.INPUT_TOKENS) for s in chats]
     assert all(tokens) or (stream and all(n is None or n > 0 for n in tokens))
 

@@ -43,5 +43,5 @@ def server() -> Iterator[ScriptedLLM]:
 
 @pytest.fixture
 def options(server: ScriptedLLM) -> dict[str, Any]:
-    """How a client reaches it."""
+    """Return a client of the scripted server."""
     return {"base_url": server.url, "api_key": "scripted", "max_retries": 0}

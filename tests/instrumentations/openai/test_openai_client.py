@@ -6,20 +6,18 @@ import asyncio
 import gc
 import inspect
 import json
-from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
 from opentelemetry import context as otel_context
+from recorded_calls import ANSWER, a_run
 
 from mast_trace.spans import with_chat
 from mast_trace_instrumentations.openai import OpenAIInstrumentor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from recorded_spans import RecordedSpans
 
 pytestmark = pytest.mark.framework("openai")
@@ -31,23 +29,10 @@ ASKED = [
         "content": [{"type": "text", "text": "Hello "}, {"type": "text", "text": "you"}],
     },
 ]
-ANSWER = "An answer that comes in several pieces."
 needs_responses = pytest.mark.skipif(
     not hasattr(openai.OpenAI, "responses") and "responses" not in dir(openai.OpenAI(api_key="x")),
     reason="this version has no Responses",
 )
-
-
-@contextmanager
-def a_run(recorded: RecordedSpans) -> Iterator[None]:
-    """Be in the turn of an agent."""
-    telemetry = recorded.instrumentor.telemetry
-    run = telemetry.run("work")
-    agent = telemetry.agent("worker", parent=run.context)
-    with agent.attached():
-        yield
-    agent.end()
-    run.finish("completed")
 
 
 def chat(recorded: RecordedSpans) -> Any:
@@ -97,7 +82,7 @@ class TestChatCompletions:
         assert answer(recorded) == ANSWER
 
     def test_calls_and_results_of_tools(self, recorded, options):
-        """What the model asks for, and a history with a tool's result."""
+        """The model's request, and a history with a tool's result."""
         client = openai.OpenAI(**options)
         call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
         history = [
@@ -127,9 +112,9 @@ class TestChatCompletions:
         with a_run(recorded):
             create = client.chat.completions.create
             asked = create(model="scripted", messages=[{"role": "user", "content": "Use a tool"}])
-            said = asked.choices[0].message
+            choice = asked.choices[0].message
             told = {"role": "tool", "tool_call_id": "call_1", "content": "found"}
-            create(model="scripted", messages=[said, told])
+            create(model="scripted", messages=[choice, told])
 
         run = recorded.trajectory()
         second = [i for i in run.invocations if i.kind == "model"][1]
@@ -161,7 +146,7 @@ class TestChatCompletions:
         assert answer(recorded) == ANSWER
 
     def test_streamed_raw_responses_are_left_to_the_program(self, recorded, options):
-        """Their body is the program's to read: the call is recorded, without the answer."""
+        """The program reads the body of a streamed raw response: the call is recorded, without the answer."""
         client = openai.OpenAI(**options)
         with a_run(recorded):
             streaming = client.chat.completions.with_streaming_response
@@ -402,7 +387,7 @@ class TestWhose:
 
 
 class TestUnderLangGraph:
-    """Both instrumentations at once."""
+    """LangGraph and the client, both instrumented."""
 
     @pytest.fixture
     def graph_and_client(self, options: Any) -> Any:

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
+from client_peers import Elsewhere, another_provider, both
 from openai_peers import NAMES, instrumentor
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recorded_spans import RecordedSpans
 
 pytestmark = pytest.mark.framework("openai")
-
-
-@contextmanager
-def both(recorded: RecordedSpans, theirs: Any, provider: Any, order: str) -> Iterator[None]:
-    """Record by both, instrumented in this order."""
-    if order == "theirs first":
-        recorded.instrumentor.uninstrument()
-        theirs.instrument(tracer_provider=provider)
-        recorded.instrumentor.instrument(tracer_provider=recorded.provider)
-    else:
-        theirs.instrument(tracer_provider=provider)
-    try:
-        yield
-    finally:
-        if order == "theirs first":
-            recorded.instrumentor.uninstrument()
-        theirs.uninstrument()
 
 
 def ask(options: dict[str, Any], *, stream: bool) -> int:
@@ -56,13 +35,10 @@ def theirs(request) -> Any:
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[tuple[TracerProvider, InMemorySpanExporter]]:
+def elsewhere() -> Iterator[Elsewhere]:
     """A provider of theirs."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    yield provider, exporter
-    provider.shutdown()
+    with another_provider() as provider:
+        yield provider
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

@@ -118,9 +118,9 @@ class TestResponsesRequest:
             "arguments": "{}",
         }
         output = {"type": "function_call_output", "call_id": "c1", "output": "found"}
-        said = {"role": "developer", "content": [{"type": "input_text", "text": "text"}]}
+        item = {"role": "developer", "content": [{"type": "input_text", "text": "text"}]}
         other = {"type": "item_reference", "id": "x"}
-        read = responses_messages({"input": [call, output, said, other]})
+        read = responses_messages({"input": [call, output, item, other]})
         assert read[:3] == [
             Message("", tool_calls=(ToolCall("look_up", "{}", "c1"),)),
             Message("found", "tool", tool_call_id="c1"),
@@ -298,7 +298,7 @@ class TestResponse:
             }
         )
 
-    def said(self, text: str) -> dict[str, Any]:
+    def item(self, text: str) -> dict[str, Any]:
         content = [{"type": "output_text", "text": text, "annotations": []}]
         return {
             "type": "message",
@@ -310,7 +310,7 @@ class TestResponse:
 
     def test_all_of_it(self) -> None:
         reasoning = {"type": "reasoning", "id": "x", "summary": []}
-        found = response_answer(self.response(reasoning, self.said("one "), self.said("two")))
+        found = response_answer(self.response(reasoning, self.item("one "), self.item("two")))
         assert found == Answer(
             Message("one two"),
             {
@@ -324,7 +324,7 @@ class TestResponse:
         )
 
     def test_older_clients_know_nothing_of_cached_tokens(self) -> None:
-        answer = self.response(self.said("text"))
+        answer = self.response(self.item("text"))
         del answer.usage.input_tokens_details
         assert response_answer(answer).about["cached_tokens"] is None
 
@@ -351,7 +351,7 @@ class TestResponse:
                 )
             )
         assert assembly.answer() == Answer(Message("a piece"))
-        whole = self.response(self.said("all of it"))
+        whole = self.response(self.item("all of it"))
         name = f"Response{kind.title()}Event"
         event = getattr(types, name).model_construct(type=f"response.{kind}", response=whole)
         assembly.add(event)

@@ -77,7 +77,7 @@ async def test_a_stream_is_recorded_the_same(spans: InMemorySpanExporter) -> Non
 
 
 async def test_a_stream_that_is_left_early_was_cancelled(spans: InMemorySpanExporter) -> None:
-    """Its consumer has seen enough; nothing failed."""
+    """A consumer that leaves a stream early has cancelled the run; it has not failed."""
     stream = toyteam.Team().stream("task")
     assert await anext(stream) == "answer to task (2)"
     await stream.aclose()

@@ -1,4 +1,4 @@
-"""Agreement between raters, against values computed by hand."""
+"""Agreement between annotators, against values computed by hand."""
 
 import pytest
 from judge.data import labelled_runs
@@ -17,7 +17,7 @@ from mast_trace_judge.study.datasets.mast import read_mast_v0
 
 
 def _table(both: int, first: int, second: int, neither: int) -> tuple[list[bool], list[bool]]:
-    """Return the answers of two raters with this table of yes and no."""
+    """Return the answers of two annotators with this table of yes and no."""
     one = [True] * (both + first) + [False] * (second + neither)
     other = [True] * both + [False] * first + [True] * second + [False] * neither
     return one, other
@@ -42,7 +42,7 @@ def test_kappa_and_ac1_are_those_of_the_formulas(table, kappa, ac1):
 
 
 def test_kappa_does_not_exist_where_chance_explains_everything():
-    """Two raters who always say no agree by chance; AC1 still tells that they agree."""
+    """Two annotators who always say no agree by chance; AC1 still tells that they agree."""
     assert cohen_kappa(*_table(0, 0, 0, 20)) is None
     assert gwet_ac1(*_table(0, 0, 0, 20)) == 1.0
     assert cohen_kappa([], []) is None
@@ -55,7 +55,7 @@ def test_kappa_works_for_names_as_well():
 
 
 def test_no_kappa_under_five_positives():
-    """Four positives of one rater are too few, whatever the other says."""
+    """Four positives of one annotator are too few, whatever the other says."""
     few = compare("1.3", ("a", "b"), *_table(4, 0, 6, 40))
     assert (few.kappa, few.kappa_interval) == (None, None)
     assert few.ac1 is not None
@@ -64,7 +64,7 @@ def test_no_kappa_under_five_positives():
 
 
 def test_counts_and_prevalence_are_reported():
-    """What a kappa was computed from."""
+    """The counts behind a kappa."""
     found = compare("1.3", ("a", "b"), *_table(6, 2, 4, 28))
     assert (found.items, found.positives, found.both, found.observed) == (40, (8, 10), 6, 0.85)
     assert found.prevalence == pytest.approx(18 / 80)
@@ -83,17 +83,17 @@ def test_the_bootstrap_interval_holds_kappa_and_narrows_with_runs():
 
 
 def test_every_pair_of_raters_is_compared():
-    """Three raters make three pairs; each by mode, by category and over all modes."""
+    """Three annotators make three pairs; each by mode, by category and over all modes."""
     runs = {f"run {i}": {"1.3": i % 2 == 0, "3.1": i % 3 == 0} for i in range(20)}
     found = agreement({"ann": runs, "bob": runs, "judge": runs})
-    assert len({agreed.raters for agreed in found}) == 3
-    subjects = [agreed.subject for agreed in found if agreed.raters == ("ann", "bob")]
+    assert len({agreed.annotators for agreed in found}) == 3
+    subjects = [agreed.subject for agreed in found if agreed.annotators == ("ann", "bob")]
     assert subjects == ["1.3", "3.1", "Specification issues", "Task verification", ALL_MODES]
     assert {agreed.kappa for agreed in found} == {1.0}
 
 
 def test_only_what_both_rated_counts():
-    """A mode that a rater did not look at is not a no."""
+    """A mode that an annotator did not look at is not a no."""
     one = {"x": {"1.3": True, "2.1": True}, "y": {"1.3": False}}
     other = {"x": {"1.3": True}, "z": {"1.3": True}}
     by_subject = {agreed.subject: agreed for agreed in agreement({"a": one, "b": other})}
@@ -120,17 +120,17 @@ def test_steps_agree_exactly_nearly_or_not():
     [(5, 10, 0.2366, 0.7634), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (0, 0, 0.0, 1.0)],
 )
 def test_wilson_intervals_are_those_of_the_formula(successes, trials, low, high):
-    """Never outside 0 to 1, not even at the ends."""
+    """Intervals are never outside 0 to 1, not even at the ends."""
     found = wilson(successes, trials)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_models_agree_little_with_the_people_of_masts_first_round():
-    """What a published judge reaches on these traces is weak, and is reported as such."""
+    """The agreement of a published judge on these traces is weak, and is reported as such."""
     runs = read_mast_v0(labelled_runs())
     ratings = {
         "people": {run.name: run.modes for run in runs},
-        "o1": {run.name: run.raters["o1, few examples"] for run in runs},
+        "o1": {run.name: run.annotators["o1, few examples"] for run in runs},
     }
     (total,) = [agreed for agreed in agreement(ratings) if agreed.subject == ALL_MODES]
     assert total.items > 600

@@ -30,7 +30,7 @@ FEW = [(True, True)] * 3 + [(True, False)] + [(False, True)] + [(False, False)] 
 
 
 def observed_and_shares(pairs):
-    """The share of equal answers, and each rater's shares by answer, in whole numbers."""
+    """The share of equal answers, and each annotator's shares by answer, in whole numbers."""
     count = len(pairs)
     table = Counter(pairs)
     answers = {answer for pair in pairs for answer in pair}
@@ -41,7 +41,7 @@ def observed_and_shares(pairs):
 
 
 def kappa_of(pairs):
-    """Cohen (1960): what is equal beyond two raters who guess at their own rates."""
+    """Cohen (1960): what is equal beyond two annotators who guess at their own rates."""
     equal, rows, columns = observed_and_shares(pairs)
     chance = sum(
         (rows[a] * columns[b] for a, b in product(rows, columns) if a == b), start=Fraction(0)
@@ -75,9 +75,9 @@ def test_ac1(pairs):
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
 @settings(max_examples=15, deadline=None)
 def test_a_comparison_reports_these_numbers(pairs):
-    """Kappa where both raters say yes five times at least; AC1, counts and shares always."""
+    """Kappa where both annotators say yes five times at least; AC1, counts and shares always."""
     found = compare("1.3", ("ann", "bob"), *zip(*pairs, strict=True))
-    yes = tuple(sum(pair[rater] for pair in pairs) for rater in (0, 1))
+    yes = tuple(sum(pair[annotator] for pair in pairs) for annotator in (0, 1))
     kappa = kappa_of(pairs) if min(yes) >= 5 else None
     assert found.kappa == (None if kappa is None else pytest.approx(kappa))
     assert found.ac1 == pytest.approx(ac1_of(pairs))
@@ -156,14 +156,14 @@ def test_every_answer_is_about_a_run():
 
 
 def test_agreement_draws_runs_not_answers():
-    """Over all modes, of each pair of raters."""
+    """Over all modes, of each pair of annotators."""
     generator = random.Random(3)
     pairs = [generator.choice(FEW) for _ in range(150)]
     ratings = {
-        rater: {
+        annotator: {
             str(run): dict.fromkeys(FAILURE_MODES, pair[place]) for run, pair in enumerate(pairs)
         }
-        for place, rater in enumerate(("ann", "bob"))
+        for place, annotator in enumerate(("ann", "bob"))
     }
     found = {each.subject: each.kappa_interval for each in agreement(ratings)}
     assert found[ALL_MODES] == found["1.1"]
@@ -173,11 +173,11 @@ def test_thousands_of_labels_are_compared():
     """As many as a large team gives in a year; one draw for each of them took minutes."""
     generator = random.Random(4)
     ratings = {
-        rater: {
+        annotator: {
             str(run): {code: generator.random() < 0.2 for code in FAILURE_MODES}
             for run in range(5000)
         }
-        for rater in ("ann", "bob")
+        for annotator in ("ann", "bob")
     }
     assert agreement(ratings)[-1].items == 5000 * len(FAILURE_MODES)
 
@@ -187,7 +187,7 @@ def test_thousands_of_labels_are_compared():
 @example(1, 1.0)
 @example(5000, 0.0)
 def test_wilson(trials, share):
-    """Its ends are the rates from which the observed share is just 1.96 standard errors away."""
+    """The interval's ends are the rates from which the observed share is just 1.96 standard errors away."""
     successes = round(share * trials)
     found = wilson(successes, trials)
     seen = successes / trials
@@ -216,8 +216,8 @@ def test_wilson_at_both_ends():
 
 @pytest.mark.parametrize("measure", [cohen_kappa, gwet_ac1])
 def test_answers_to_different_runs_are_refused(measure):
-    """One rater with more answers than the other has rated other runs."""
-    with pytest.raises(ValueError, match="3 answers of one rater, 2 of the other"):
+    """One annotator with more answers than the other has rated other runs."""
+    with pytest.raises(ValueError, match="3 answers of one annotator, 2 of the other"):
         measure([True, False, True], [True, False])
 
 

@@ -3,7 +3,7 @@
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local.attribution.answer import final_answer, introduced
+from mast_trace_judge.local.rules._answer import final_answer, introduced
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_value_on_which_a_run_ends(texts, answer):
     ("tool", "answer"), [("finish", "12"), ("submit_answer", "12"), ("lookup", "")]
 )
 def test_a_call_that_ends_the_run_is_read_with_its_arguments(tool, answer):
-    """Those of another tool are what was asked for, not what was found."""
+    """Arguments of other tools are requests, not results."""
     run = RunBuilder().calls("a", tool, {"note": "It is 12"}, "ok")
     assert final_answer(run.build().steps) == answer
 

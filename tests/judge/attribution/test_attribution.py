@@ -1,11 +1,12 @@
-"""Which step is blamed, with what probability, and when the judge says that it is unsure."""
+"""The blamed step, its probability, and abstention."""
 
 import pytest
 from judge.builders import RunBuilder
 
 from mast_trace_judge.local.attribution import ABSTAIN_BELOW, UNTRAINED, attribute
-from mast_trace_judge.local.attribution.answer import final_answer, introduced
+from mast_trace_judge.local.attribution.cascade import FAILS_FROM_HERE
 from mast_trace_judge.local.rules import find_modes
+from mast_trace_judge.local.rules._answer import final_answer, introduced
 
 
 def _judged(run: RunBuilder):
@@ -32,7 +33,7 @@ def test_the_caller_of_a_failing_tool_is_blamed_for_the_call():
 
 
 def test_the_first_step_with_the_final_answer_is_blamed_otherwise():
-    """Who brought the answer up decides, not who repeats it."""
+    """The agent that first gave the answer counts, not one that repeats it."""
     run = RunBuilder("How many moons?", outcome="failure").asks().says("lead", "Reader, please.")
     run.says("reader", "The page lists 84 moons.").says("lead", "FINAL ANSWER: 84")
     found = _judged(run)
@@ -41,14 +42,44 @@ def test_the_first_step_with_the_final_answer_is_blamed_otherwise():
 
 
 def test_an_exact_finding_outweighs_the_structure():
-    """The first repetition of a call is the decisive step of a run that only repeats itself."""
+    """The first repetition of a call leads in a run that only repeats itself.
+
+    No verdict rests on that: in labelled loops it was never the faulty step.
+    """
     run = RunBuilder(outcome="failure").asks().says("lead", "Clerk, please.")
     for _ in range(3):
         run.calls("clerk", "list_bills", {"page": 1}, "bills 12.50 and 7.50")
     found = _judged(run.says("clerk", "Together 20.00.").says("lead", "FINAL ANSWER: 20.00"))
+    assert (found.candidates[0].step, found.candidates[0].agent) == (3, "clerk")
+    assert found.rule.startswith("1.3")
+    assert found.decisive is None
+
+
+def test_an_exact_wrong_statement_is_decisive_in_any_system():
+    """No calibration is needed where spans show the error itself."""
+    run = RunBuilder(outcome="failure").asks().calls("clerk", "count_rows", {}, "4711")
+    found = _judged(run.says("clerk", "The tool returned 5120."))
     assert found.decisive is not None
-    assert (found.decisive.step, found.decisive.agent) == (3, "clerk")
-    assert found.decisive.rule.startswith("1.3")
+    assert (found.decisive.step, found.calibrated) == (2, False)
+
+
+def test_tools_that_fail_from_one_run_on():
+    """The first failure of the tools is decisive, unless a person goes on or most runs are fine."""
+
+    def judged(*outcomes, then=()):
+        run = RunBuilder(outcome="failure").asks()
+        for number, fine in enumerate(outcomes):
+            how = {"result": "Fine."} if fine else {"error": "Timeout"}
+            run.calls("clerk", "look_up", {"n": number}, **how)
+        for text in then:
+            run.asks(text)
+        return _judged(run.says("clerk", "I see.")).decisive
+
+    found = judged(True, False, False, False)
+    assert (found.step, found.rule) == (2, FAILS_FROM_HERE)
+    assert judged(True, False) is None
+    assert judged(False, True, True, True, False) is None
+    assert judged(True, False, False, then=["Try another one."]) is None
 
 
 def test_probabilities_add_up_and_agents_are_their_sums():
@@ -64,7 +95,7 @@ def test_probabilities_add_up_and_agents_are_their_sums():
 
 
 def test_a_run_without_a_clue_is_left_undecided():
-    """Nothing speaks for any of many steps: candidates are given, no verdict."""
+    """Without evidence for any of many steps, candidates are given and no verdict."""
     run = RunBuilder(outcome="failure").asks()
     for number in range(20):
         run.says(f"agent{number % 4}", "What do you think of it, everybody?")
@@ -72,7 +103,7 @@ def test_a_run_without_a_clue_is_left_undecided():
     assert found.abstained
     assert found.decisive is None
     assert found.candidates[0].probability < ABSTAIN_BELOW
-    assert found.profile == UNTRAINED
+    assert (found.profile, found.calibrated) == (UNTRAINED, False)
 
 
 def test_a_success_has_no_decisive_error():

@@ -15,6 +15,7 @@ from mast_trace_judge.layer_fusion import fuse_layers
 from mast_trace_judge.llm.verification import Flip, ModelReading
 from mast_trace_judge.local.attribution import ABSTAIN_BELOW, attribute, summarise
 from mast_trace_judge.local.attribution.calibration import Calibration, fit_calibration
+from mast_trace_judge.local.attribution.likeness import Likeness
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.local.layers import judge_by_rules
 
@@ -24,8 +25,6 @@ SHIPPED = json.loads(
 DISTRIBUTIONS = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30).map(
     lambda weights: {3 * step: weight / sum(weights) for step, weight in enumerate(weights)}
 )
-CAPTAIN = ("Data_Expert", "Checker_Expert")
-MAGENTIC = ("MagenticOneOrchestrator", "WebSurfer")
 
 
 def calibrated(probabilities, share, first):
@@ -68,10 +67,15 @@ def test_calibration(probabilities, share, first):
 @settings(max_examples=15, deadline=None)
 def test_the_fitted_calibration_is_the_likeliest(samples):
     """No other pair of the grid gives the labelled steps a greater probability."""
-    labelled = [(said, 3 * step) for said, step in samples if 3 * step in said]
+    labelled = [
+        (distribution, 3 * step) for distribution, step in samples if 3 * step in distribution
+    ]
 
     def likelihood(share, first):
-        return sum(math.log(calibrated(said, share, first)[step]) for said, step in labelled)
+        return sum(
+            math.log(calibrated(distribution, share, first)[step])
+            for distribution, step in labelled
+        )
 
     found = fit_calibration(labelled)
     grid = [(i / 20, j / 20) for i in range(17) for j in range(2, 13)]
@@ -91,7 +95,7 @@ def test_of_the_cascade():
 
 
 @pytest.mark.parametrize("first", [ABSTAIN_BELOW, ABSTAIN_BELOW - 1e-3])
-def test_the_judge_abstains_below_a_quarter_not_at_it(first):
+def test_the_judge_abstains_below_a_half_not_at_it(first):
     """Agents come by their sums, the likeliest first; what is blamed says why."""
     given_ones = {1: first, 2: 0.24, 3: 0.24, 4: 1 - first - 0.48 - 0.02, 5: 0.02}
     given_ones[4] = min(given_ones[4], first - 1e-6)
@@ -112,7 +116,7 @@ def test_the_judge_abstains_below_a_quarter_not_at_it(first):
 
 
 def test_who_wrote_the_code_that_survives_is_named():
-    """Not who repeats it; half of its lines are enough."""
+    """The first author is named, not an agent that repeats it; half of the lines are enough."""
     code = "```python\n{}\nprint(total)\n```"
     run = RunBuilder(outcome="failure").asks().says("lead", "Please compute it.")
     run.says("coder", code.format("total = sum(prices)")).says("critic", "Hm.")
@@ -122,23 +126,28 @@ def test_who_wrote_the_code_that_survives_is_named():
 
 
 @pytest.mark.parametrize(
-    ("agents", "profile", "name"),
+    ("framework", "profile", "name"),
     [
-        (("planner", "writer"), "cascade", "fused"),
-        (CAPTAIN, "ag2-captain", "fused, ag2-captain"),
-        (MAGENTIC, "magentic-one", "fused, magentic-one"),
-        (("mine", "other"), "own", "fused"),
+        ("crewai", "cascade", "fused"),
+        ("ag2", "ag2-captain", "fused, ag2-captain"),
+        ("magentic-one", "magentic-one", "fused, magentic-one"),
+        ("mine", "own", "fused"),
     ],
 )
-def test_of_a_run_that_a_model_has_read(agents, profile, name):
+def test_of_a_run_that_a_model_has_read(framework, profile, name, monkeypatch):
     """Local probabilities and flips are pooled, then calibrated as the profile's runs need it."""
-    own = Profile(name="own", weights={"first_actor": 1.0}, agents=("^mine$",))
-    run = undecided(agents)
+    own = Profile(name="own", weights={"first_actor": 1.0}, frameworks=("mine",))
+    monkeypatch.setattr(Likeness, "covers", lambda *_: True)
+    run = replace(undecided(), framework=framework)
     local = judge_by_rules(run, [own])
     assert local.attribution.profile == profile
     flips = {2: 0.8, 5: 0.3}
     reading = ModelReading(
-        "failure", 0.9, "", {step: Flip(weight, "", "") for step, weight in flips.items()}
+        "failure",
+        0.9,
+        "",
+        {step: Flip(weight, "", "") for step, weight in flips.items()},
+        grounded=frozenset(flips),
     )
     found = fuse_layers(run, local, reading).attribution
     shipped = SHIPPED[name]
@@ -158,3 +167,17 @@ def test_a_model_that_tried_no_step_changes_no_probability():
         reading = replace(ModelReading("failure", 0.9, ""), flips=flips)
         found = fuse_layers(run, local, reading).attribution
         assert found.probabilities == pytest.approx(local.attribution.probabilities)
+
+
+def test_no_percentage_of_a_step_that_a_model_helped_to_choose(monkeypatch):
+    """The shipped numbers were fitted to two models' recorded answers: of another nothing is known."""
+    monkeypatch.setattr(Likeness, "covers", lambda *_: True)
+    run = replace(undecided(), framework="ag2")
+    local = judge_by_rules(run)
+    assert local.attribution.calibrated
+    flips = {2: Flip(0.8, "", "")}
+    reading = ModelReading("failure", 0.9, "", flips, grounded=frozenset(flips))
+    found = fuse_layers(run, local, reading).attribution
+    assert (found.calibrated, found.decisive.step) == (False, 2)
+    silent = ModelReading("failure", 0.9, "")
+    assert fuse_layers(run, local, silent).attribution.calibrated, "the profile's own numbers"

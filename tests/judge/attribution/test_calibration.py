@@ -18,7 +18,7 @@ PROBABILITIES = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=40).map(
 
 @given(PROBABILITIES, st.floats(0.0, 1.0), st.floats(0.05, 0.95))
 def test_probabilities_stay_probabilities_in_the_same_order(given_ones, share, first):
-    """They add up to 1, and no step overtakes another."""
+    """Probabilities add up to 1, and no step overtakes another."""
     found = Calibration(share, first).apply(given_ones)
     assert sum(found.values()) == pytest.approx(1)
     assert found.keys() == given_ones.keys()
@@ -34,12 +34,14 @@ def test_by_hand():
 
 
 def test_a_boastful_method_is_taught_modesty():
-    """It says 0.9 and is right in four of ten runs; what is fitted comes close to that."""
+    """A method that claims 0.9 and is right in four of ten runs is calibrated close to that."""
     drawing = random.Random(1)
-    said = {0: 0.9, 1: 0.04, 2: 0.03, 3: 0.03}
-    samples = [(said, 0 if drawing.random() < 0.4 else drawing.randrange(1, 4)) for _ in range(400)]
+    distribution = {0: 0.9, 1: 0.04, 2: 0.03, 3: 0.03}
+    samples = [
+        (distribution, 0 if drawing.random() < 0.4 else drawing.randrange(1, 4)) for _ in range(400)
+    ]
     found = fit_calibration(samples)
-    assert found.apply(said)[0] == pytest.approx(0.4, abs=0.06)
+    assert found.apply(distribution)[0] == pytest.approx(0.4, abs=0.06)
 
 
 def test_an_honest_method_is_left_alone():
@@ -48,13 +50,13 @@ def test_an_honest_method_is_left_alone():
     samples = []
     for _ in range(400):
         weights = [drawing.random() ** 3 for _ in range(6)]
-        said = {step: weight / sum(weights) for step, weight in enumerate(weights)}
-        samples.append((said, drawing.choices(range(6), weights)[0]))
+        distribution = {step: weight / sum(weights) for step, weight in enumerate(weights)}
+        samples.append((distribution, drawing.choices(range(6), weights)[0]))
     assert fit_calibration(samples).share <= 0.2
 
 
 def test_runs_without_a_usable_label_say_nothing():
-    """No label, or one at a step that has no probability."""
+    """Runs without a label, or with one at a step without a probability, are ignored."""
     assert fit_calibration([({0: 1.0}, None), ({0: 1.0}, 5)]) == Calibration()
 
 
@@ -69,7 +71,10 @@ def test_what_ships_is_modest():
 
 
 def test_pooling_lifts_what_the_model_would_correct():
-    """Even where each local probability is small; with nothing tried, nothing changes."""
+    """Pooling raises the step even where each local probability is small.
+
+    With nothing tried, nothing changes.
+    """
     local = dict.fromkeys(range(200), 0.005)
     assert pool(local, {}) == pytest.approx(local)
     assert pool({}, {3: 0.9}) == {}

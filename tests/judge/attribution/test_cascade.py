@@ -48,7 +48,7 @@ def test_who_can_answer(run, steps):
     [
         (asked().says("coder", "Run it.").calls("terminal", "terminal", {}, **FAILS), 1),
         (asked().says("lead", "Look.").calls("clerk", "lookup", {}, **FAILS), 2),
-        # What the user says between takes the blame from nobody.
+        # The user's messages in between exonerate nobody.
         (asked().says("coder", "It.").asks("Go on.").calls("terminal", "terminal", {}, **FAILS), 1),
         # Nor does a call of another tool.
         (

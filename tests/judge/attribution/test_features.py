@@ -119,7 +119,7 @@ def test_tools_at_both_ends_of_a_run():
 
 
 def test_who_is_a_worker_depends_on_who_gives_most_instructions():
-    """Where nobody addresses anybody, there are no workers."""
+    """Without addressed messages there are no workers."""
     run = RunBuilder().says("a", "Go.", to="b").says("b", "Yes.", to="a").says("b", "No.", to="a")
     assert column("worker", run.build()) == [1, 0, 0]
     alone = RunBuilder().says("a", "Go.").says("b", "Yes.").build()

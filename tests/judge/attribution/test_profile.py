@@ -5,18 +5,24 @@ from dataclasses import replace
 
 import pytest
 from judge.builders import RunBuilder
+from judge.data import labelled_runs
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.attribution.features import FEATURES, features
+from mast_trace_judge.local.attribution.likeness import run_hash
 from mast_trace_judge.local.attribution.profile import Profile, choose_profile, shipped_profiles
+from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
 from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.datasets.mast import read_mathchat
+from mast_trace_judge.study.datasets.tau_retail import read_tau_retail
+from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.study.training import FEWEST_LABELS, cross_validate, fit, to_example
 
 
 def _run(number: int, guilty: int) -> LabelledRun:
     """A run of five agents in which the guilty one admits trouble, at a place that varies."""
-    run = RunBuilder(f"Task {number}", outcome="failure").asks()
+    run = RunBuilder(f"Task {number}", outcome="failure", framework="mine").asks()
     for place in range(5):
         trouble = (
             "Sorry, an error, unfortunately wrong. "
@@ -40,7 +46,7 @@ RUNS = [_run(number, number * 7 % 5) for number in range(24)]
 @pytest.fixture(scope="module")
 def profile() -> Profile:
     pytest.importorskip("numpy")
-    return fit(RUNS, name="made-up", agents=("^agent0$",), trained_on="invented runs", repeats=2)
+    return fit(RUNS, name="made-up", frameworks=("mine",), trained_on="invented runs", repeats=2)
 
 
 def test_a_profile_learns_what_the_labels_share(profile):
@@ -67,7 +73,7 @@ def test_runs_without_a_label_do_not_count():
 
 
 def test_a_label_may_name_the_agent_only():
-    """Its steps share the blame."""
+    """A label without a step spreads the blame over the agent's steps."""
     example = to_example(replace(RUNS[0], step=None))
     assert example is not None
     assert example.gold is None
@@ -85,17 +91,17 @@ def test_cross_validation_never_divides_a_group():
 def test_fitting_is_deterministic(profile):
     """The same runs give the same weights."""
     assert (
-        fit(RUNS, name="made-up", agents=("^agent0$",), trained_on="invented runs", repeats=2)
+        fit(RUNS, name="made-up", frameworks=("mine",), trained_on="invented runs", repeats=2)
         == profile
     )
 
 
 def test_a_profile_survives_json(profile):
-    """What is written is read back, in about two kilobytes."""
+    """A written profile is read back, in some kilobytes."""
     assert Profile.from_json(profile.to_json()) == replace(
         profile, weights=dict(profile.weights), scores=dict(profile.scores)
     )
-    assert len(profile.to_json()) < 2500
+    assert len(profile.to_json()) < 4000
 
 
 @pytest.mark.parametrize(
@@ -116,18 +122,49 @@ def test_shipped_profiles_say_what_they_were_trained_on():
         assert profile.labels >= FEWEST_LABELS
         assert set(profile.scores) == {"agent", "step", "top 3"}
         assert set(profile.weights) == set(FEATURES)
-        assert len(json.dumps(profile.to_json())) < 3000
+        assert len(json.dumps(profile.to_json())) < 5000
+        assert len(profile.runs) == profile.labels
 
 
-def test_profiles_are_chosen_by_agents_and_the_own_ones_first(profile):
-    """A run of other agents gets none."""
-    captain = RunBuilder().says("Data_Expert", "Yes.").build()
-    magentic = RunBuilder().says("MagenticOneOrchestrator", "Go.").says("WebSurfer", "Ok.").build()
-    assert choose_profile(captain).name == "ag2-captain"
-    assert choose_profile(magentic).name == "magentic-one"
-    assert choose_profile(RunBuilder().says("Orchestrator", "Go.").build()) is None
-    assert choose_profile(RUNS[0].trajectory, [profile]) is profile
-    assert choose_profile(RUNS[0].trajectory) is None
+def test_profiles_are_chosen_by_framework_and_shape_and_the_own_ones_first(profile):
+    """Names of agents say nothing, and a run unlike those of a profile gets none."""
+    new = _run(99, 3).trajectory
+    assert choose_profile(new, [profile]) is profile
+    assert choose_profile(new) is None
+    assert choose_profile(replace(new, framework=""), [profile]) is profile
+    assert choose_profile(replace(new, framework="crewai"), [profile]) is None
+    longer = RunBuilder(framework="mine")
+    for number in range(60):
+        longer.calls("agent0", "search", {"q": number}, "```\ncode\n```")
+    assert choose_profile(longer.build(), [profile]) is None
+
+
+def test_an_expert_of_another_framework_gets_no_profile():
+    """Every team has an expert and an orchestrator."""
+    crew = RunBuilder(framework="crewai").asks().says("Travel Expert", "Lisbon is fine.")
+    team = RunBuilder().says("Orchestrator", "Go.").says("WebSurfer", "Ok.")
+    assert choose_profile(crew.build()) is None
+    assert choose_profile(team.build()) is None
+
+
+def test_shipped_profiles_are_meant_for_runs_like_those_that_they_saw():
+    """Shipped profiles apply to hardly any other of the labelled runs."""
+    data = labelled_runs()
+    for name, subset in (("ag2-captain", SUBSETS[0]), ("magentic-one", SUBSETS[1])):
+        runs = read_who_and_when(data, subset)
+        chosen = [choose_profile(run.trajectory) for run in runs]
+        assert sum(p is not None and p.name == name for p in chosen) >= 0.9 * len(runs)
+        assert {run_hash(run.trajectory) for run in runs} == set(chosen[0].runs)
+    strangers = [*read_tau_retail(data), *read_agent_loops(data), *read_mathchat(data)]
+    assert not any(choose_profile(run.trajectory) for run in strangers)
+
+
+def test_runs_of_one_task_are_divided_by_run():
+    """There is no other task to hold out; the profile says so."""
+    pytest.importorskip("numpy")
+    found = fit([replace(run, group="one") for run in RUNS], name="one", repeats=1)
+    assert found.folded_by == "run"
+    assert found.scores["step"] > 0.9
 
 
 def test_features_have_one_value_each_and_stay_small():

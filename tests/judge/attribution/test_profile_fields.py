@@ -18,32 +18,22 @@ from mast_trace_judge.study.training import _scores, cross_validate, fit, to_exa
 
 
 @pytest.mark.parametrize(
-    ("agents", "frameworks", "fits"),
-    [
-        ((), (), False),
-        (("^lead$",), (), True),
-        (("^LEAD$", "cod"), (), True),
-        (("^lead$", "^planner$"), (), False),
-        (("^lea$",), (), False),
-        ((), ("ag2",), True),
-        ((), ("crewai", "ag2"), True),
-        ((), ("crewai",), False),
-        (("^planner$",), ("ag2",), True),
-    ],
+    ("frameworks", "fits"),
+    [((), False), (("ag2",), True), (("crewai", "ag2"), True), (("crewai",), False)],
 )
-def test_for_which_runs_a_profile_is_meant(agents, frameworks, fits):
-    """By the framework, or by agents of whom each pattern names one, in any case."""
+def test_for_which_runs_a_profile_is_meant(frameworks, fits):
+    """By the framework, where the profile does not know the shape of its runs."""
     run = RunBuilder(framework="ag2").says("lead", "Go.").says("coder", "Yes.").build()
-    assert Profile("p", {}, agents, frameworks).fits(run) is fits
+    assert Profile("p", {}, frameworks).fits(run) is fits
 
 
 def test_a_run_of_an_unknown_framework_is_not_meant():
     """An empty name is none."""
-    assert not Profile("p", {}, (), ("",)).fits(RunBuilder().says("lead", "Go.").build())
+    assert not Profile("p", {}, ("",)).fits(RunBuilder().says("lead", "Go.").build())
 
 
 RUN = (
-    RunBuilder(outcome="failure")
+    RunBuilder(outcome="failure", framework="mine")
     .asks()
     .says("lead", "Let us see: 12, 13 and 14 are here.", to="coder")
     .says("coder", "Sorry, an error.")
@@ -64,9 +54,9 @@ SAID = {
 def test_what_speaks_for_a_step(name):
     """The feature by which its weight lifts it most above the run's mean."""
     step, reason = SAID[name]
-    profile = Profile("p", {name: 2.0, "trouble_words": 0.001}, agents=("lead",))
+    profile = Profile("p", {name: 2.0, "trouble_words": 0.001}, frameworks=("mine",))
     assert profile.distribution(RUN)[1][step] == reason
-    lowered = Profile("p", {name: -2.0}, agents=("lead",)).distribution(RUN)[1]
+    lowered = Profile("p", {name: -2.0}, frameworks=("mine",)).distribution(RUN)[1]
     assert lowered[step] == ""
 
 
@@ -80,7 +70,7 @@ def test_the_probability_of_a_step():
     ]
     powers = [math.exp(each) for each in sums]
     expected = {step: power / sum(powers) for step, power in zip(actors, powers, strict=True)}
-    profile = Profile("p", weights, agents=("lead",))
+    profile = Profile("p", weights, frameworks=("mine",))
     assert profile.distribution(RUN)[0] == pytest.approx(expected)
     assert attribute(RUN, (), [profile]).profile == "p"
     assert profile.distribution(RunBuilder().asks().build()) == ({}, {})
@@ -90,9 +80,7 @@ def test_the_probability_of_a_step():
 
 def test_a_profile_is_read_as_it_was_written():
     """With and without what may be left out; names stay readable."""
-    full = Profile(
-        "Käufer", {"worker": 1.5}, ("^a$",), ("ag2",), "runs", 12, {"step": 0.5}, {"r": 1}
-    )
+    full = Profile("Käufer", {"worker": 1.5}, ("ag2",), "runs", 12, {"step": 0.5}, {"r": 1})
     assert Profile.from_json(full.to_json()) == full
     assert "Käufer" in full.to_json()
     assert full.to_json().endswith("}\n")
@@ -100,7 +88,7 @@ def test_a_profile_is_read_as_it_was_written():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             '{"name": "x", "weights": {"height": 1.0}}',
@@ -110,9 +98,9 @@ def test_a_profile_is_read_as_it_was_written():
         ('{"x": 1}', "^this is no attribution profile: .*x"),
     ],
 )
-def test_what_is_no_profile_is_said(text, said):
-    """So that the file can be mended."""
-    with pytest.raises(ConfigurationError, match=said):
+def test_what_is_no_profile_is_said(text, message):
+    """The error names the fault, so that the file can be mended."""
+    with pytest.raises(ConfigurationError, match=message):
         Profile.from_json(text)
 
 
@@ -140,13 +128,13 @@ def test_a_labelled_run_in_numbers(step, agent, gold, blamed):
 
 
 def test_a_run_without_a_group_is_one_of_its_own():
-    """Its trace's name tells it from others."""
+    """The trace id distinguishes a run without a group from others."""
     pytest.importorskip("numpy")
     assert to_example(labelled(2, group="")).group == RUN.trace_id
 
 
 def test_runs_that_teach_nothing():
-    """No label, or nobody who acts."""
+    """Runs without a label, or without acting agents, are skipped."""
     assert to_example(labelled(None)) is None
     assert to_example(labelled(0, run=RunBuilder().asks().build())) is None
 
@@ -183,7 +171,7 @@ def test_what_fitting_writes_down():
         )
         for number in range(10)
     ]
-    labels = {"name": "n", "agents": ("^a$",), "frameworks": ("ag2",), "trained_on": "runs"}
+    labels = {"name": "n", "frameworks": ("ag2",), "trained_on": "runs"}
     found = fit([*runs, labelled(None)], **labels, seed=3, repeats=2)
     assert {name: getattr(found, name) for name in labels} == labels
     assert (found.labels, set(found.weights)) == (10, set(FEATURES))

@@ -97,7 +97,7 @@ def test_the_loss_and_its_slope(seed, weights, ridge, share):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("ridge", "share"), [(0.05, 0.3), (3.2, 1.0)])
 def test_the_best_weights(seed, ridge, share):
-    """Nothing near is better, wherever the search begins; the loss has a single minimum."""
+    """No weights nearby are better, wherever the search begins; the loss has a single minimum."""
     examples = drawn(seed)
     stack = Stack.of(examples)
     best = minimise(stack, ridge, share)
@@ -112,7 +112,7 @@ def test_the_best_weights(seed, ridge, share):
 
 
 def test_a_run_without_a_clue_about_its_step_still_teaches_its_agent():
-    """One label of an agent's, none of a step's: its steps gain, alike."""
+    """A label of an agent without a step raises all of that agent's steps alike."""
     rows = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
     examples = [example(rows, None, (0, 1), "q")]
     weights = minimise(Stack.of(examples), 0.1, 1.0)
@@ -124,7 +124,7 @@ def test_a_run_without_a_clue_about_its_step_still_teaches_its_agent():
 @given(st.lists(st.floats(-700, 700), min_size=1, max_size=20))
 @settings(deadline=None)
 def test_probabilities(scores):
-    """However large the scores."""
+    """Probabilities add up, however large the scores are."""
     assert probabilities(np.array(scores)) == pytest.approx(softmax(scores))
 
 
@@ -190,12 +190,12 @@ def chosen(examples, seed):
     best = min(tried, key=lambda setting: surprise(tried[setting]))
 
     def dishonesty(temperature):
-        said = right = 0.0
+        claimed = right = 0.0
         for place, each in enumerate(examples):
             p = softmax([score / temperature for score in tried[best][place]])
-            said += max(p)
+            claimed += max(p)
             right += p.index(max(p)) == each.gold
-        return abs(said - right)
+        return abs(claimed - right)
 
     return best, min(TEMPERATURES, key=dishonesty), tried[best]
 

@@ -11,10 +11,16 @@ from rich.console import Console
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.study.bench import run_bench
+from mast_trace_judge.study.bench.in_sample import places_seen
 from mast_trace_judge.study.bench.methods import best_fixed_step, fixed_step, random_step
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction, score
+from mast_trace_judge.study.datasets.agentrx import read_agentrx
 from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.datasets.mast import read_ag2_coding, read_mast_v0, read_mathchat
+from mast_trace_judge.study.datasets.tau_retail import read_tau_retail
+from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
+from mast_trace_judge.study.training import fit
 
 
 def _labelled(step: int, agent: str = "b", group: str = "q", marked: frozenset[int] = frozenset()):
@@ -25,7 +31,7 @@ def _labelled(step: int, agent: str = "b", group: str = "q", marked: frozenset[i
 
 
 def test_strict_and_official_scoring_differ_where_digits_are_contained():
-    """The gold step 1 is in the predicted 12: right for the published script, wrong here."""
+    """The labelled step 1 is a part of the predicted 12: right for the published script, wrong here."""
     found = score("judge", "made-up", [_labelled(1)], [[Prediction((12,), "b (thought)")]])
     assert found.shares["step"].value == 0
     assert found.shares["official step"].value == 1
@@ -33,7 +39,7 @@ def test_strict_and_official_scoring_differ_where_digits_are_contained():
 
 
 def test_near_misses_and_the_first_three_count_separately():
-    """One step off, three off, and third in the list."""
+    """Predictions one step off, three steps off, and third in the list each count in their own share."""
     runs = [_labelled(5), _labelled(5), _labelled(5)]
     given = [[Prediction((6,), "b")], [Prediction((2,), "b")], [Prediction((9, 8, 5), "b")]]
     shares = score("judge", "made-up", runs, given).shares
@@ -44,7 +50,7 @@ def test_near_misses_and_the_first_three_count_separately():
 
 
 def test_a_marked_failure_counts_though_it_is_not_the_root_cause():
-    """Only where a second team marked failures."""
+    """Marked failures count only where a second team marked them."""
     runs = [_labelled(5, marked=frozenset({5, 9}))]
     shares = score("judge", "made-up", runs, [[Prediction((9, 1, 2), "b")]]).shares
     assert (shares["marked in 1"].value, shares["step"].value) == (1, 0)
@@ -58,7 +64,7 @@ def test_no_verdict_is_a_miss():
 
 
 def test_calibration_error_is_the_weighted_distance_per_bin():
-    """Ten at 0.85 of which nine are right, ten at 0.25 of which none is: (0.05 + 0.25) / 2."""
+    """Ten predictions at 0.85 with nine right, ten at 0.25 with none right: (0.05 + 0.25) / 2."""
     runs = [_labelled(5)] * 20
     sure = [[Prediction((5 if i else 6,), "b", probability=0.85)] for i in range(10)]
     unsure = [[Prediction((6,), "b", probability=0.25)] for _ in range(10)]
@@ -69,7 +75,7 @@ def test_calibration_error_is_the_weighted_distance_per_bin():
 
 
 def test_perfect_probabilities_show_an_error_by_chance():
-    """Of one run at 0.5 it is 0.5; of many it vanishes; predictions of one run fall together."""
+    """The error of one run at 0.5 is 0.5; over many it vanishes; predictions of one run fall together."""
 
     def by_chance(runs, repeats=1):
         given = [[Prediction((5,), "b", probability=0.5)] * repeats for _ in range(runs)]
@@ -82,7 +88,7 @@ def test_perfect_probabilities_show_an_error_by_chance():
 
 
 def test_random_is_scored_as_an_expectation():
-    """One of fourteen steps, three of fourteen, one of four agents or a bit more."""
+    """The expected shares are 1/14 for the step, 3/14 for the first three, and 4/14 for the agent."""
     shares = score("random", "made-up", [_labelled(5)], random_step([_labelled(5)])).shares
     assert shares["step"].value == pytest.approx(1 / 14)
     assert shares["top 3"].value == pytest.approx(3 / 14)
@@ -90,7 +96,7 @@ def test_random_is_scored_as_an_expectation():
 
 
 def test_a_constant_position_is_chosen_on_other_questions():
-    """The runs of the same question do not vote."""
+    """Runs of the same question are left out when the most frequent step is chosen."""
     runs = [_labelled(3, group="q1"), _labelled(3, group="q1"), _labelled(7, group="q2")]
     assert [given[0].steps[0] for given in best_fixed_step(runs)] == [7, 7, 3]
     assert fixed_step(runs, 99)[0][0].steps == (13,)
@@ -135,14 +141,83 @@ def test_a_benchmark_scores_baselines_and_local_methods(data):
 
 
 def test_another_judge_gets_a_row_of_its_own(data):
-    """Whatever predicts a step can be measured beside the local layers."""
+    """Any method that predicts a step can be measured beside the local layers."""
     report = run_bench(data, ["rules"], {"always 2": lambda _: Prediction((2,), "Worker2_Expert")})
-    (row,) = [found for found in report.scores if found.method == "always 2"]
+    name = "always 2, out of sample: all 12 runs"
+    (row,) = [found for found in report.scores if found.method == name]
     assert row.shares["step"].value == pytest.approx(1 / 3)
 
 
+def _shipped(report, subset="algorithm-generated"):
+    return {
+        found.method: (found.runs, found.in_sample)
+        for found in report.scores
+        if found.subset == subset and found.method.startswith("as shipped")
+    }
+
+
+def test_a_foreign_set_is_out_of_sample(data):
+    """No shipped profile has seen a run of it; the notes claim nothing of runs that are in sample."""
+    report = run_bench(data, ["local"], repeats=1)
+    assert report.in_sample == {"algorithm-generated": 0}
+    expected = {"as shipped, out of sample (cascade 12): all 12 runs": (12, 0)}
+    assert _shipped(report) == expected
+    assert not any("fitted to them" in note for note in report.notes)
+    (title, *_) = (table.title for table in tables(report))
+    assert "none of them in the training of a shipped profile" in title
+
+
+def test_runs_of_a_profile_are_told_from_others_in_one_set(data):
+    """Copies of published runs among foreign ones, under other names, are found by what they hold."""
+    source = labelled_runs() / "who-and-when" / "algorithm-generated"
+    for number, path in enumerate(sorted(source.glob("*.json"))[:20]):
+        target = data / "who-and-when" / "algorithm-generated" / f"copy{number}.json"
+        target.write_bytes(path.read_bytes())
+    report = run_bench(data, ["local"], {"judge": lambda _: Prediction((2,), "b")}, repeats=1)
+    assert report.in_sample == {"algorithm-generated": 20}
+    inside, outside = _shipped(report)
+    assert inside.endswith(": 20 of 32 runs")
+    assert "in sample (ag2-captain " in inside
+    assert outside == "as shipped, out of sample (cascade 12): 12 of 32 runs"
+    assert list(_shipped(report).values()) == [(20, 20), (12, 0)]
+    names = [found.method for found in report.scores if found.method.startswith("judge")]
+    assert names == ["judge, in sample: 20 of 32 runs", "judge, out of sample: 12 of 32 runs"]
+    assert any("fitted to them" in note for note in report.notes)
+    (title, *_) = (table.title for table in tables(report))
+    assert "32 runs, 20 of them in the training of a shipped profile" in title
+
+
+def test_one_s_own_profile_is_known_by_its_runs(data):
+    """Runs that `judge fit` has learned from are in sample for a judge with that profile."""
+    runs = read_who_and_when(data, "algorithm-generated")
+    own = fit(runs[:10], name="own", repeats=1)
+    judges = {"judge": lambda _: Prediction((2,), "b")}
+    report = run_bench(data, ["rules"], judges, profiles=[own])
+    rows = {found.method: found.in_sample for found in report.scores if "judge" in found.method}
+    inside, outside = "judge, in sample: 10 of 12 runs", "judge, out of sample: 2 of 12 runs"
+    assert rows == {inside: 10, outside: 0}
+
+
+def _who_and_when(data):
+    return [run for subset in SUBSETS for run in read_who_and_when(data, subset)]
+
+
+@pytest.mark.parametrize("read", [_who_and_when, read_agentrx])
+def test_all_published_runs_here_are_in_sample(read):
+    """Runs of the published sets are in sample for the shipped profiles, under either team's labels."""
+    runs = read(labelled_runs())
+    assert len(runs) > 20
+    assert len(places_seen(runs)) == len(runs)
+
+
+@pytest.mark.parametrize("read", [read_mast_v0, read_ag2_coding, read_mathchat, read_tau_retail])
+def test_no_run_of_other_sets_is_in_sample(read):
+    """Runs of other sets are out of sample, also those of a framework that has a profile."""
+    assert places_seen(read(labelled_runs())) == frozenset()
+
+
 def test_an_unknown_layer_and_an_empty_folder_are_refused(data, tmp_path_factory):
-    """With what can be done about it."""
+    """An unknown layer and an empty folder raise errors that say so."""
     with pytest.raises(ConfigurationError, match="unknown layers"):
         run_bench(data, ["psychic"])
     with pytest.raises(ConfigurationError, match="no labelled runs"):
@@ -187,7 +262,7 @@ def test_the_judge_reaches_what_is_promised_of_it():
     for subset in ("algorithm-generated", "hand-crafted"):
         for method in ("profile, cross-validated", joined):
             assert rows[subset, method].calibration_error <= 0.08
-    kappas = {found.subject: found.kappa for found in report.modes if "rules" in found.raters}
+    kappas = {found.subject: found.kappa for found in report.modes if "rules" in found.annotators}
     assert kappas["2.1"] >= 0.7
     assert kappas["1.3"] >= 0.35
     for (subset, method), found in rows.items():

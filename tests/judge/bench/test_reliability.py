@@ -27,7 +27,7 @@ CONFIDENCES = st.lists(
 
 
 def expected_error(given_ones):
-    """Sum over ten bins of |weight said - weight right|, by the weight of all."""
+    """Sum over ten bins of |weight claimed - weight right|, by the weight of all."""
     error = 0.0
     for place in range(10):
         inside = [
@@ -35,9 +35,9 @@ def expected_error(given_ones):
             for each in given_ones
             if place <= 10 * each.probability < place + 1 or (place == 9 and each.probability == 1)
         ]
-        said = sum(each.probability * each.weight for each in inside)
+        claimed = sum(each.probability * each.weight for each in inside)
         right = sum(each.weight for each in inside if each.right)
-        error += abs(said - right)
+        error += abs(claimed - right)
     return error / sum(each.weight for each in given_ones)
 
 
@@ -68,6 +68,6 @@ def test_predictions_of_one_run_are_right_or_wrong_together():
 
 
 def test_the_error_by_chance_is_the_same_everywhere():
-    """Its draws are: a published figure can be had again."""
+    """The draws are the same everywhere, so a published figure can be reproduced."""
     twenty = [Confidence(run, run / 20, right=False, weight=1.0) for run in range(20)]
     assert error_by_chance(twenty) == pytest.approx(0.22545)

@@ -99,6 +99,6 @@ def test_predictions_of_other_runs_are_refused():
 
 
 def test_of_no_runs_nothing_is_said():
-    """No share, and no calibration."""
+    """Scores of no runs have neither shares nor a calibration."""
     found = score("judge", "made-up", [], [])
     assert (found.shares, found.calibration_error, found.error_by_chance) == ({}, None, None)

@@ -9,9 +9,11 @@ from judge.data import labelled_runs
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.study.agreement import step_agreement
+from mast_trace_judge.study.datasets.agent_loops import read_agent_loops
 from mast_trace_judge.study.datasets.agentrx import read_agentrx
 from mast_trace_judge.study.datasets.labelled import DATA_VARIABLE, data_folder
-from mast_trace_judge.study.datasets.mast import read_mast_v0, read_mathchat
+from mast_trace_judge.study.datasets.mast import read_ag2_coding, read_mast_v0, read_mathchat
+from mast_trace_judge.study.datasets.tau_retail import read_tau_retail
 from mast_trace_judge.study.datasets.who_and_when import from_history, read_who_and_when, same_agent
 
 
@@ -104,7 +106,7 @@ def test_masts_first_traces_have_steps_modes_and_raters():
         assert len(run.trajectory.steps) > 2
         assert len(run.trajectory.agents) > 1
         assert len(run.modes) in {12, 13}
-        assert set(run.raters) == {"o1, few examples", "Claude 3.7"}
+        assert set(run.annotators) == {"o1, few examples", "Claude 3.7"}
     logs = [run.trajectory.steps for run in runs if run.subset == "HyperAgent"]
     assert all(
         (a.agent, a.text) != (b.agent, b.text) or not a.text
@@ -119,3 +121,34 @@ def test_mathchat_says_which_answers_were_right():
     assert len(runs) == 398
     assert 0.1 < sum(not run.success for run in runs) / len(runs) < 0.2
     assert {run.trajectory.outcome for run in runs} == {""}
+
+
+def test_tau_retail_counts_messages_and_judges_steps():
+    """A message may hold several calls; labels name messages, from 1."""
+    runs = read_tau_retail(labelled_runs())
+    assert (len(runs), sum(run.success for run in runs)) == (51, 37)
+    failed = [run for run in runs if not run.success]
+    assert all(run.step is not None and run.step in run.marked for run in failed)
+    assert all(run.step is None and not run.marked for run in runs if run.success)
+    kinds = {step.kind for run in runs for step in run.trajectory.steps}
+    assert kinds == {StepKind.MESSAGE, StepKind.TOOL}
+    assert {step.agent for run in runs for step in run.trajectory.steps} == {"assistant", "user"}
+
+
+def test_agent_loops_have_their_calls_whichever_way_they_are_written():
+    """Older files have them in the text alone."""
+    runs = read_agent_loops(labelled_runs())
+    assert (len(runs), sum(not run.extra["fault"] for run in runs)) == (784, 391)
+    assert all(run.step is not None for run in runs if run.extra["fault"])
+    tools = [s for run in runs for s in run.trajectory.steps if s.kind is StepKind.TOOL]
+    assert len(tools) > 4000
+    assert all(step.tool and step.arguments.startswith("{") for step in tools)
+    texts = [s.text for run in runs for s in run.trajectory.steps if s.kind is StepKind.MESSAGE]
+    assert not any(text.startswith("[") and ") -> " in text for text in texts)
+
+
+def test_ag2_coding_has_todays_modes():
+    """All fourteen, of which ten runs show none."""
+    runs = read_ag2_coding(labelled_runs())
+    assert (len(runs), sum(not any(run.modes.values()) for run in runs)) == (24, 10)
+    assert all(len(run.modes) == 14 for run in runs)

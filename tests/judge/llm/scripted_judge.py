@@ -105,6 +105,10 @@ GOOD: dict[str, Answer | Callable[[str], Answer]] = {
 }
 
 
+OPINION = "the model reads the run as a failure; no outcome was recorded, so this is an opinion"
+"""The note in a verdict on a run of unknown outcome that a reliable model has read."""
+
+
 @dataclass
 class JudgeScript:
     """Answers by the question that is asked.
@@ -158,7 +162,7 @@ def config_for(server: ScriptedLLM, **settings: Any) -> JudgeConfig:
 
 
 def run_of(trajectory: Trajectory, trace_id: str = "") -> RunSummary:
-    """What the store knows of a run."""
+    """The store's row of a run."""
     now = datetime.now(timezone.utc)
     return RunSummary(
         project="shop",
@@ -186,7 +190,7 @@ def run_of(trajectory: Trajectory, trace_id: str = "") -> RunSummary:
 
 @dataclass
 class Judged:
-    """What came of judging a run.
+    """The result of judging a run.
 
     Attributes:
         ledger: the calls.

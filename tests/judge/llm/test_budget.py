@@ -1,4 +1,4 @@
-"""What judging may cost."""
+"""The cost limits of judging."""
 
 import asyncio
 import datetime as dt
@@ -18,12 +18,12 @@ PRICES = {"scripted": {"input": 1.0, "output": 4.0, "cached": 0.1}}
 
 
 async def test_a_run_over_its_budget_has_the_local_verdict():
-    """Where the first call already costs too much, none is made, and the reason is said."""
+    """If the first call would exceed the budget, none is made, and the verdict has the reason."""
     result = await judged(JudgeScript(), trip(outcome="failure"), judge_max_tokens_per_run=500)
     assert result.requests == []
     assert (result.verdict.method, result.verdict.outcome) == ("local", "failure")
     assert "500" in result.verdict.status_reason
-    assert result.verdict.decisive is not None
+    assert result.verdict.candidates
 
 
 async def test_a_budget_that_ends_on_the_way_keeps_what_was_found():
@@ -49,7 +49,7 @@ async def test_costs_follow_the_price_table():
 
 
 def test_cached_tokens_have_their_own_price():
-    """Of the input, cached tokens cost the cached price."""
+    """Cached input tokens cost the cached price."""
     price = Price(input=1.0, output=4.0, cached=0.1)
     assert price.of(Tokens(input=1_000_000, cached=400_000, output=0)) == pytest.approx(0.64)
     assert Price(input=1.0, output=4.0).of(Tokens(input=10, cached=10)) == pytest.approx(1e-5)
@@ -78,7 +78,7 @@ async def test_the_daily_cap_stops_calls_and_not_verdicts():
 
 
 def test_the_cap_begins_anew_at_midnight():
-    """What yesterday cost does not count today."""
+    """Yesterday's cost does not count today."""
     day = dt.date(2026, 3, 1)
     cap = DailyCap(1.0, spent_today=lambda: 0.4, today=lambda: day)
     cap.check()
@@ -99,7 +99,7 @@ def test_a_cap_needs_prices(monkeypatch):
 
 
 def test_calls_at_the_same_time_share_the_budget():
-    """What one call has reserved another cannot take; what it did not use it gives back."""
+    """Reserved tokens are not available to another call; unused ones are returned."""
     budget = RunBudget(100)
     budget.reserve(60)
     with pytest.raises(BudgetExhausted, match="40 of the run's 100 are left"):

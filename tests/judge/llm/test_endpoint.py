@@ -7,7 +7,7 @@ import time
 
 import pytest
 from judge.builders import RunBuilder
-from judge.llm.scripted_judge import GOOD, JudgeScript, config_for, judged, run_of, trip
+from judge.llm.scripted_judge import GOOD, OPINION, JudgeScript, config_for, judged, run_of, trip
 from scripted_llm import Reply, ScriptedLLM
 
 from mast_trace.exceptions import EndpointUnavailable
@@ -23,7 +23,7 @@ class Dialects:
     """A server that knows only some of the API, in front of a script.
 
     Attributes:
-        refused: how many requests it refused.
+        refused: number of refused requests.
     """
 
     def __init__(self, script, *, formats=("json_schema", "json_object"), unknown=(), status=400):
@@ -52,7 +52,7 @@ async def test_passing_failures_are_retried(reply):
     """429, 5xx and answers that are not the API's cost time, not the verdict."""
     script = JudgeScript(first=[reply, reply])
     result = await judged(script)
-    assert (result.verdict.method, result.verdict.status_reason) == ("fused", "")
+    assert (result.verdict.method, result.verdict.status_reason) == ("fused", OPINION)
     assert sum(call.retries for call in result.ledger.calls) == 2
     assert len(result.ledger.calls) == len(result.requests) - 2
 
@@ -112,7 +112,7 @@ async def test_falls_back_to_the_format_that_the_server_takes(formats, status, e
     """json_schema, else json_object, else text: found out by the first question, once."""
     server = Dialects(JudgeScript(), formats=formats, status=status)
     result = await judged(server)
-    assert (result.verdict.method, result.verdict.status_reason) == ("fused", "")
+    assert (result.verdict.method, result.verdict.status_reason) == ("fused", OPINION)
     assert server.refused == ("json_schema", "json_object", "text").index(expected)
     answered = result.requests[server.refused :]
     used = {request.get("response_format", {"type": "text"})["type"] for request in answered}
@@ -143,7 +143,7 @@ def test_every_dialect_is_tried_before_giving_up():
 
 
 async def test_a_refused_request_is_not_repeated_for_ever():
-    """What the server refuses in every dialect leaves the local verdict with its words."""
+    """A request that is refused in every dialect leaves the local verdict, with the server's words."""
     script = JudgeScript({**GOOD, "read": Reply(status=400, text="this text breaks our policy")})
     verdict = (await judged(script, trip(outcome="failure"))).verdict
     assert len(script.asked) == 3

@@ -1,4 +1,4 @@
-"""Models that answer badly: no verdict is lost, none is false, and the reason is said."""
+"""Models that answer badly: no verdict is lost, none is false, and the reason is given."""
 
 import json
 
@@ -54,7 +54,7 @@ async def test_cut_json_is_asked_for_again():
     ids=["cut", "prose", "empty", "wrong", "list", "null", "nested"],
 )
 async def test_an_unreadable_answer_is_neither_pass_nor_fail(answer):
-    """Where nothing else says how the run ended, it stays unscored with the reason."""
+    """A run whose end is otherwise unknown stays unscored with the reason."""
     verdict = (await judged(JudgeScript({**GOOD, "read": answer}))).verdict
     assert (verdict.status, verdict.outcome, verdict.method) == ("unscored", "unknown", "local")
     assert "cannot be read" in verdict.status_reason
@@ -63,11 +63,11 @@ async def test_an_unreadable_answer_is_neither_pass_nor_fail(answer):
 
 
 async def test_an_unreadable_answer_leaves_what_is_known():
-    """Where the run itself says how it ended, the local verdict stands, and the reason is said."""
+    """If the run itself shows how it ended, the local verdict stands, with the reason."""
     verdict = (await judged(JudgeScript({**GOOD, "read": CUT}), trip(outcome="failure"))).verdict
     assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", "local")
     assert "without the model: read: the model's answer cannot be read" in verdict.status_reason
-    assert verdict.decisive is not None
+    assert verdict.candidates
 
 
 async def test_invented_quotes_are_dropped_with_their_mode():
@@ -135,7 +135,7 @@ async def test_a_refusal_is_no_verdict():
 
 
 async def test_an_answer_cut_at_the_token_limit_is_no_verdict():
-    """An answer that hit the limit of output tokens is said to have done so."""
+    """An answer that hit the limit of output tokens is reported as such."""
     body = json.dumps(
         {
             "id": "1",
@@ -157,7 +157,7 @@ async def test_an_answer_cut_at_the_token_limit_is_no_verdict():
 
 
 async def test_a_failed_later_question_leaves_the_earlier_answers():
-    """Where only the mapping or one step cannot be read, the rest of the reading counts."""
+    """If only the mapping or one step cannot be read, the rest of the reading counts."""
     verdict = (await judged(JudgeScript({**GOOD, "map": CUT, "counterfactual": CUT}))).verdict
     assert (verdict.status, verdict.outcome, verdict.method) == ("ok", "failure", "fused")
     assert "failure modes were not mapped" in verdict.status_reason

@@ -1,8 +1,9 @@
-"""What a model that answers well adds to a verdict, and when it is asked at all."""
+"""The contribution of a reliable model to a verdict, and the cases in which it is asked."""
 
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from judge.builders import RunBuilder
 from judge.llm.scripted_judge import (
     GOOD,
     JudgeScript,
@@ -62,13 +63,35 @@ async def test_a_clock_that_jumps_during_a_call_makes_no_duration(monkeypatch, d
 
 
 async def test_questions_share_their_beginning():
-    """All questions of a run have the record in front, word for word, so that caches of it hold."""
+    """All have the record in front, word for word, where it is short, so that caches of it hold."""
     result = await judged(JudgeScript())
     prompts = [request["messages"][1]["content"] for request in result.requests]
     assert len(prompts) >= 3
     records = {prompt[: prompt.rindex("<<end record")] for prompt in prompts}
     assert len(records) == 1
     assert len({request["messages"][0]["content"] for request in result.requests}) == 1
+
+
+async def test_questions_after_the_reading_have_a_shorter_record():
+    """Questions about a long run share a condensed record, with the steps in question in full."""
+    run = RunBuilder("What does the trip cost?", outcome="failure")
+    for number in range(60):
+        run.says(f"agent{number % 3}", f"Offer {number}: " + f"{number} EUR a night, " * 60)
+    wrong = run.build().steps[40].text
+    script = with_answers(
+        read=reading(point(40, "Offer 40: 40 EUR a night", severity="decisive")),
+        counterfactual=lambda step: what_if(0.9 if step == "40" else 0.0),
+        map={"modes": []},
+    )
+    result = await judged(script, run.build())
+    first, *others = [request["messages"][1]["content"] for request in result.requests]
+    assert len(others) >= 2
+    assert max(map(len, others)) < 0.6 * len(first)
+    assert len({text[: text.rindex("<<end record")] for text in others}) == 1
+    asked = next(text for text in others if "only step 40 had" in text)
+    assert all(run.build().steps[step].text in asked for step in (38, 39, 40))
+    assert wrong not in first
+    assert result.verdict.decisive.step == 40
 
 
 async def test_the_taxonomy_is_not_shown_before_the_reading():
@@ -94,7 +117,7 @@ async def test_the_agent_follows_from_the_step():
 
 
 async def test_a_recorded_outcome_stands():
-    """What the program itself recorded of its outcome counts more than a model's reading."""
+    """The outcome recorded by the program overrides a model's reading."""
     claims_failure = with_answers(read=reading(point(3, "181 EUR"), outcome="failure", p=0.99))
     verdict = (await judged(claims_failure, trip(outcome="success"))).verdict
     assert (verdict.outcome, verdict.failure_probability) == ("success", 0.0)
@@ -109,7 +132,9 @@ async def test_a_run_in_which_nothing_went_wrong_takes_one_call():
     script = with_answers(read=reading(outcome="success", p=0.05))
     verdict = (await judged(script)).verdict
     assert script.asked == ["read"]
-    assert (verdict.outcome, verdict.decisive) == ("success", None)
+    assert (verdict.outcome, verdict.decisive) == ("unknown", None)
+    assert verdict.failure_probability > 0.0
+    assert "reads the run as a success; no outcome was recorded" in verdict.status_reason
 
 
 async def test_an_outcome_at_odds_with_its_probability_is_none():
@@ -141,7 +166,7 @@ async def test_without_a_model_nothing_is_asked():
     verdict = await judge.judge(run_of(trip(outcome="failure")), trip(outcome="failure"))
     assert (verdict.status, verdict.method, verdict.calls) == ("ok", "local", 0)
     assert verdict.status_reason == ""
-    assert verdict.decisive is not None
+    assert verdict.candidates
 
 
 @pytest.mark.parametrize(
@@ -224,8 +249,8 @@ async def test_the_version_says_what_a_verdict_depends_on():
 
 
 async def test_only_the_likeliest_steps_are_tried():
-    """However many points there are, at most the wished number of steps is tried."""
-    points = [point(step, severity="minor") for step in (1, 3, 4, 5)]
+    """At most the configured number of steps is tried, however many points there are."""
+    points = [point(step, trip().steps[step].text, severity="minor") for step in (1, 3, 4, 5)]
     script = with_answers(read=reading(*points))
     await judged(script, trip(outcome="failure"), judge_candidates=2)
     assert script.asked.count("counterfactual") == 2
@@ -235,7 +260,7 @@ async def test_only_the_likeliest_steps_are_tried():
 
 
 async def test_modes_of_both_layers_are_merged():
-    """What a rule saw in the text and the model confirmed is more certain than either alone."""
+    """A finding of a rule that the model confirms is more certain than either alone."""
     script = with_answers(map={"modes": [mode("2.6", [3], "181 EUR a night", probability=0.6)]})
     verdict = (await judged(script)).verdict
     (confirmed,) = [mode for mode in verdict.modes if mode.code == "2.6"]

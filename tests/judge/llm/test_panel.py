@@ -43,7 +43,7 @@ async def test_the_majority_decides():
 
 
 async def test_a_model_that_fails_does_not_silence_the_others():
-    """One model's errors are said; the others decide."""
+    """One model's errors are noted in the verdict; the others decide."""
     broken = JudgeScript(dict.fromkeys(GOOD, Reply(status=401, text="no such key")))
     verdict = (await judged(Panel(a=JudgeScript(), b=broken), judge_model="a,b")).verdict
     assert (verdict.method, verdict.model) == ("fused", "a")
@@ -51,7 +51,7 @@ async def test_a_model_that_fails_does_not_silence_the_others():
 
 
 async def test_where_all_fail_the_local_verdict_stands():
-    """No model, no vote."""
+    """Without any reading the local verdict stands."""
     broken = JudgeScript(dict.fromkeys(GOOD, "no JSON"))
     verdict = (
         await judged(Panel(a=broken, b=broken), trip(outcome="failure"), judge_model="a,b")
@@ -69,7 +69,7 @@ def test_no_majority_is_no_outcome():
 
 
 def test_half_of_the_models_carry_a_mode():
-    """What fewer than half report is left out; silence counts as a probability of 0."""
+    """A mode that fewer than half report is left out; silence counts as a probability of 0."""
     readings = [
         says("failure", 0.9, modes=(reports("1.3", 0.8), reports("2.6", 0.6))),
         says("failure", 0.9, modes=(reports("1.3", 0.6),)),
@@ -108,5 +108,5 @@ async def test_the_ledger_tells_how_far_the_models_agree(tmp_path):
             for one in panel_agreement(store, result.verdict.judge_version)
             if one.subject == ALL_MODES
         ]
-        assert [one.raters for one in overall] == [("a", "b"), ("a", "c"), ("b", "c")]
+        assert [one.annotators for one in overall] == [("a", "b"), ("a", "c"), ("b", "c")]
         assert [one.observed for one in overall] == [pytest.approx(n / 14) for n in (12, 13, 13)]

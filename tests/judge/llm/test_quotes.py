@@ -90,7 +90,7 @@ def test_a_quote_is_moved_to_the_only_step_that_has_it(run):
 
 
 def test_arguments_and_errors_may_be_quoted():
-    """What a tool was called with, and what went wrong, can prove a finding."""
+    """The arguments and the error of a tool call can prove a finding."""
     run = (
         RunBuilder("x").calls("clerk", "book", {"room": "Blue Hall"}, error="room is taken").build()
     )
@@ -100,7 +100,7 @@ def test_arguments_and_errors_may_be_quoted():
 
 @given(st.text(max_size=200), st.integers(0, 200), st.integers(1, 60))
 def test_every_whole_word_passage_is_found_as_it_stands(text, start, length):
-    """Whatever the text, a passage returned for a quote from it stands in it, word for word."""
+    """A passage returned for a quote from a text is in that text, word for word."""
     quote = text[start : start + length]
     run = RunBuilder("x").says("clerk", text).build()
     for step, passage in QuoteCheck(run).verify([quote], [0]):

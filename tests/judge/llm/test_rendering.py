@@ -1,4 +1,4 @@
-"""How a run is written down for a model."""
+"""The transcript of a run for a model."""
 
 from judge.builders import RunBuilder
 
@@ -49,7 +49,7 @@ def test_a_text_that_came_before_is_a_reference():
 
 
 def test_tool_calls_show_arguments_result_and_error():
-    """Who called what, with what, and what came back."""
+    """The calling agent, the tool, the arguments and the result."""
     run = RunBuilder("x")
     run.calls("clerk", "search", {"q": "rooms"}, "3 rooms")
     run.calls("clerk", "book", {}, error="room is taken")
@@ -83,8 +83,8 @@ def test_the_task_stands_in_front_with_what_was_recorded_of_the_end():
         error="boom",
     )
     task = Renderer(run.says("clerk", "no").build(), "mark").task()
-    for said in ("Book a room.", "clerk", "max_turns", "pay", "boom", "failure", "no room"):
-        assert f"| {said}" in task
+    for part in ("Book a room.", "clerk", "max_turns", "pay", "boom", "failure", "no room"):
+        assert f"| {part}" in task
 
 
 def test_estimates_do_not_fall_short_for_other_scripts():

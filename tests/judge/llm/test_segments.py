@@ -35,7 +35,7 @@ def plan(trajectory, *, window=8000, budget=1_000_000, clip=500):
 
 
 def test_a_short_run_is_read_at_once():
-    """What fits into the window is one record."""
+    """A run that fits into the window is one record."""
     _, chosen = plan(long_run(20))
     assert chosen.at_once
     assert chosen.options.clip == 500
@@ -67,7 +67,7 @@ def test_parts_end_where_control_changes_hands():
 
 
 def test_a_small_budget_shortens_the_texts():
-    """Where the texts are too expensive they are clipped further before anything is given up."""
+    """If the texts are too expensive they are clipped further before anything is given up."""
     _, rich = plan(long_run(2000))
     _, poor = plan(long_run(2000), budget=180_000)
     assert poor.options.clip < rich.options.clip
@@ -121,7 +121,7 @@ async def test_a_run_of_fifteen_thousand_lines_is_read_in_parts():
 
 
 async def test_a_part_that_cannot_be_read_does_not_spoil_the_rest():
-    """Its notes say so, and the verdict does too."""
+    """The notes on an unreadable part say so, and the verdict does too."""
     trajectory = long_run(400, outcome="failure")
     model = SegmentReader(wrong=200)
     refused = []

@@ -8,7 +8,7 @@ from mast_trace_judge.llm.concurrency import together
 
 
 async def test_results_come_in_order():
-    """Whichever ends first."""
+    """The results are in order, whichever coroutine ends first."""
 
     async def after(seconds):
         await asyncio.sleep(seconds)

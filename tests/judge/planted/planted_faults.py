@@ -5,11 +5,13 @@ Every test runs twice: once with the fault, and once as its clean twin, the same
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mast_trace_judge.local.attribution import attribute
+from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
 
 STOCK = "Stock of item 7: 4711 pieces"
-"""What the tool `stock_level` returns in every program."""
+"""The result of the tool `stock_level` in every program."""
 FAILED_TEST = "the total is wrong"
-"""What the tool `run_tests` raises in every program."""
+"""The error of the tool `run_tests` in every program."""
 CODE = "Here it is:\n```python\ndef add(a, b):\n    total = a + b\n    return total\n```\n"
 """An artefact."""
 
@@ -40,6 +42,9 @@ def check(
 ) -> None:
     """Assert that exact rules find a fault where it was planted, and nothing else anywhere.
 
+    The run with the fault has failed. Nobody says how the twin ended, and no mode is shown of it, not
+    even as a possible one, and no step is called decisive.
+
     Args:
         trajectory: of the run.
         code: the failure mode of the fault.
@@ -49,9 +54,14 @@ def check(
         follows: further modes that the fault entails.
         anyway: modes that the twin shows as well.
     """
-    found = exact(trajectory)
+    found = exact(replace(trajectory, outcome="failure") if faulty else trajectory)
     expected = {*anyway, *([code, *follows] if faulty else ())}
     assert set(found) == expected, [found[extra].reason for extra in set(found) - expected]
+    if not faulty:
+        judged = judge_by_rules(trajectory)
+        told = [(mode.code, mode.probability, mode.reason) for mode in judged.modes]
+        assert [each for each in told if each[0] not in anyway] == []
+        assert not judged.names_a_step
     if faulty:
         assert quoted in "\n".join(found[code].quotes)
         if tools:
@@ -68,7 +78,6 @@ def exact(trajectory: Trajectory) -> dict[str, ModeFinding]:
 
 
 def blamed(trajectory: Trajectory) -> Step:
-    """Return the decisive step."""
-    found = attribute(trajectory, find_modes(trajectory))
-    assert found.decisive is not None
-    return trajectory.steps[found.decisive.step]
+    """Return the step that is the likeliest decisive one of the run, which has failed."""
+    failed = replace(trajectory, outcome="failure")
+    return trajectory.steps[attribute(failed, find_modes(failed)).candidates[0].step]

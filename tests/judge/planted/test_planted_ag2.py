@@ -60,7 +60,7 @@ async def test_a_repeated_call(captured_spans, faulty):
 
 @twins
 async def test_a_misstated_result(captured_spans, faulty):
-    """The tool says 4711, the clerk says that it said 4171."""
+    """The tool returns 4711, the clerk reports 4171."""
     await ask("clerk", LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces.")
     trajectory = captured_spans.trajectory()
     check(trajectory, "2.6", faulty, quoted="4171")
@@ -70,8 +70,8 @@ async def test_a_misstated_result(captured_spans, faulty):
 @twins
 async def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     """The reviewer's own run of the tests fails, and it approves."""
-    said = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
-    await ask("reviewer", RUN_TESTS, said)
+    reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
+    await ask("reviewer", RUN_TESTS, reply)
     check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")
 
 
@@ -88,7 +88,7 @@ async def test_an_error_that_ends_the_run(captured_spans, faulty):
 
 @twins
 async def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty):
-    """The clerk is shown only its last three events, and asks for what it had been told."""
+    """The clerk is shown only its last three events, and asks for a message that it had before."""
     replies = in_turn(LOOK_UP, "There are 4711 pieces.", LOOK_UP, "As I said, 4711 pieces.")
     with ScriptedLLM(replies) as server:
         clerk = Agent(
@@ -101,8 +101,8 @@ async def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty
         with mast_trace.run("stock"):
             answer = await clerk.ask(TASK)
             await answer.ask("Are you sure?")
-    lost = {"tools": ["stock_level"] * 2, "anyway": ["1.3"]}
-    check(captured_spans.trajectory(), "1.4", faulty, quoted=STOCK, **lost)
+    tools = ["stock_level"] * 2
+    check(captured_spans.trajectory(), "1.4", faulty, quoted=STOCK, tools=tools)
 
 
 @twins
@@ -180,8 +180,8 @@ async def test_a_talk_that_only_its_limit_ends(captured_spans, faulty):
 @twins
 async def test_a_call_that_was_never_made(captured_spans, faulty):
     """The clerk says that it has run the tests, before it does."""
-    said = "I ran run_tests already." if faulty else "Somebody has to run the tests."
-    with ScriptedLLM(in_turn(said, RUN_TESTS, "The tests fail.")) as server:
+    reply = "I ran run_tests already." if faulty else "Somebody has to run the tests."
+    with ScriptedLLM(in_turn(reply, RUN_TESTS, "The tests fail.")) as server:
         clerk = Agent("clerk", "Help.", config=model(server.url), tools=[run_tests])
         with mast_trace.run("tests"):
             answer = await clerk.ask("Do the tests pass?")

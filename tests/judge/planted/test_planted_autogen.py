@@ -43,7 +43,7 @@ def agent(server: ScriptedLLM, name: str):
 
 
 def boss(runs_tools_of=None, *, signal: str = "DONE"):
-    """Who asks, runs the tools of an agent, and goes on until it hears the signal."""
+    """The agent that asks, runs the tools of an agent, and goes on until it gets the signal."""
     made = autogen.ConversableAgent(
         "boss",
         llm_config=False,
@@ -88,7 +88,7 @@ def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty):
             TransformMessages(transforms=[limiter]).add_to_agent(clerk)
 
     chat("clerk", LOOK_UP, "4711 pieces.", LOOK_UP, "As I said, 4711. DONE", prepare=limit)
-    lost = {"tools": ["stock_level"] * 2, "anyway": ["1.3"]}
+    lost = {"tools": ["stock_level"] * 2, "follows": ["1.3"]}
     check(captured_spans.trajectory(), "1.4", faulty, quoted=STOCK, **lost)
 
 
@@ -118,8 +118,8 @@ def test_an_agent_that_forgets_the_conversation(captured_spans, faulty):
 @twins
 def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
     """The clerk tells nothing of the stock, and a writer is given its last word as the context."""
-    said = "I have done what was asked. DONE" if faulty else "There are 4711 pieces. DONE"
-    script = by_speaker({"clerk": (LOOK_UP, said), "writer": ("That is all we know. DONE",)})
+    reply = "I have done what was asked. DONE" if faulty else "There are 4711 pieces. DONE"
+    script = by_speaker({"clerk": (LOOK_UP, reply), "writer": ("That is all we know. DONE",)})
     with ScriptedLLM(script) as server:
         clerk, writer = agent(server, "clerk"), agent(server, "writer")
         boss(clerk).initiate_chats(
@@ -144,12 +144,12 @@ def test_a_message_that_never_arrives(captured_spans, faulty):
                 lambda messages: [m for m in messages if "second" not in str(m["content"])],
             )
         bob.initiate_chat(alice, message="What do you think?", max_turns=3)
-    check(captured_spans.trajectory(), "2.5", faulty, quoted=remarks[1], anyway=["1.5"])
+    check(captured_spans.trajectory(), "2.5", faulty, quoted=remarks[1], follows=["1.5"])
 
 
 @twins
 def test_a_misstated_result(captured_spans, faulty):
-    """The tool says 4711, the clerk says that it said 4171."""
+    """The tool returns 4711, the clerk reports 4171."""
     chat("clerk", LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces. DONE")
     check(captured_spans.trajectory(), "2.6", faulty, quoted="4171")
 
@@ -157,8 +157,8 @@ def test_a_misstated_result(captured_spans, faulty):
 @twins
 def test_a_call_that_was_never_made(captured_spans, faulty):
     """The clerk says that it has run the tests, before it does."""
-    said = "I ran run_tests already." if faulty else "Somebody has to run the tests."
-    chat("clerk", said, RUN_TESTS, "The tests fail. DONE")
+    reply = "I ran run_tests already." if faulty else "Somebody has to run the tests."
+    chat("clerk", reply, RUN_TESTS, "The tests fail. DONE")
     check(captured_spans.trajectory(), "2.6", faulty, quoted="I ran run_tests")
 
 
@@ -184,6 +184,6 @@ def test_code_that_nobody_checks(captured_spans, faulty):
 @twins
 def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     """The reviewer's run of the tests fails, and it approves."""
-    said = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
-    chat("reviewer", RUN_TESTS, f"{said} DONE")
+    reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
+    chat("reviewer", RUN_TESTS, f"{reply} DONE")
     check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")

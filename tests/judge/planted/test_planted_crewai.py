@@ -29,7 +29,7 @@ OVERFLOW = Reply("maximum context length: context_length_exceeded", status=400)
 OLD = crewai.__version__.startswith("0.")
 """Whether the version asks for tools in text, and answers a repeated call itself."""
 RETRIED = ["1.3"] if OLD else []
-"""What a tool that fails shows: old versions try it three times before they tell the model."""
+"""Texts of a failing tool: old versions try it three times before the model gets the error."""
 
 
 @tool("find_stock")
@@ -55,7 +55,7 @@ def kick_off(*replies: Call | Reply | str, roles=("Clerk",), beside=(), max_iter
         replies: of the models, in turn.
         roles: of the agents, each with one task.
         beside: the roles whose tasks run beside the others.
-        max_iter: how often each may ask its model before it must answer.
+        max_iter: number of model calls after which each must answer.
     """
     remaining = iter(replies)
 
@@ -114,15 +114,15 @@ def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty):
     summary = (OVERFLOW, "Somebody asked for the stock.") if faulty else ()
     kick_off(LOOK_UP, *summary, LOOK_UP, "There are 4711 pieces.")
     trajectory = captured_spans.trajectory()
-    lost = {"tools": ["find_stock"] * 2, "anyway": ["1.3"]}
+    lost = {"tools": ["find_stock"] * 2, "follows": ["1.3"]}
     check(trajectory, "1.4", faulty, quoted=STOCK, **lost)
 
 
 @pytest.mark.skipif(OLD, reason="this CrewAI refuses to repeat a call")
 def test_a_result_that_the_summary_quotes_is_not_lost(captured_spans):
-    """The same, but the summary holds what the tool returned."""
+    """The summary holds the tool's result, so that nothing is lost."""
     kick_off(LOOK_UP, OVERFLOW, f"Found: {STOCK}.", LOOK_UP, "There are 4711 pieces.")
-    assert set(exact(captured_spans.trajectory())) == {"1.3"}
+    assert exact(captured_spans.trajectory()) == {}
 
 
 @twins
@@ -151,8 +151,8 @@ def test_an_agent_that_forgets_the_conversation(captured_spans, faulty, before_c
 @twins
 def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
     """The clerk looks the stock up and tells the writer nothing of it."""
-    said = "I have done what was asked." if faulty else "There are 4711 pieces."
-    kick_off(LOOK_UP, said, "That is all we know.", roles=["Clerk", "Writer"])
+    reply = "I have done what was asked." if faulty else "There are 4711 pieces."
+    kick_off(LOOK_UP, reply, "That is all we know.", roles=["Clerk", "Writer"])
     check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
 
 
@@ -162,7 +162,7 @@ TALK = ("The train leaves at noon today.", "The hotel has no free rooms.", "We d
 @pytest.mark.skipif(not OLD, reason="this CrewAI hands on the outputs of all tasks")
 @twins
 def test_a_message_that_the_crew_forgets(captured_spans, faulty):
-    """The second task runs beside the others, and the third is not told of the first."""
+    """The second task runs beside the others, and the third does not get the result of the first."""
     kick_off(*TALK, roles=["Alice", "Bob", "Writer"], beside=["Bob"] if faulty else [])
     check(captured_spans.trajectory(), "2.5", faulty, quoted=TALK[0])
 
@@ -182,7 +182,7 @@ def test_a_message_that_never_arrives(captured_spans, faulty, before_call):
 
 @twins
 def test_a_misstated_result(captured_spans, faulty):
-    """The tool says 4711, the clerk says that it said 4171."""
+    """The tool returns 4711, the clerk reports 4171."""
     kick_off(LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces.")
     trajectory = captured_spans.trajectory()
     check(trajectory, "2.6", faulty, quoted="4171")
@@ -192,9 +192,9 @@ def test_a_misstated_result(captured_spans, faulty):
 @twins
 def test_a_call_that_was_never_made(captured_spans, faulty):
     """The clerk says that it has run the tests; it is the writer who does."""
-    said = "I ran run_tests already." if faulty else "Somebody has to run the tests."
-    kick_off(said, RUN_TESTS, "The tests fail.", roles=["Clerk", "Writer"])
-    check(captured_spans.trajectory(), "2.6", faulty, quoted="run_tests", anyway=RETRIED)
+    reply = "I ran run_tests already." if faulty else "Somebody has to run the tests."
+    kick_off(reply, RUN_TESTS, "The tests fail.", roles=["Clerk", "Writer"])
+    check(captured_spans.trajectory(), "2.6", faulty, quoted="run_tests", follows=RETRIED)
 
 
 @twins
@@ -219,6 +219,6 @@ def test_code_that_nobody_checks(captured_spans, faulty):
 @twins
 def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     """The reviewer's own run of the tests fails, and it approves."""
-    said = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
-    kick_off(RUN_TESTS, said, roles=["Reviewer"])
-    check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed", anyway=RETRIED)
+    reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
+    kick_off(RUN_TESTS, reply, roles=["Reviewer"])
+    check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed", follows=RETRIED)

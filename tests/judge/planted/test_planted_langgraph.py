@@ -70,7 +70,7 @@ def test_a_repeated_call(captured_spans, faulty):
 
 @twins
 def test_a_misstated_result(captured_spans, faulty):
-    """The tool says 4711, the clerk says that it said 4171."""
+    """The tool returns 4711, the clerk reports 4171."""
     ask_clerk(LOOK_UP, f"The tool returned {4171 if faulty else 4711} pieces.")
     trajectory = captured_spans.trajectory()
     check(trajectory, "2.6", faulty, quoted="4171")
@@ -102,11 +102,11 @@ def test_an_error_that_ends_the_run(captured_spans, faulty):
 @twins
 def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     """The reviewer's own run of the tests fails, and it approves."""
-    said = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
+    reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
     script = by_speaker(
         {
             "boss": (Reply(calls=(Call("transfer_to_reviewer"),)), "That is the review."),
-            "reviewer": (RUN_TESTS, said),
+            "reviewer": (RUN_TESTS, reply),
         }
     )
     with ScriptedLLM(script) as server:
@@ -130,8 +130,8 @@ def test_a_node_that_forgets_the_conversation(captured_spans, faulty):
         return {"messages": [chat.invoke(state["messages"][next(seen)])]}
 
     def critic(state: MessagesState) -> dict[str, object]:
-        said = f"Remark {len(state['messages'])}: go on."
-        return {"messages": [HumanMessage(said, name="critic")]}
+        reply = f"Remark {len(state['messages'])}: go on."
+        return {"messages": [HumanMessage(reply, name="critic")]}
 
     def more(state: MessagesState) -> str:
         spoken = [m for m in state["messages"] if isinstance(m, AIMessage)]
@@ -183,7 +183,7 @@ def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty):
     with ScriptedLLM(script) as server:
         chat = model(server).bind_tools([stock_level])
         builder.compile().invoke(TASK)
-    lost = {"tools": ["stock_level"] * 2, "anyway": ["1.3"]}
+    lost = {"tools": ["stock_level"] * 2, "follows": ["1.3"]}
     check(captured_spans.trajectory(), "1.4", faulty, quoted=STOCK, **lost)
 
 
@@ -210,18 +210,18 @@ def team_of(worker: str, answer: str, end: str) -> None:
 @twins
 def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
     """The clerk looks the stock up and tells the boss nothing of it."""
-    said = "I have done what was asked." if faulty else "There are 4711 pieces."
-    team_of("clerk", said, "That is all we know.")
+    reply = "I have done what was asked." if faulty else "There are 4711 pieces."
+    team_of("clerk", reply, "That is all we know.")
     check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
 
 
 @twins
 def test_a_call_that_was_never_made(captured_spans, faulty):
     """The boss says that it has looked the stock up; it is the clerk who does."""
-    said = "I called stock_level myself." if faulty else "Somebody has to look it up."
+    reply = "I called stock_level myself." if faulty else "Somebody has to look it up."
     script = by_speaker(
         {
-            "boss": (Reply(said, calls=(Call("transfer_to_clerk"),)), "That is all we know."),
+            "boss": (Reply(reply, calls=(Call("transfer_to_clerk"),)), "That is all we know."),
             "clerk": (LOOK_UP, "There are 4711 pieces."),
         }
     )
@@ -248,8 +248,8 @@ def test_a_message_that_never_arrives(captured_spans, faulty):
 
     def critic(state: MessagesState) -> dict[str, object]:
         number = sum(m.name == "critic" for m in state["messages"]) + 1
-        said = f"Remark {number}: the part needs another figure."
-        return {"messages": [HumanMessage(said, name="critic")]}
+        reply = f"Remark {number}: the part needs another figure."
+        return {"messages": [HumanMessage(reply, name="critic")]}
 
     def more(state: MessagesState) -> str:
         spoken = [m for m in state["messages"] if isinstance(m, AIMessage)]

@@ -53,10 +53,10 @@ class Clerk(Role):
                 output, _ = await kernel.run(move)
                 history.append({"role": "user", "content": output})
             else:
-                said = await self.llm.aask(history[move])
-                history.append({"role": "assistant", "content": said})
+                reply = await self.llm.aask(history[move])
+                history.append({"role": "assistant", "content": reply})
         await kernel.terminate()
-        return Message(content=said, role=self.profile, cause_by=WriteCode)
+        return Message(content=reply, role=self.profile, cause_by=WriteCode)
 
 
 class Writer(Role):
@@ -73,8 +73,8 @@ class Writer(Role):
 
     async def _act(self) -> Message:
         read = "\n".join(news.content for news in self.rc.news[-self.reads :])
-        said = await self.rc.todo.run(read)
-        return Message(content=said, role=self.profile, cause_by=ReviewCode)
+        reply = await self.rc.todo.run(read)
+        return Message(content=reply, role=self.profile, cause_by=ReviewCode)
 
 
 async def work(*roles: Role, says=("ok",), rounds: int = 5, idea: str = TASK) -> None:
@@ -103,10 +103,10 @@ async def test_a_repeated_call(captured_spans, faulty):
 async def test_a_result_that_was_lost_and_looked_up_again(captured_spans, faulty):
     """Before it looks the stock up again, the clerk's model is not shown the result any more."""
     moves = [ALL, LOOK_UP, ALL, slice(1) if faulty else ALL, LOOK_UP, ALL]
-    said = ("Let me look.", "There are 4711 pieces.", "Let me look again.", "4711 pieces.")
-    await work(Clerk(moves=moves), says=said)
-    lost = {"tools": ["ExecuteNbCode"] * 2, "anyway": ["1.3"]}
-    check(captured_spans.trajectory(), "1.4", faulty, quoted=STOCK, follows=["2.1"], **lost)
+    reply = ("Let me look.", "There are 4711 pieces.", "Let me look again.", "4711 pieces.")
+    await work(Clerk(moves=moves), says=reply)
+    lost = {"tools": ["ExecuteNbCode"] * 2, "follows": ["1.3", "2.1"]}
+    check(captured_spans.trajectory(), "1.4", faulty, quoted=STOCK, **lost)
 
 
 @twins
@@ -120,25 +120,25 @@ async def test_code_that_the_rounds_left_unreviewed(captured_spans, faulty):
 @twins
 async def test_a_role_that_forgets_the_conversation(captured_spans, faulty):
     """In its last call the writer's model is shown nothing but the task."""
-    said = ("Part one.", "Part two.", "Part three.", "First of all, part one.")
-    await work(Clerk(moves=[ALL, ALL, ALL, slice(1) if faulty else ALL]), says=said)
-    check(captured_spans.trajectory(), "2.1", faulty, quoted=said[-1])
+    reply = ("Part one.", "Part two.", "Part three.", "First of all, part one.")
+    await work(Clerk(moves=[ALL, ALL, ALL, slice(1) if faulty else ALL]), says=reply)
+    check(captured_spans.trajectory(), "2.1", faulty, quoted=reply[-1])
 
 
 @twins
 async def test_a_finding_that_is_never_passed_on(captured_spans, faulty):
     """The clerk looks the stock up and tells the writer nothing of it."""
-    said = "I have done what was asked." if faulty else "There are 4711 pieces."
-    await work(Clerk(moves=[LOOK_UP, ALL]), Writer(), says=(said, "That is all we know."))
+    reply = "I have done what was asked." if faulty else "There are 4711 pieces."
+    await work(Clerk(moves=[LOOK_UP, ALL]), Writer(), says=(reply, "That is all we know."))
     check(captured_spans.trajectory(), "2.4", faulty, quoted=STOCK)
 
 
 @twins
 async def test_a_message_that_never_arrives(captured_spans, faulty):
     """Two clerks write to the writer at once, and its prompt holds only what one of them says."""
-    said = ("The train leaves at noon today.", "The hotel has no free rooms.", "We do neither.")
+    reply = ("The train leaves at noon today.", "The hotel has no free rooms.", "We do neither.")
     clerks = [Clerk(name=name, profile=name, moves=[ALL]) for name in ("Alice", "Bob")]
-    await work(*clerks, Writer(reads=1 if faulty else 9), says=said)
+    await work(*clerks, Writer(reads=1 if faulty else 9), says=reply)
     trajectory = captured_spans.trajectory()
     check(trajectory, "2.5", faulty, quoted=trajectory.steps[1].text)
 
@@ -146,16 +146,16 @@ async def test_a_message_that_never_arrives(captured_spans, faulty):
 @twins
 async def test_a_misstated_result(captured_spans, faulty):
     """The code prints 4711, the clerk says that it printed 4171."""
-    said = f"The tool returned {4171 if faulty else 4711} pieces."
-    await work(Clerk(moves=[LOOK_UP, ALL]), says=(said,))
+    reply = f"The tool returned {4171 if faulty else 4711} pieces."
+    await work(Clerk(moves=[LOOK_UP, ALL]), says=(reply,))
     check(captured_spans.trajectory(), "2.6", faulty, quoted="4171")
 
 
 @twins
 async def test_a_call_that_was_never_made(captured_spans, faulty):
     """The clerk says that it has run the code, before it does."""
-    said = "I ran ExecuteNbCode already." if faulty else "Somebody has to run the code."
-    await work(Clerk(moves=[ALL, LOOK_UP, ALL]), says=(said, "There are 4711 pieces."))
+    reply = "I ran ExecuteNbCode already." if faulty else "Somebody has to run the code."
+    await work(Clerk(moves=[ALL, LOOK_UP, ALL]), says=(reply, "There are 4711 pieces."))
     check(captured_spans.trajectory(), "2.6", faulty, quoted="I ran ExecuteNbCode")
 
 
@@ -177,6 +177,6 @@ async def test_code_that_nobody_checks(captured_spans, faulty):
 @twins
 async def test_a_review_that_passes_failed_tests(captured_spans, faulty):
     """The reviewer's own run of the tests fails, and it approves."""
-    said = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
-    await work(Clerk(profile="Reviewer", moves=[RUN_TESTS, ALL]), says=(said,))
+    reply = "All tests passed. Approved!" if faulty else "The tests fail: rejected."
+    await work(Clerk(profile="Reviewer", moves=[RUN_TESTS, ALL]), says=(reply,))
     check(captured_spans.trajectory(), "3.3", faulty, quoted="All tests passed")

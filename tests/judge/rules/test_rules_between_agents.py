@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 
+from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.local.rules.clarification import assumed_instead_of_asking
 from mast_trace_judge.local.rules.inter_agent import never_shown, unchanged_after_correction
 from mast_trace_judge.local.rules.lost_context import asked_again, asks_for_what_it_had
@@ -36,7 +37,7 @@ def test_asking_again_for_what_is_still_shown_is_another_mode():
 
 
 def test_a_result_that_is_back_after_the_second_call_was_lost():
-    """It comes under the same id, because the text is the same."""
+    """The result comes back under the same id, because the text is the same."""
     run = _looked_up().says("agent", "Noted.").shown("agent", 0, 2)
     run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM).shown("agent", 0, 2, 1)
     (found,) = asked_again(run.build())
@@ -61,7 +62,7 @@ class _Searched(tuple[str, ...]):  # noqa: SLOT001  # it counts
 
 
 def test_polling_is_not_searched_again_for_every_call(monkeypatch):
-    """An agent that asks for the same state a thousand times, and is shown all that it was told."""
+    """An agent that asks for the same state a thousand times, and is shown all answers."""
     monkeypatch.setattr(_Searched, "searches", 0)
     run = RunBuilder("Wait for the build.").asks().shown("agent", 0)
     for number in range(40):
@@ -192,7 +193,7 @@ def test_a_message_that_the_recipient_never_saw_is_exact():
 
 
 def test_a_message_quoted_inside_another_was_seen():
-    """Frameworks may wrap what was said."""
+    """Frameworks may wrap a message."""
     run = (
         RunBuilder()
         .says("a", "The first part is ready.", to="b")
@@ -218,7 +219,7 @@ def test_the_same_reply_after_a_correction_is_heuristic():
 
 
 def test_a_changed_reply_after_a_correction_is_fine():
-    """So is the same reply after praise."""
+    """A changed reply is fine, and so is the same reply after praise."""
     changed = RunBuilder().says("coder", REPORT).says("reviewer", "That is wrong, it was April.")
     changed.says("coder", "You are right: April, and the van is needed by then.")
     praised = RunBuilder().says("coder", REPORT).says("reviewer", "Great.").says("coder", REPORT)
@@ -240,7 +241,7 @@ def test_assuming_often_makes_it_more_probable(times, probability):
 
 
 def test_in_a_successful_run_nothing_was_assumed_or_withheld():
-    """Whatever was missing was not needed."""
+    """A missing message was not needed."""
     run = RunBuilder(outcome="success").says("agent", "I will assume next Friday.")
     run.calls("agent", "sales", {}, REPORT).says("agent", "Done.", to="writer")
     assert assumed_instead_of_asking(run.build()) == []
@@ -249,7 +250,7 @@ def test_in_a_successful_run_nothing_was_assumed_or_withheld():
 
 @pytest.mark.parametrize("other", ["nobody", "seen", "silent", "quoted"])
 def test_one_recipient_may_be_shown_what_another_is_not(other):
-    """Those of whom nothing is known, or who were shown it, come first."""
+    """Recipients without recorded inputs, and those that were shown the message, come first."""
     second = "The second part has an error in line 3."
     run = RunBuilder().says("a", "The first part is ready.", to=("b", "seen", "silent", "quoted"))
     for name in ("b", "seen", "silent", "quoted"):
@@ -280,7 +281,7 @@ def test_a_short_reply_may_be_the_same_after_a_correction(length, same):
 
 
 def test_a_correction_of_nobody_is_none():
-    """Nobody had said anything before."""
+    """The first message of a run corrects nobody."""
     run = RunBuilder().says("reviewer", "That is wrong, it was April.").says("coder", REPORT)
     assert unchanged_after_correction(run.says("coder", REPORT).build()) == []
 
@@ -333,16 +334,29 @@ def test_what_was_shared_first_does_not_hide_what_is_withheld_later(before):
 
 
 def test_what_the_task_says_is_never_withheld():
-    """However much was found and told since."""
+    """Text of the task is never withheld, however much was found since."""
     run = RunBuilder("Did the eastern region sell 340 units?")
     run.calls("researcher", "stock", {}, "77 vans").says("researcher", "77.", to="writer")
     run.calls("researcher", "sales", {}, "340").says("researcher", "It is so.", to="writer")
     assert withheld_findings(run.build()) == []
 
 
+@pytest.mark.parametrize(
+    ("to", "withheld"), [("", False), ("user", False), ("writer", True)], ids=str
+)
+def test_one_agent_alone_withholds_nothing(to, withheld):
+    """There is nobody else to be told; an exception of its own changes nothing of that."""
+    run = RunBuilder(error="ValueError: no such column").asks(to="researcher")
+    run.calls("researcher", "sales", {"region": "east"}, REPORT)
+    run.says("researcher", "I have finished my research.", to=to)
+    found = find_modes(run.build())
+    assert ("2.4" in {each.code for each in found}) is withheld
+    assert "3.1" in {each.code for each in found}
+
+
 @pytest.mark.parametrize(("recorded", "withheld"), [("m0", False), ("", True)])
 def test_a_result_is_shown_by_its_id_alone(recorded, withheld):
-    """Even if no span holds its text; an empty id is that of nothing."""
+    """The id alone counts, even if no span holds its text; an empty id belongs to no message."""
     run = RunBuilder().calls("researcher", "sales", {}, REPORT, message_id=recorded)
     built = run.says("researcher", "I have finished.", to="writer").shown("writer", 0).build()
     shown = replace(built.invocations[0], input_ids=(recorded,))

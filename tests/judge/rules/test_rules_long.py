@@ -1,4 +1,4 @@
-"""What the judge does with a run grows with its length, and no faster."""
+"""The judge's work on a run grows with its length, and no faster."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_rules_and_attribution_grow_with_the_run(shape: str) -> None:
 
 
 def test_a_turn_that_holds_calls_of_another_agent() -> None:
-    """What one agent was shown is not lost by another one that was never shown it."""
+    """A message shown to one agent is not lost by another one that was never shown it."""
     spans = [
         root(9),
         turn(2, "writer", ["m1"]),

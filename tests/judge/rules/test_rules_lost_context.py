@@ -146,7 +146,7 @@ def test_handing_over_again_asks_for_nothing():
     ],
 )
 def test_a_question_shares_four_words_with_what_was_lost(text, quotes):
-    """It must be a question or say that something is missing, and is quoted up to 160 characters."""
+    """The sentence must be a question or report something missing, and is quoted up to 160 characters."""
     found = asks_for_what_it_had(_lost().says("clerk", text).build())
     assert [each.quotes for each in found] == ([quotes] if quotes else [])
 
@@ -165,7 +165,7 @@ def test_a_question_asks_for_what_is_gone_by_then(time, asks):
 
 
 def test_calls_at_one_time_lose_nothing_to_each_other():
-    """Nobody knows which of them came first."""
+    """The order of calls that begin together is unknown."""
     built = _lost().says("clerk", QUESTION).build()
     first, second, third = built.invocations
     calls = (first, second, replace(third, start=second.start, end=second.start))
@@ -173,7 +173,7 @@ def test_calls_at_one_time_lose_nothing_to_each_other():
 
 
 def test_a_lost_message_whose_text_is_unknown_says_nothing():
-    """It was shown under an id that no span has the text of."""
+    """A lost id without a text on any span proves nothing."""
     run = RunBuilder("Plan the trip.").asks().shown("clerk", 0, 99).shown("clerk", 0)
     assert asks_for_what_it_had(run.says("clerk", QUESTION).build()) == []
 

@@ -1,21 +1,16 @@
-"""Mode 2.6: words that differ from deeds."""
+"""Mode 2.6: agents' statements that contradict tool results or calls."""
 
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local.rules.mismatch import (
-    _derived,
-    _is_new,
-    _near,
-    _slip,
-    claimed_call,
-    misstated_result,
-)
+from mast_trace_judge.local import arithmetic
+from mast_trace_judge.local.figures import figures
+from mast_trace_judge.local.rules.mismatch import _is_new, claimed_call, misstated_result
 from mast_trace_judge.verdict import Evidence
 
 
 def test_exchanged_digits_of_a_result_are_found():
-    """The tool said 118, the agent says 181."""
+    """The tool returned 118, the agent reports 181."""
     run = RunBuilder("Three nights in Lisbon, please.")
     run.calls("agent", "flight_price", {"to": "Lisbon"}, "Lisbon and back: 198 EUR per person")
     run.calls(
@@ -29,7 +24,7 @@ def test_exchanged_digits_of_a_result_are_found():
 
 
 def test_a_number_given_as_the_tools_answer_is_exact():
-    """The agent reports the result in so many words, and reports it wrongly."""
+    """The agent explicitly reports a number as the tool's result, and it is wrong."""
     run = RunBuilder().calls("agent", "count_rows", {"table": "t"}, "4711")
     run.says("agent", "The tool returned 5120.")
     (found,) = misstated_result(run.build())
@@ -51,19 +46,19 @@ def test_a_number_given_as_the_tools_answer_is_exact():
     ],
 )
 def test_what_follows_from_the_result_is_no_mismatch(result, text):
-    """Sums, products, rounding and other units are sound; listings cannot be told."""
+    """Sums, products, rounding and other units are correct statements; listings cannot be checked."""
     run = RunBuilder("Three nights, fee 12 EUR.").calls("agent", "room_price", {"n": 1}, result)
     assert misstated_result(run.says("agent", text).build()) == []
 
 
 def test_another_agents_result_is_not_compared():
-    """What an agent says after somebody else's tool run may be of something else."""
+    """An agent's message after another agent's tool run may be about something else."""
     run = RunBuilder().calls("a", "count_rows", {}, "4711").says("b", "We have 4171 members.")
     assert misstated_result(run.build()) == []
 
 
 def test_a_claimed_call_of_a_tool_that_runs_only_later_is_exact():
-    """The run knows the tool, and nobody had called it."""
+    """The tool exists in the run, and no agent had called it before the claim."""
     run = RunBuilder().says("agent", "I called `check_stock` and all is there.")
     run.calls("other", "check_stock", {"item": 3}, "none left")
     (found,) = claimed_call(run.build())
@@ -72,7 +67,7 @@ def test_a_claimed_call_of_a_tool_that_runs_only_later_is_exact():
 
 
 def test_a_claimed_call_of_an_unknown_tool_is_heuristic():
-    """The name only looks like a tool's."""
+    """The claimed name looks like a tool's, but no tool of the run has it."""
     run = RunBuilder().calls("agent", "search", {"q": "x"}, "nothing")
     (found,) = claimed_call(run.says("agent", "I ran verify_total() on it.").build())
     assert found.evidence is Evidence.HEURISTIC
@@ -110,7 +105,7 @@ def test_true_claims_and_plain_words_are_no_mismatch(text):
     ],
 )
 def test_of_two_results_the_sentence_must_name_the_one_that_it_misreports(sentence, evidence):
-    """By a word of its tool's name that the other tool does not have."""
+    """The sentence names the tool by a word of its name that the other tool's name lacks."""
     run = RunBuilder("Three nights in Lisbon, please.")
     run.calls("agent", "flight_price", {"to": "Lisbon"}, "198")
     run.calls("agent", "hotel_price_tax_by_id", {"city": "Lisbon"}, "5211")
@@ -132,7 +127,7 @@ def test_of_two_results_the_sentence_must_name_the_one_that_it_misreports(senten
     ],
 )
 def test_what_is_taken_for_the_name_of_a_tool(text, quotes):
-    """Brackets, the word for it, or an underscore, unless the task speaks of it; all claims count."""
+    """A tool's name has brackets, an underscore or the word tool with it, and is not in the task."""
     run = RunBuilder("Run make_plan.").asks().calls("agent", "search", {"q": "x"}, "nothing")
     found = claimed_call(run.says("agent", text).build())
     assert [each.quotes for each in found] == ([quotes] if quotes else [])
@@ -140,7 +135,7 @@ def test_what_is_taken_for_the_name_of_a_tool(text, quotes):
 
 
 def test_a_program_run_through_a_tool_was_run():
-    """Arguments of any earlier call tell of it."""
+    """A program counts as run if an earlier call's arguments name it."""
     run = RunBuilder().calls("agent", "shell", {"command": "python verify_total.py"}, "fine")
     run.calls("agent", "shell", {"command": "ls"}, "a b").says("agent", "I ran verify_total on it.")
     assert claimed_call(run.build()) == []
@@ -167,7 +162,7 @@ CLAIM = "I called `check_stock` and all is there."
     ids=["no tools", "later", "transcript", "used before", "used with it"],
 )
 def test_a_claim_is_held_against_when_the_tool_was_used(run, probability):
-    """For the first time; exact where spans say so."""
+    """A claim is false if the tool's first call comes later; exact if spans show it."""
     found = claimed_call(run.build())
     assert [each.probability for each in found] == ([probability] if probability else [])
 
@@ -187,25 +182,61 @@ def test_a_claim_is_held_against_when_the_tool_was_used(run, probability):
         ("4711", "There are 880.", None),
         ("4711 of 4711", "There are 4171.", 0.85),
         ("4711 of 5300", "There are 4171.", None),
-        ("exitcode 4711", "It gave 5120.", 0.9),
+        ("exitcode 4711", "The call gave 5120.", 0.9),
     ],
 )
 def test_how_surely_a_number_misstates_a_result(result, text, probability):
-    """Reported in so many words, a slip, or another number where the result is a value."""
-    run = RunBuilder().asks().calls("agent", "count_rows", {"limit": 880}, result)
+    """The probability depends on the kind: explicit report, slip of a digit, or another number."""
+    run = RunBuilder(outcome="failure").asks()
+    run.calls("agent", "count_rows", {"limit": 880}, result)
     found = misstated_result(run.says("agent", text).build())
     assert [each.probability for each in found] == ([probability] if probability else [])
 
 
+def test_another_number_without_a_word_of_the_tool_counts_in_failed_runs_only():
+    """Another number may be unrelated to the tool, so it counts only in runs that failed."""
+
+    def found(text, **attributes):
+        run = RunBuilder(**attributes).asks().calls("agent", "count_rows", {}, "4711")
+        return [each.probability for each in misstated_result(run.says("agent", text).build())]
+
+    assert found("There are 5120.") == []
+    assert found("There are 5120.", outcome="failure") == [0.55]
+    assert found("There are 4171.") == [0.85]
+    assert found("The tool returned 5120.") == [0.9]
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ("-16.63", "You get $16.63 back."),
+        ("16.63", "The difference is -$16.63."),
+        ("47.9", "Das macht 47,90 Euro."),
+        ("47,90", "That is 47.90 euros."),
+        ("1.0847", "Kurs: 1,0847."),
+        ("1234567.5", "Es sind 1.234.567,50 Euro."),
+        ("1,234,567.5", "C'est 1\u202f234\u202f567,50 euros."),
+        ("1234567", "It is 12,34,567 rupees."),
+        ("72", "The tool returned 22.2 degrees Celsius."),
+        ("26.2", "The tool returned 42.2 km."),
+        ("1000", "The tool returned 1,000, so the next one is 1,001."),
+    ],
+)
+def test_the_same_number_written_another_way_is_no_other_number(result, text):
+    """Other signs, decimal commas, grouped digits and units are the same number."""
+    run = RunBuilder(outcome="failure").asks().calls("agent", "look_up", {"q": "x"}, result)
+    assert misstated_result(run.says("agent", text).build()) == []
+
+
 def test_without_spans_no_mismatch_is_exact():
-    """A transcript may leave out calls."""
-    run = RunBuilder(spans=False).calls("agent", "count_rows", {}, "4711")
+    """A finding is heuristic without spans, because a transcript may leave out calls."""
+    run = RunBuilder(spans=False, outcome="failure").calls("agent", "count_rows", {}, "4711")
     (found,) = misstated_result(run.says("agent", "The tool returned 5120.").build())
     assert found.evidence is Evidence.HEURISTIC
 
 
 def test_each_agent_is_held_against_its_own_results():
-    """In its first message after them; what failed returned nothing."""
+    """An agent's first message after its results is compared with them; failed calls have no result."""
     run = RunBuilder().asks().calls("a", "count_rows", {}, "4711").says("a", "We have 4171.")
     run.calls("b", "count_pages", {}, "6833").says("b", "There are 6383.").says("a", "So 4117.")
     run.calls("c", "count_words", {}, "7919", error="Timeout").says("c", "There are 7991.")
@@ -215,16 +246,35 @@ def test_each_agent_is_held_against_its_own_results():
 
 
 def test_of_two_results_without_a_slip_none_is_misstated():
-    """The number may be about anything."""
+    """A number that is no slip of either result may be unrelated to both."""
     run = RunBuilder().calls("a", "count_rows", {}, "4711").calls("a", "count_pages", {}, "6833")
     assert misstated_result(run.says("a", "There are 5120.").build()) == []
 
 
 def test_each_result_of_a_turn_is_looked_at():
-    """The second may be misstated where the first is not."""
+    """The third result is misstated, though the first is repeated correctly and the second left out."""
+    run = RunBuilder().calls("a", "count_rows", {}, "4711").calls("a", "count_words", {}, "59004")
+    run.calls("a", "count_pages", {}, "6833").says("a", "There are 4711 and 6383.")
+    (found,) = misstated_result(run.build())
+    assert found.steps == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "slips"),
+    [
+        ("There are 6383.", 0),
+        ("There are 4711 and 6383.", 1),
+        ("There are 4711, and 6933 with the letter of 100.", 0),
+        ("There are 4711, and 6933.", 1),
+    ],
+    ids=["repeats none", "repeats one", "larger by what is known", "larger by what is not"],
+)
+def test_what_may_be_a_sum_is_no_slip(text, slips):
+    """A message that repeats none of several results may give their sum."""
     run = RunBuilder().calls("a", "count_rows", {}, "4711").calls("a", "count_pages", {}, "6833")
-    (found,) = misstated_result(run.says("a", "There are 6383.").build())
-    assert found.steps == (1, 2)
+    if "letter" in text:
+        run.calls("a", "count_letters", {}, "100")
+    assert len(misstated_result(run.says("a", text).build())) == slips
 
 
 @pytest.mark.parametrize(
@@ -232,7 +282,7 @@ def test_each_result_of_a_turn_is_looked_at():
     ["In 2019 there were fewer. The tool returned 5120.", "We have 4171. The tool returned 5120."],
 )
 def test_a_number_given_as_the_tools_answer_goes_before_others(text):
-    """Before slips, and before whatever else the message has."""
+    """An explicit report takes precedence over slips and other numbers of the message."""
     run = RunBuilder().calls("agent", "count_rows", {}, "4711").says("agent", text)
     (found,) = misstated_result(run.build())
     assert found.reason == "agent states 5120 where count_rows returned 4711."
@@ -246,7 +296,7 @@ def test_the_quote_holds_the_number_however_long_the_result_is():
 
 @pytest.mark.parametrize(("known", "found"), [(399, True), (400, False)])
 def test_where_very_many_numbers_are_known_nothing_is_new(known, found):
-    """Up to 400, with the result's own."""
+    """Numbers are compared up to 400 known ones, the result's included."""
     task = " ".join(str(1_000_000 + number) for number in range(known))
     run = RunBuilder(task).calls("agent", "count_rows", {}, "4711")
     assert bool(misstated_result(run.says("agent", "There are 4171.").build())) is found
@@ -273,8 +323,8 @@ def test_where_very_many_numbers_are_known_nothing_is_new(known, found):
     ],
 )
 def test_numbers_that_are_the_same_but_for_rounding_and_unit(one, other, near):
-    """Within a hundredth, and any power of ten."""
-    assert _near(one, other) is near
+    """Two numbers are near if they differ by less than 1 % or by a power of ten."""
+    assert arithmetic.near(one, other) is near
 
 
 @pytest.mark.parametrize(
@@ -296,7 +346,7 @@ def test_numbers_that_are_the_same_but_for_rounding_and_unit(one, other, near):
         (3658, {118}, False),
         (59, {118}, True),
         (118 / 30, {118}, True),
-        (118 / 31, {118}, False),
+        (118 / 31.7, {118}, False),
         (1534, {118, 13}, True),
         (118 / 13, {118, 13}, True),
         (1534, {118, 0}, True),
@@ -307,8 +357,8 @@ def test_numbers_that_are_the_same_but_for_rounding_and_unit(one, other, near):
     ],
 )
 def test_numbers_that_follow_from_known_ones(value, known, derived):
-    """By one sum or difference, or one product with a known or a small whole number."""
-    assert _derived(value, known) is derived
+    """A number follows by one sum or difference, or by one product with a known or small number."""
+    assert arithmetic.derived(value, known) is derived
 
 
 @pytest.mark.parametrize(
@@ -332,8 +382,8 @@ def test_numbers_that_follow_from_known_ones(value, known, derived):
     ],
 )
 def test_slips_of_the_pen(one, other, slip):
-    """One other digit, or two neighbours exchanged, in figures of three digits or more."""
-    assert _slip(one, other) is slip
+    """A slip is one changed digit or two exchanged neighbours, in figures of three digits or more."""
+    assert arithmetic.slip(one, other) is slip
 
 
 @pytest.mark.parametrize(
@@ -341,5 +391,14 @@ def test_slips_of_the_pen(one, other, slip):
     [("7", set(), False), ("+7", set(), False), ("-7", set(), False), ("12", set(), True)],
 )
 def test_numbers_of_two_digits_can_be_new(literal, known, new):
-    """A sign is no digit."""
-    assert _is_new(literal, known) is new
+    """A number with a sign and one digit is too short to be new."""
+    (figure,) = figures(literal)
+    assert _is_new(figure, known) is new
+
+
+def test_a_unit_of_some_other_number_excuses_nothing():
+    """A number that equals another known number in some unit still misstates the result."""
+    run = RunBuilder(" ".join(str(1000 + 97 * number) for number in range(40))).asks()
+    run.calls("agent", "count_rows", {}, "471.1")
+    (found,) = misstated_result(run.says("agent", "The tool returned 613.7.").build())
+    assert (found.evidence, found.steps) == (Evidence.EXACT, (1, 2))

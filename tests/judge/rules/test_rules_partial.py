@@ -40,7 +40,7 @@ def counting(run):
     [
         # Later steps take nothing back of what looks back, so it is shown the beginning.
         (Reach.BACK, 0.5, Evidence.EXACT, "3 steps, 4 calls, partial: False"),
-        # What ended the run was read.
+        # The step that ended the run was read.
         (Reach.END, 0.5, Evidence.EXACT, "6 steps, 6 calls, partial: True"),
         # Anything else might look different with the rest.
         (Reach.WHOLE, 0.3, Evidence.HEURISTIC, "6 steps, 6 calls, partial: True"),
@@ -58,7 +58,7 @@ def test_a_partly_read_run(monkeypatch, reach, probability, evidence, reason):
 
 
 def test_a_call_that_began_with_what_was_not_read_is_no_part_of_the_beginning(monkeypatch):
-    """Nobody knows which of the two came first."""
+    """The order of the two calls is unknown."""
     run = talk()
     calls = [*run.invocations]
     calls[3] = replace(calls[3], start=run.steps[3].start)
@@ -68,7 +68,8 @@ def test_a_call_that_began_with_what_was_not_read_is_no_part_of_the_beginning(mo
     assert found.reason == "3 steps, 3 calls, partial: False"
 
 
-# -- what agents were shown -----------------------------------------------------------------------
+# -- inputs of agents
+# ---------------------------------------------------------------------------------
 
 LONG = "The quarterly report covers three regions."
 RUN = (
@@ -123,7 +124,7 @@ def test_only_the_beginning_of_a_long_text_is_sought():
 
 
 def test_searching_costs_what_is_looked_at():
-    """And a constant for each search."""
+    """A search costs the characters that it compares, plus a constant."""
     made = inbox((1,))
     before = made.allowance.searched
     made.quotes(made.trajectory.steps[0])
@@ -149,14 +150,14 @@ def test_an_agent_expects_messages_where_one_arrived(calls, sent, expects):
 
 
 def test_its_own_words_in_its_input_are_no_delivery():
-    """Models are shown what they said."""
+    """Models are shown their own messages."""
     run = RunBuilder().says("b", LONG).says("a", f"Quote: {LONG}")
     made = inbox((1,), run=run)
     assert not made.expects([made.trajectory.steps[0]])
 
 
 def test_the_first_call_after_a_moment():
-    """One that began at that moment did not know of it."""
+    """A call that began at that moment did not know of the message."""
     made = inbox((0,), (1,), (2,))
     starts = [call.start for call in made.calls]
     assert made.first_after(starts[0] - 1) is made.calls[0]
@@ -184,7 +185,7 @@ def test_an_earlier_call_that_was_shown_more(calls, more):
 
 
 def test_a_later_call_that_was_shown_more_is_no_earlier_one():
-    """Nor is one that began in the same moment."""
+    """A call that began in the same moment is no earlier one either."""
     made = inbox((0, 1), (0, 1, 2))
     made.calls[:] = [replace(call, start=call.start + 1000) for call in made.calls]
     assert not made.saw_more_before(made.calls[0])

@@ -1,8 +1,11 @@
 """Mode 3.1: runs that end too early."""
 
+import dataclasses
+
 import pytest
 from judge.builders import RunBuilder
 
+from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.local.rules.premature_end import (
     ended_with_error,
     ended_without_answer,
@@ -117,7 +120,7 @@ def test_read_pages_and_large_listings_are_fine():
     ids=["lines", "nothing", "long"],
 )
 def test_the_reason_tells_the_runs_own_error(error, told):
-    """One line of it, not that of the last step."""
+    """The reason has one line of the run's error, not that of the last step."""
     run = RunBuilder(error=error).says("a", "Look.").calls("a", "search", {}, error="Timeout")
     (found,) = ended_with_error(run.build())
     assert (found.steps, found.reason) == ((1,), f"The run ended with an error: {told}")
@@ -131,11 +134,26 @@ def test_five_open_items_are_listed():
     assert found.steps == (1,)
 
 
-def test_a_run_that_still_goes_on_ends_on_nothing():
-    """Its last step is not its end; in one without steps there is none."""
-    run = RunBuilder(finished=False).calls("a", "search", {}, "7").says("a", "I will check it.")
-    assert unkept_promise(run.build()) == []
-    assert ended_without_answer(run.calls("a", "search", {}, "7").build()) == []
+ENDS = {
+    "error": RunBuilder().says("a", "Look.").calls("a", "search", {}, error="Timeout"),
+    "items": RunBuilder(open_items=("b",)).says("a", "One."),
+    "result": RunBuilder().says("a", "Look.").calls("a", "search", {}, "7"),
+    "gave up": RunBuilder().says("a", "I was unable to find the report."),
+    "promise": RunBuilder().calls("a", "search", {}, "7").says("a", "I will check it."),
+    "pages": RunBuilder().calls("a", "search", {}, '{"has_more": true}').says("a", "Here: 7."),
+}
+
+
+@pytest.mark.parametrize("run", ENDS.values(), ids=ENDS.keys())
+def test_a_run_of_which_no_end_was_seen_did_not_end_too_early(run):
+    """A run without a known end was killed, waits or goes on: its last step is not its end."""
+    whole = dataclasses.replace(run.build(), outcome="failure")
+    assert "3.1" in {mode.code for mode in find_modes(whole)}
+    open_run = dataclasses.replace(whole, finished=False)
+    assert {mode.code for mode in find_modes(open_run)} & {"3.1", "3.2"} == set()
+
+
+def test_a_run_without_steps_ends_on_nothing():
     assert ended_without_answer(RunBuilder().build()) == []
 
 

@@ -1,5 +1,7 @@
 """Mode 1.3: what counts as the same step done again."""
 
+from dataclasses import replace
+
 import pytest
 from judge.builders import RunBuilder
 
@@ -24,9 +26,49 @@ def test_the_same_call_with_the_same_result_is_exact_repetition():
 
 def test_the_order_of_arguments_does_not_matter():
     """Arguments are compared as values, not as text."""
-    run = RunBuilder().calls("clerk", "find_bill", {"a": 1, "b": 2}, BILLS)
+    run = RunBuilder(outcome="failure").calls("clerk", "find_bill", {"a": 1, "b": 2}, BILLS)
     run.calls("clerk", "find_bill", {"b": 2, "a": 1}, BILLS)
     assert repeated_calls(run.build())
+
+
+def test_a_call_that_comes_twice_is_a_fact_and_no_failure():
+    """Nobody says that the run failed, and looking once more is sound."""
+    run = RunBuilder().calls("clerk", "list_bills", {"page": 1}, BILLS)
+    assert repeated_calls(run.calls("clerk", "list_bills", {"page": 1}, BILLS).build()) == []
+
+
+def test_failing_calls_that_are_tried_again_are_a_fact():
+    """An agent that retries may be instructed to, any number of times."""
+    run = RunBuilder()
+    for _ in range(6):
+        run.calls("clerk", "list_bills", {"page": 1}, error="HTTP 429: too many requests")
+    assert repeated_calls(run.build()) == []
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param(["open"] * 4 + ["closed"], id="another answer in the end"),
+        pytest.param(["[]"] * 4, id="nothing there yet"),
+        pytest.param(['{"state": "pending"}'] * 4, id="pending"),
+        pytest.param(["No new messages."] * 4, id="an inbox"),
+    ],
+)
+def test_polling_is_no_repetition(answers):
+    """By whichever name: the answer is waited for."""
+    run = RunBuilder()
+    for answer in answers:
+        run.calls("clerk", "order_state", {"id": 7}, answer)
+    assert repeated_calls(run.build()) == []
+
+
+def test_agents_of_one_name_do_not_know_of_each_other():
+    """A fan-out asks the same at the same time, and a new turn that was shown nothing asks anew."""
+    run = RunBuilder()
+    for number in range(4):
+        run.calls("worker", "list_rates", {"day": 1}, BILLS)
+        run._steps[-1] = replace(run._steps[-1], start=number, end=100)
+    assert repeated_calls(run.build()) == []
 
 
 @pytest.mark.parametrize(
@@ -107,8 +149,8 @@ def test_benign_calls_are_no_repetition(run):
 
 
 def test_a_third_identical_failure_is_repetition():
-    """Trying a failing call once more is sound, a third time is not."""
-    run = RunBuilder()
+    """Trying a failing call once more is sound, a third time is not where the run failed."""
+    run = RunBuilder(outcome="failure")
     for _ in range(3):
         run.calls("clerk", "list_bills", {"page": 1}, error="PermissionError: not allowed")
     (found,) = repeated_calls(run.build())
@@ -126,19 +168,21 @@ def test_almost_the_same_message_is_heuristic_repetition():
 
 def test_an_identical_message_is_found_however_far_back():
     """Exact copies are found beyond the window of near copies."""
-    run = RunBuilder().says("writer", LONG * 2)
+    run = RunBuilder().says("boss", "Go on.").says("writer", LONG * 2)
     for number in range(40):
         run.says(
             "writer",
             f"Chapter {number} deals with region {number * 37} in detail. " * 4 + "z" * number,
         )
-    run.says("writer", LONG * 2).says("writer", LONG * 2)
-    assert any({0, 41} <= set(found.steps) for found in repeated_messages(run.build()))
+    for _ in range(3):
+        run.says("writer", LONG * 2)
+    assert any({1, 42} <= set(found.steps) for found in repeated_messages(run.build()))
 
 
 def test_one_repetition_among_many_messages_is_left_out():
     """People do not call that a failure."""
-    run = RunBuilder().says("writer", LONG * 2).says("writer", LONG * 2)
+    run = RunBuilder().says("boss", "Go on.")
+    run.says("writer", LONG * 2).says("writer", LONG * 2)
     for number in range(8):
         run.says(
             "writer", f"Chapter {number} deals with region {number * 37}. " + "yz" * number * 9
@@ -172,7 +216,7 @@ def test_other_messages_are_no_repetition(run):
 @pytest.mark.parametrize(("times", "probability"), [(2, 0.86), (3, 0.92), (4, 0.97), (5, 0.97)])
 def test_repeating_often_makes_it_more_probable(times, probability):
     """Up to a bound; who calls may be unknown."""
-    run = RunBuilder()
+    run = RunBuilder(outcome="failure")
     for _ in range(times):
         run.calls("", "list_bills", {"page": 1}, BILLS)
     (found,) = repeated_calls(run.build())
@@ -239,7 +283,8 @@ def test_repeating_often_makes_it_more_probable(times, probability):
 )
 def test_which_calls_are_repeated(run, steps):
     """Looking something else up changes no answer; what is repeated need not look up anything."""
-    assert [each.steps for each in repeated_calls(run.build())] == steps
+    built = replace(run.build(), outcome="failure")
+    assert [each.steps for each in repeated_calls(built)] == steps
 
 
 @pytest.mark.parametrize(
@@ -249,14 +294,15 @@ def test_which_calls_are_repeated(run, steps):
         (60, 0, 2, True),
         (60, 2, 2, True),
         (60, 3, 2, False),
-        (60, 3, 3, True),
+        (60, 3, 3, False),
+        (60, 3, 4, True),
         (60, 0, 6, True),
         (60, 0, 3, True),
     ],
 )
 def test_messages_of_60_characters_and_one_repetition_in_four(length, others, times, found):
-    """Two of more messages must be repetitions."""
-    run = RunBuilder().asks()
+    """Three of more messages must be repetitions."""
+    run = RunBuilder().says("boss", "Go on.")
     for number in range(others):
         run.says("writer", f"Chapter {number} deals with {number * 37}. " + "xyz"[number] * 90)
     for _ in range(times):
@@ -267,8 +313,24 @@ def test_messages_of_60_characters_and_one_repetition_in_four(length, others, ti
 @pytest.mark.parametrize(("others", "found"), [(11, True), (12, False)])
 def test_near_copies_are_sought_in_the_last_twelve_messages(others, found):
     """The third copy is near the second one, however far the first one is."""
-    run = RunBuilder().says("writer", LONG * 2)
+    run = RunBuilder().says("boss", "Go on.").says("writer", LONG * 2).says("writer", LONG * 2)
     for number in range(others):
         run.says("writer", f"{number * 37} " + "abcdefghijklmn"[number] * 90)
     run.says("writer", LONG * 2 + "So.").says("writer", LONG * 2 + "Yes.")
     assert bool(repeated_messages(run.build())) is found
+
+
+def test_one_agent_that_answers_again_does_not_repeat_a_step():
+    """The user who asks the agent again may not be recorded."""
+    run = RunBuilder().asks().says("agent", LONG).says("agent", LONG).says("agent", LONG)
+    assert repeated_messages(run.build()) == []
+
+
+def test_a_revision_is_no_repetition():
+    """A reviewer asked for the change; the very same text after that is one."""
+    asked = "In the third line the total is wrong, please correct that and send the report again."
+    revised = RunBuilder().says("writer", LONG * 3).says("critic", asked)
+    revised.says("writer", LONG * 3 + "The total is 7.")
+    assert repeated_messages(revised.build()) == []
+    same = RunBuilder().says("writer", LONG * 3).says("critic", asked).says("writer", LONG * 3)
+    assert repeated_messages(same.build())

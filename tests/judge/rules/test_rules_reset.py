@@ -66,7 +66,7 @@ def test_words_of_starting_over_are_heuristic(phrase):
 
 
 def test_a_return_to_the_first_message_is_heuristic():
-    """The agent says again what it said first, though not word for word."""
+    """The agent repeats its first message, though not word for word."""
     run = RunBuilder().says("clerk", PLAN)
     for number in range(6):
         run.says("boss", f"Invoice {number} is read.")
@@ -179,7 +179,7 @@ def test_lengths_and_ids_are_not_held_against_each_other():
 
 
 def test_what_the_agent_did_next_is_named():
-    """Its first step after the fall, not what others did meanwhile; without one, the last step."""
+    """The agent's first step after the reset is named, not those of others; without one, the last step."""
     run = _grown().shown("clerk", 0).says("boss", "Well?").says("clerk", "One?")
     (found,) = lost_input(run.says("clerk", "Two?").build())
     assert (found.steps, found.quotes) == ((5,), ("One?",))
@@ -201,7 +201,7 @@ def test_lengths_count_where_the_ids_are_gone():
 
 
 def test_who_was_shown_nothing_does_not_hide_another_ones_reset():
-    """Neither ids nor a length are recorded of the boss's call, and the clerk does nothing."""
+    """The boss's call has neither recorded ids nor a length, and the clerk does nothing."""
     run = RunBuilder().asks().shown("boss").says("boss", "One.").shown("clerk", 0)
     run.says("boss", "Two.").shown("clerk", 0, 1, 2).says("boss", "Three.").shown("clerk", 0)
     (found,) = lost_input(run.build())
@@ -219,7 +219,7 @@ def test_who_was_shown_nothing_does_not_hide_another_ones_reset():
     ],
 )
 def test_a_return_to_the_first_message_takes_five_steps(before, between, length, returns):
-    """And a text that is no formula; who spoke before the agent does not matter."""
+    """The repeated text must not be a formula; earlier speakers do not matter."""
     text = PLAN[:length]
     run = RunBuilder().asks()
     for number in range(before):
@@ -255,5 +255,5 @@ def test_starting_over_often_makes_it_more_probable(times, probability):
         run.says("clerk", f"All is read. Let's start over with {number}. Fine.")
     (found,) = restarted(run.build())
     assert found.probability == pytest.approx(probability)
-    said = [f"Let's start over with {number}." for number in range(times)]
-    assert found.quotes == tuple(said[:3])
+    texts = [f"Let's start over with {number}." for number in range(times)]
+    assert found.quotes == tuple(texts[:3])

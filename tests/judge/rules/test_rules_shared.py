@@ -121,7 +121,7 @@ def test_what_ended_a_run(before, after, step):
 
 
 def test_of_two_deliveries_the_later_one_ended_the_run():
-    """Whatever was delivered before."""
+    """The delivery counts, whatever came before."""
     run = RunBuilder().calls("a", "submit", {}).calls("a", "submit", {}).says("a", "Bye.")
     assert ending(run.build().steps).index == 1
 
@@ -138,7 +138,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=4), st.integers(0, 30_000))
 @settings(deadline=None)
 def test_equal_calls_have_equal_keys(arguments, padding):
-    """Whatever the order of the arguments and the spaces between them."""
+    """Order of arguments and spaces between them make no difference."""
     turned = dict(reversed(arguments.items()))
     texts = [json.dumps(arguments), " " * padding + json.dumps(turned, indent=2)]
     keys = {
@@ -175,7 +175,7 @@ def test_other_arguments_are_another_call(one, other, same):
     ("text", "error", "key"), [(" 7\n", None, "7"), ("", "Timeout", "Timeout"), (" ", None, "")]
 )
 def test_what_identifies_a_result(text, error, key):
-    """Its text, else its error; nothing where content is not captured."""
+    """A result is identified by its text, else by its error; by nothing where content is not captured."""
     assert result_key(RunBuilder().calls("a", "t", {}, text, error=error).build().steps[0]) == key
 
 
@@ -235,7 +235,7 @@ def test_what_was_shown_is_compared_with_what_it_should_have_grown_from():
 
 
 def test_what_was_shown_in_another_conversation_is_compared_with_nothing():
-    """Nor what was shown by a turn that saw just what the first one saw: a program asked anew."""
+    """Turns of other conversations are not compared, nor a turn that saw just the first one's input."""
     run = RunBuilder().says("lead", "One.").says("coder", "Two.")
     for place, conversation in enumerate(("root", "root", "tool")):
         turn = f"t{place}"
@@ -289,7 +289,7 @@ def test_findings_of_one_mode_become_one():
 
 
 def test_what_spans_prove_is_shown_without_what_texts_suggest():
-    """However likely that is; equal reasons are given once."""
+    """Exact evidence counts however likely the heuristic one is; equal reasons are given once."""
     proven = mode(0.4, Evidence.EXACT, steps=(3,))
     assert _merge([mode(0.9), proven]) == proven
     both = _merge([mode(0.9), proven, mode(0.6, Evidence.EXACT, steps=(5,))])
@@ -312,7 +312,7 @@ def test_a_thousand_steps_are_listed():
 def test_a_success_halves_what_is_found_and_leaves_out_the_weak(
     monkeypatch, outcome, probability, found
 ):
-    """From a fifth on it is still told."""
+    """A finding counts from a probability of 0.2 on."""
     monkeypatch.setattr(module, "RULES", (lambda _: [mode(probability)], lambda _: []))
     (told,) = find_modes(Trajectory(trace_id="1", steps=(), outcome=outcome))
     assert told.probability == found
@@ -322,7 +322,7 @@ def test_a_success_halves_what_is_found_and_leaves_out_the_weak(
 
 
 def test_the_likeliest_mode_comes_first_and_equal_ones_by_code(monkeypatch):
-    """So that a verdict is the same each time."""
+    """The order makes a verdict the same each time."""
     made = [
         ModeFinding(code=code, probability=probability, evidence=Evidence.EXACT)
         for code, probability in (("3.2", 0.5), ("2.1", 0.9), ("1.1", 0.5))

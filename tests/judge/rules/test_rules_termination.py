@@ -52,7 +52,7 @@ def test_the_end_of_a_nested_conversation_is_no_end_of_the_outer_one():
 
 
 def test_a_transcript_that_goes_on_after_the_signal_is_heuristic():
-    """Without spans, nested conversations cannot be told apart."""
+    """Without spans, nested conversations are indistinguishable."""
     run = RunBuilder(spans=False).says("a", "Solved.\n\nTERMINATE")
     run.says("b", "I agree.").says("a", "Good.").says("b", "Indeed.")
     (found,) = went_on_after_signal(run.build())
@@ -80,7 +80,7 @@ def test_declaring_the_task_done_again_and_again_is_heuristic():
 
 
 def test_declaring_the_task_done_once_at_the_end_is_fine():
-    """That is how runs are supposed to end."""
+    """Runs are supposed to end in this way."""
     run = RunBuilder()
     for number in range(8):
         run.says("a", f"Remark number {number}.")
@@ -98,7 +98,7 @@ def test_declaring_the_task_done_once_at_the_end_is_fine():
     ],
 )
 def test_only_those_in_the_exchange_that_was_to_end_answer_the_signal(to, answer, answer_to, exact):
-    """Others in the same conversation may have been told nothing."""
+    """Other agents in the same conversation may not have received the signal."""
     run = RunBuilder().says("critic", "All good. TERMINATE", to=to)
     run.says("lead", "And now?", to="writer").says(answer, "One more version.", to=answer_to)
     (found,) = went_on_after_signal(run.build())
@@ -107,7 +107,7 @@ def test_only_those_in_the_exchange_that_was_to_end_answer_the_signal(to, answer
 
 
 def test_the_last_step_is_where_a_limit_ended_the_run():
-    """It alone is named."""
+    """The last step alone is named."""
     run = RunBuilder(termination_reason="budget").says("a", "One.").says("a", "Two.")
     (found,) = ended_by_limit(run.build())
     assert (found.steps, found.quotes) == ((1,), ("Two.",))

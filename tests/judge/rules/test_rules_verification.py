@@ -1,5 +1,7 @@
 """Modes 3.2 and 3.3: checks that do not happen, and checks that pass what is wrong."""
 
+from dataclasses import replace
+
 import pytest
 from judge.builders import RunBuilder
 
@@ -16,7 +18,7 @@ CODE = "Here it is:\n```python\ndef double(x):\n    y = x + x\n    return y\n```
 
 
 def test_code_that_nothing_runs_or_reviews_is_unchecked():
-    """No tool and no reviewer after the last code."""
+    """Neither a tool nor a reviewer acts after the last code."""
     run = RunBuilder(outcome="failure").says("coder", CODE).says("boss", "Thank you.")
     (found,) = unchecked_artefact(run.build())
     assert (found.code, found.evidence, found.steps) == ("3.2", Evidence.EXACT, (0,))
@@ -33,12 +35,12 @@ def test_code_that_nothing_runs_or_reviews_is_unchecked():
     ids=["run", "reviewed", "successful", "no artefact"],
 )
 def test_checked_work_is_fine(run):
-    """A run, a review, a success; a phrase of code is no artefact."""
+    """A run, a review or a success clears the artefact; one line of code is no artefact."""
     assert unchecked_artefact(run.build()) == []
 
 
 def test_a_reviewer_that_never_acts_is_found():
-    """The message went to the auditor too, and the run ended before it spoke."""
+    """The auditor was addressed, and the run ended before it spoke."""
     run = RunBuilder(outcome="failure").says(
         "planner", "396 EUR, we are done.", to=("a", "auditor")
     )
@@ -48,7 +50,7 @@ def test_a_reviewer_that_never_acts_is_found():
 
 
 def test_words_that_leave_the_check_out_are_heuristic():
-    """Unless a tool runs afterwards after all."""
+    """A skipped check counts unless a tool runs afterwards."""
     run = RunBuilder().says("coder", "I skipped the tests to save time.")
     (found,) = skipped_check(run.build())
     assert found.evidence is Evidence.HEURISTIC
@@ -56,7 +58,7 @@ def test_words_that_leave_the_check_out_are_heuristic():
 
 
 def test_a_figure_that_no_tool_returned_and_nobody_checked_is_heuristic():
-    """The analyst added up in the head, the boss repeats it."""
+    """The analyst states a sum that no tool returned, and the boss repeats it."""
     run = RunBuilder(outcome="failure").calls("analyst", "bills", {"p": 1}, "1240.00 and 860.50")
     run.says("analyst", "Together 2,130.50 EUR.").says("boss", "They owe 2,130.50 EUR.")
     (found,) = unsupported_answer(run.build())
@@ -64,7 +66,7 @@ def test_a_figure_that_no_tool_returned_and_nobody_checked_is_heuristic():
 
 
 def test_a_figure_that_a_tool_confirms_is_fine():
-    """A calculator returns it, or a reviewer speaks afterwards."""
+    """The figure is supported if a calculator returns it or a reviewer speaks afterwards."""
     bills = [("analyst", "bills", {"p": 1}, "1240.00 and 860.50")]
     added = RunBuilder().calls(*bills[0]).says("analyst", "2,100.50 EUR.")
     added.calls("reviewer", "add", {"amounts": [1240, 860.5]}, "2100.5").says(
@@ -88,13 +90,13 @@ def test_passing_what_the_last_run_failed_is_exact():
     ["The tests do not pass, so this is not approved.", "Looks good, but test 2 must be fixed."],
 )
 def test_an_approval_with_reservations_is_none(text):
-    """Negation and reservation in the same sentence."""
+    """A negation or reservation in the same sentence is no approval."""
     run = RunBuilder().calls("reviewer", "run_tests", {}, error="2 tests failed")
     assert passed_a_failure(run.says("reviewer", text).build()) == []
 
 
 def test_passing_after_a_run_that_worked_is_fine():
-    """The failure was repaired before."""
+    """A failure that was repaired before the approval does not count."""
     run = RunBuilder().calls("reviewer", "run_tests", {}, error="2 tests failed")
     run.calls("reviewer", "run_tests", {}, "5 passed").says("reviewer", "All tests passed.")
     assert passed_a_failure(run.build()) == []
@@ -110,7 +112,7 @@ def test_passing_after_a_run_that_worked_is_fine():
 @pytest.mark.parametrize("outcome", ["success", "failure", ""])
 @pytest.mark.parametrize("spans", [True, False])
 def test_a_missing_check_is_worth_more_in_a_failed_run(rule, run, outcome, spans):
-    """Nothing in a successful one; exact where spans are recorded."""
+    """A missing check does not count in a successful run; it is exact if spans are recorded."""
     found = rule(run(RunBuilder(outcome=outcome, spans=spans)).build())
     worth = {"failure": (0.75, 0.7), "": (0.6, 0.5)}.get(outcome)
     wanted = [worth[rule is idle_checker]] if worth else []
@@ -119,7 +121,7 @@ def test_a_missing_check_is_worth_more_in_a_failed_run(rule, run, outcome, spans
 
 
 def test_a_check_before_the_last_artefact_is_none():
-    """Something else was run."""
+    """A run of tests before the last artefact has checked something else, so it is no check of it."""
     run = RunBuilder().calls("coder", "run_tests", {}, "3 passed").says("coder", CODE)
     assert unchecked_artefact(run.build())[0].steps == (1,)
 
@@ -149,7 +151,7 @@ def test_a_check_is_left_out_until_a_tool_runs(run, steps):
 @pytest.mark.parametrize("outcome", ["success", "failure", ""])
 @pytest.mark.parametrize(("figure", "own"), [("340", True), ("34", False)])
 def test_a_figure_of_three_digits_is_worth_more_in_a_failed_run(outcome, figure, own):
-    """Nothing in a successful one; the sentence is quoted, and who said it first is named."""
+    """An unsupported figure does not count in a successful run; the finding quotes its sentence."""
     run = RunBuilder(outcome=outcome).calls("clerk", "bills", {"p": 1}, "12 bills")
     run.says("boss", "Go on.").says("clerk", f"I get {figure}.")
     found = unsupported_answer(run.says("boss", f"Hello. It is {figure}. Bye.").build())
@@ -189,7 +191,7 @@ def test_a_figure_of_three_digits_is_worth_more_in_a_failed_run(outcome, figure,
     ids=["nobody checks", "the reviewer's own", "another one", "checked"],
 )
 def test_a_figure_is_checked_after_it_came_up(run, steps):
-    """By somebody else's word or a tool that does more than write; each figure is looked at."""
+    """Another agent's message or a tool that does more than write checks a figure; each is examined."""
     found = unsupported_answer(run.build())
     assert [each.steps for each in found] == ([steps] if steps else [])
 
@@ -205,12 +207,15 @@ def test_a_figure_is_checked_after_it_came_up(run, steps):
     ],
 )
 def test_who_may_pass_what_failed(agent, spans, error, worth):
-    """The agent that ran it, or a checker; exact where spans say that it failed and a checker passes it."""
-    run = RunBuilder(spans=spans).says("boss", "Go on.")
-    run.calls("coder", "", {}, "exitcode: 1 (execution failed)", error=error)
-    found = passed_a_failure(run.says(agent, "Approved.").build())
+    """The approval of the running agent or a checker counts; exact for a checker after a failed span."""
+    run = RunBuilder(spans=spans, outcome="failure").says("boss", "Go on.")
+    run.calls("coder", "run_tests", {}, "exitcode: 1 (execution failed)", error=error)
+    built = run.says(agent, "Approved.").build()
+    found = passed_a_failure(built)
     assert [each.probability for each in found] == ([worth] if worth else [])
-    reason = f"{agent} passes the work although the last run failed."
+    unknown = passed_a_failure(replace(built, outcome=""))
+    assert [each.probability for each in unknown] == ([worth] if worth == 0.85 else [])
+    reason = f"{agent} passes the work although run_tests failed."
     evidence = Evidence.EXACT if worth == 0.85 else Evidence.HEURISTIC
     assert all((each.reason, each.evidence) == (reason, evidence) for each in found)
 
@@ -225,7 +230,7 @@ def test_who_may_pass_what_failed(agent, spans, error, worth):
     ids=["in another sentence", "within 300 characters", "behind them"],
 )
 def test_a_reservation_counts_in_the_same_sentence(text, passes):
-    """Up to 300 characters of it."""
+    """The sentence is read up to 300 characters."""
     run = RunBuilder().calls("coder", "run_tests", {}, error="2 tests failed")
     found = passed_a_failure(run.says("reviewer", text).build())
     assert [each.steps for each in found] == ([(0, 1)] if passes else [])
@@ -235,7 +240,7 @@ def test_a_reservation_counts_in_the_same_sentence(text, passes):
     ("agent", "text"), [("reviewer", "Approved, but fix line 2."), ("boss", "Approved.")]
 )
 def test_an_approval_that_counts_may_come_later(agent, text):
-    """After one with a reservation, or of somebody who does not check."""
+    """An approval counts after one with a reservation or one of an agent that is no checker."""
     run = RunBuilder().calls("coder", "run_tests", {}, error="2 tests failed").says(agent, text)
     (found,) = passed_a_failure(run.says("reviewer", "Approved.").build())
     assert found.steps == (0, 2)

@@ -28,7 +28,7 @@ def call(trace="t1", status="ok", *, cost=0.01, ago=0.0, **more):
 
 @pytest.fixture(params=["memory", "store"])
 def ledger(request, store):
-    """Both kinds of ledger keep the same promises."""
+    """Ledgers of both kinds, which keep the same promises."""
     return MemoryLedger() if request.param == "memory" else StoreLedger(store)
 
 

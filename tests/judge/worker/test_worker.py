@@ -28,9 +28,9 @@ async def test_judges_every_finished_run_once(store, worker):
     assert verdict is not None
     assert (verdict.outcome, verdict.service, verdict.steps) == ("failure", "billing", 7)
     assert [mode.code for mode in verdict.modes][:1] == ["1.3"]
-    assert verdict.decisive is not None
-    assert verdict.decisive.agent == "clerk"
-    assert verdict.decisive.span_id == "0000000000000005"
+    assert verdict.abstained
+    assert {candidate.agent for candidate in verdict.candidates} == {"clerk", "supervisor"}
+    assert all(candidate.span_id for candidate in verdict.candidates)
 
 
 async def test_leaves_runs_that_are_not_finished(store, worker):

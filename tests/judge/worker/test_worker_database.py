@@ -1,4 +1,4 @@
-"""What the worker does while the database is away."""
+"""The worker while the database is down."""
 
 import asyncio
 
@@ -76,7 +76,7 @@ async def test_no_run_is_blamed_for_the_database(store, worker, monkeypatch):
 
 
 async def test_a_run_that_cannot_be_read_does_not_hold_up_its_chunk(store, worker, monkeypatch):
-    """Where the database reads all runs but one, that one is unscored and the others are judged."""
+    """If the database reads all runs but one, that one is unscored and the others are judged."""
     write(store, *(invoice_run(number) for number in range(1, 5)))
     spans_of = batch.spans_of
 

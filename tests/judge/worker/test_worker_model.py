@@ -65,7 +65,7 @@ async def test_judging_again_makes_no_row_and_no_call(store, worker, model):
 
 
 async def test_a_lost_verdict_costs_no_call(store, worker, model):
-    """Where only the verdict is missing, the answers are taken from the ledger."""
+    """If only the verdict is missing, the answers are taken from the ledger."""
     write(store, invoice_run(1))
     await judged_once(store, worker, model)
     first = verdict_store.load_latest(store, f"{1:032x}")
@@ -111,4 +111,4 @@ async def test_a_dead_endpoint_leaves_local_verdicts(store, worker, model):
     verdict = verdict_store.load_latest(store, f"{4:032x}")
     assert (verdict.status, verdict.method, verdict.outcome) == ("ok", "local", "failure")
     assert "without the model" in verdict.status_reason
-    assert verdict.decisive is not None
+    assert verdict.candidates

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceRequest,
@@ -20,6 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 _DECOMPRESS = {"gzip": gzip.decompress, "deflate": zlib.decompress}
@@ -27,7 +29,7 @@ _DECOMPRESS = {"gzip": gzip.decompress, "deflate": zlib.decompress}
 
 @dataclass
 class Receiver:
-    """What arrived, and what is answered."""
+    """The received requests, and the answer to them."""
 
     url: str = ""
     limit: int = 1 << 40
@@ -43,7 +45,25 @@ class Receiver:
     held: threading.Event | None = None
     """If set: answers wait for it."""
     arrived: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    """Released once per request, before it is answered."""
+    """Released once per request of spans, before it is answered."""
+    log_status: int = 200
+    """The answer to requests of log records, which do not use the other answers."""
+    log_requests: list[ExportLogsServiceRequest] = field(default_factory=list)
+    """Those that came, whatever was answered."""
+    logs_arrived: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    """Released once per request of log records, before it is answered."""
+    logs_held: threading.Event | None = None
+    """If set: answers to requests of log records wait for it."""
+
+    @property
+    def logs(self) -> list[LogRecord]:
+        return [
+            record
+            for request in self.log_requests
+            for resource in request.resource_logs
+            for scope in resource.scope_logs
+            for record in scope.log_records
+        ]
 
     @property
     def spans(self) -> list[Span]:
@@ -58,6 +78,14 @@ class Receiver:
     @property
     def names(self) -> list[str]:
         return [span.name for span in self.spans]
+
+    def take_logs(self, body: bytes, headers: dict[str, str]) -> int:
+        body = _DECOMPRESS.get(headers.get("content-encoding", ""), bytes)(body)
+        self.log_requests.append(ExportLogsServiceRequest.FromString(body))
+        self.logs_arrived.release()
+        if self.logs_held is not None:
+            self.logs_held.wait(30)
+        return self.log_status
 
     def take(self, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
         body = _DECOMPRESS.get(headers.get("content-encoding", ""), bytes)(body)
@@ -89,7 +117,10 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            status, more, answer = receiver.take(body, headers)
+            if self.path.endswith("/v1/logs"):
+                status, more, answer = receiver.take_logs(body, headers), {}, b""
+            else:
+                status, more, answer = receiver.take(body, headers)
             self.send_response(status)
             for name, value in {**more, "Content-Length": str(len(answer))}.items():
                 self.send_header(name, value)

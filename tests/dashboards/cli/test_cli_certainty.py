@@ -1,0 +1,168 @@
+"""Terminals say no more than a verdict knows: no percentage unmeasured, no candidate without need."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.output import console
+from mast_trace_dashboards.cli.render_run import run_view
+from mast_trace_dashboards.cli.run_view import load
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.study.model_calibration import ModelCalibration, RankShares
+from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
+
+if TYPE_CHECKING:
+    from conftest import CLI
+
+CANDIDATES = (
+    Candidate(step=2, agent="analyst", probability=0.61, rule="it asked again"),
+    Candidate(step=1, agent="analyst", probability=0.23),
+)
+DECISIVE = DecisiveError(step=2, agent="analyst", probability=0.61, reason="it asked again")
+NOT_MEASURED = "was not measured on runs like this one"
+
+
+def mode(probability: float, evidence: Evidence = Evidence.HEURISTIC) -> ModeFinding:
+    return ModeFinding(code="2.6", probability=probability, evidence=evidence, steps=(2,))
+
+
+@pytest.fixture
+def shown(cli: CLI, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Prints the recorded run with another verdict, and returns what it printed."""
+
+    def shown(calibration: ModelCalibration | None = None, **more: Any) -> str:
+        with open_store(cli.recorded.url, None) as store:
+            found = load(store, cli.recorded.ids["invoices"])
+            assert isinstance(found.verdict, Verdict)
+            given = {
+                "candidates": CANDIDATES,
+                "examined": tuple(FAILURE_MODES),
+                "modes": (),
+                **more,
+            }
+            verdict = found.verdict.model_copy(update=given)
+            known = dataclasses.replace(found, verdict=verdict, calibration=calibration)
+            for part in run_view(known):
+                console().print(part)
+        return " ".join(capsys.readouterr().out.split())
+
+    return shown
+
+
+def test_what_was_measured_has_percentages(shown: Any) -> None:
+    out = shown(calibrated=True, decisive=DECISIVE)
+    assert "Decisive error: analyst, step 2 (61% sure) it asked again" in out
+    assert "candidate 2: analyst, step 1 (23%)" in out
+    assert "2 DECISIVE" in out
+    assert NOT_MEASURED not in out
+    assert "Not examined" not in out
+
+
+def test_what_was_not_measured_has_none(shown: Any) -> None:
+    out = shown(calibrated=False, decisive=None)
+    assert (
+        "candidate 1: analyst, step 2: it asked again candidate 2: analyst, step 1 How often" in out
+    )
+    assert NOT_MEASURED in out
+    assert "mast-trace judge fit" in out
+    assert "61%" not in out
+    assert "DECISIVE" not in out
+
+
+def test_an_exact_finding_needs_no_percentage(shown: Any) -> None:
+    exact = shown(calibrated=False, decisive=DECISIVE, modes=(mode(0.9, Evidence.EXACT),))
+    assert "Decisive error: analyst, step 2 (exact finding) it asked again" in exact
+    other = shown(calibrated=False, decisive=DECISIVE, modes=(mode(0.9),))
+    assert "Decisive error: analyst, step 2 it asked again" in other
+    assert "61%" not in exact + other
+
+
+READ = {"model": "gpt-5-mini", "method": "fused", "calibrated": False}
+
+
+def known(named: RankShares, unsure: RankShares) -> ModelCalibration:
+    return ModelCalibration("", "langgraph", "gpt-5-mini", named, unsure)
+
+
+def test_a_models_percentages_are_those_of_labelled_runs(shown: Any) -> None:
+    """Its own numbers are never shown, and no share of too few runs."""
+    record = known(RankShares(20, (15, 2, 1)), RankShares(10, (3, 2, 0)))
+    out = shown(record, decisive=DECISIVE, **READ)
+    right = "right in 75% of 20 labelled runs, 95%: 53% to 89%"
+    assert f"Decisive error: analyst, step 2 ({right}) it asked again" in out
+    assert "candidate 2: analyst, step 1 (right in 10% of 20 labelled runs" in out
+    unsure = shown(record, decisive=None, **READ)
+    assert "candidate 1: analyst, step 2 (right in 30% of 10 labelled runs" in unsure
+    assert "61%" not in out + unsure
+    assert "How often" not in out + unsure
+
+
+@pytest.mark.parametrize("runs", [None, 0, 9])
+def test_a_model_without_labels_has_no_percentages(shown: Any, runs: int | None) -> None:
+    shares = RankShares(runs or 0, (runs or 0, 0, 0))
+    record = None if runs is None else known(shares, shares)
+    out = shown(record, decisive=DECISIVE, **READ)
+    assert "Decisive error: analyst, step 2 it asked again" in out
+    assert (
+        f"steps that gpt-5-mini points at are right is known from {runs or 0} labelled runs" in out
+    )
+    assert "%" not in out.partition("Decisive error")[2]
+
+
+def test_a_models_own_number_is_no_likelihood_of_a_mode(shown: Any) -> None:
+    assert " likely model " in shown(modes=(mode(0.93, Evidence.MODEL),))
+    out = shown(modes=(mode(0.31, Evidence.MODEL),))
+    assert " possible model " in out
+    assert "31%" not in out
+
+
+def test_a_mode_below_the_threshold_is_possible(shown: Any) -> None:
+    out = shown(modes=(mode(0.4),))
+    assert "possible, 40%" in out
+    assert " 2.6? " in out
+    assert "possible" not in shown(modes=(mode(0.5),))
+
+
+def test_a_run_of_which_nothing_is_shown_has_no_candidates(shown: Any) -> None:
+    out = shown(outcome="unknown", modes=(mode(0.4),), abstained=True, decisive=None)
+    assert "nothing shows that the run failed" in out
+    assert "candidate" not in out
+
+
+def test_what_an_old_verdict_examined_is_not_known(shown: Any) -> None:
+    assert "its examined modes are not known" in shown(examined=())
+
+
+def test_what_the_rules_found_is_shown_where_the_model_was_away(shown: Any) -> None:
+    away = {"status": "unscored", "status_reason": "without the model: no connection"}
+    out = shown(modes=(mode(0.9),), **away)
+    assert out.count("without the model: no connection") == 1
+    assert "The rules found:" in out
+    assert "2.6" in out
+
+
+def test_alerts_that_fire_are_shown_and_the_rest_on_request(cli: CLI) -> None:
+    status, out, _ = cli("alerts", "check")
+    assert (status, out.count("\n")) == (0, 1)
+    assert "Nothing fires" in out
+    status, out, _ = cli("alerts", "check", "--all")
+    assert status == 0
+    assert "mast-judge-budget" in out
+    assert "mode=1.3" in out
+    assert "mode=1.1" not in out, "nobody looked for it"
+    assert len(cli.json("alerts", "check")) > 10
+
+
+def test_the_reason_why_no_model_judges_is_the_true_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    none = JudgeConfig.load(judge_model="")
+    assert none.why_no_model == "MAST_TRACE_JUDGE_MODEL is not set"
+    keyless = JudgeConfig.load(judge_model="small-1")
+    assert "names small-1, but there is neither a key" in keyless.why_no_model
+    assert JudgeConfig.load(judge_model="small-1", judge_api_key="k").why_no_model == ""

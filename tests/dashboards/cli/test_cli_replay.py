@@ -1,0 +1,104 @@
+"""`mast-trace replay` on stored runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from replays import NOWHERE, record
+from scripted_llm import ScriptedLLM, last_text
+
+from mast_trace.testing import replayed
+from mast_trace.trajectory import to_dict
+from mast_trace_dashboards.cli.app import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TEAM = Path(__file__).parents[2] / "judge" / "replay" / "team.py"
+
+
+@pytest.fixture
+def replay(recorded, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command; options come before the run's name, because the program's command follows it."""
+
+    def call(*arguments: str, url: str = recorded.url) -> tuple[int, str, str]:
+        status = run(["replay", "--url", url, *arguments])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def test_nothing_runs_unasked(replay) -> None:
+    """Without a terminal to ask at, the command refuses to start the program unless ``--yes`` is given."""
+    status, _, err = replay("aa01", "--", "/bin/false")
+    assert status == 2
+    assert "databases and whatever else its own code touches are real" in err
+    assert "Add --yes" in err
+
+
+def test_a_run_without_model_calls_is_refused(replay, recorded, tmp_path: Path) -> None:
+    """A run without model calls is refused before its program is started."""
+    mark = tmp_path / "ran"
+    status, _, err = replay("--yes", recorded.ids["unjudged"], "--", "/bin/touch", str(mark))
+    assert status == 1
+    assert "cannot be replayed: it has no model calls" in err
+    assert not mark.exists()
+
+
+def test_a_run_that_is_not_there(replay) -> None:
+    """An unknown run is reported before its program is started."""
+    status, _, err = replay("--yes", "dead", "--", "/bin/true")
+    assert status == 1
+    assert "no run's id begins with 'dead'" in err
+
+
+def test_one_run_is_exported(cli, recorded, tmp_path: Path) -> None:
+    """`export --run` writes one run to a file, which `replayed` can read."""
+    file = tmp_path / "run.jsonl"
+    wanted = recorded.ids["invoices"]
+    status, out, _ = cli("export", "--run", wanted[:6], "--out", str(file))
+    assert status == 0
+    assert "1 runs written" in out
+    (line,) = file.read_text("utf-8").splitlines()
+    assert json.loads(line)["trace_id"] == wanted
+
+
+@pytest.mark.end_to_end
+def test_a_stored_run_is_identical_in_command_and_test(
+    replay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that was recorded, exported and imported answers its program, by command and in a test."""
+
+    def answer(request: dict) -> str:
+        return "kettle" if last_text(request) == "Which item?" else "It costs 59.00 EUR."
+
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    monkeypatch.setenv("EXECUTED", str(tmp_path / "executed"))
+    with ScriptedLLM(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        made = record(TEAM, folder=tmp_path, keep="OPENAI_")
+    (tmp_path / "executed").unlink()
+    monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
+    file, url = tmp_path / "run.jsonl", f"chdb://{tmp_path / 'store'}"
+    exported = {"trajectory": to_dict(made), "verdict": None, "labels": []}
+    file.write_text(json.dumps({"trace_id": made.trace_id, **exported}) + "\n")
+    assert run(["migrate", "--url", url]) == 0
+    assert run(["import", str(file), "--url", url]) == 0
+    capsys.readouterr()
+
+    program = ("--", sys.executable, str(TEAM))
+    status, out, _ = replay("--yes", "last", *program, url=url)
+    assert status == 0
+    assert "identical: 2 of 2 model calls and 1 of 1 tool calls answered" in out
+    status, out, _ = replay("--yes", "--json", "last", *program, "other-question", url=url)
+    assert status == 1
+    assert json.loads(out)["status"] == "diverged"
+    assert not (tmp_path / "executed").exists()
+
+    with pytest.raises(AssertionError, match="2 model calls"), replayed(file) as test:
+        test.assert_identical()

@@ -1,0 +1,167 @@
+"""`import` of every format into a real store, `show` of what it became, and the way back from `export`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_judge.store.labels import labels_of
+from mast_trace_judge.transfer.formats import FORMATS
+
+if TYPE_CHECKING:
+    from conftest import CLI
+
+HERE = Path(__file__).parents[3]
+SAMPLES = HERE / "tests" / "judge" / "formats" / "samples"
+FILES = sorted(path.name for path in SAMPLES.iterdir() if path.name != "README.md")
+QUESTION = "How many blue pens are left?"
+
+
+def _other(cli: CLI, folder: Path) -> CLI:
+    """Return the command line on a second, empty store."""
+    url = f"chdb://{folder / 'other'}"
+    with Store.open(url) as store:
+        migrate(store)
+    return type(cli)(type(cli.recorded)(url, {}), cli.capture)
+
+
+def test_every_sample_is_imported_once_and_shown(empty: CLI) -> None:
+    """One command for all; a second one stores nothing; each run shows its answer and its task."""
+    files = [str(SAMPLES / name) for name in FILES]
+    found = empty.json("import", *files)
+    titles = {row.title for row in FORMATS}
+    assert {each["format"] for each in found["files"]} == titles
+    assert [each["file"] for each in found["files"]] == files
+    assert found["refused"] == []
+    again = empty.json("import", *files)
+    assert (again["runs"], again["spans"]) == (found["runs"], 0)
+    listed = {row["TraceId"] for row in empty.json("runs", "--limit", "100")}
+    assert listed == set(found["runs"])
+    for run in found["runs"]:
+        status, out, _ = empty("show", run)
+        assert (status, "12 blue pens" in out or "Hello!" in out) == (0, True)
+
+
+def test_it_is_said_what_a_file_was_taken_for(empty: CLI) -> None:
+    """Runs and steps where the file holds messages, runs and spans where it holds spans."""
+    chat, jaeger = SAMPLES / "chat-finetune.jsonl", SAMPLES / "jaeger.json"
+    status, out, err = empty("import", str(chat), str(jaeger))
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        f"read {chat} as chat messages: 2 runs, 5 steps",
+        f"read {jaeger} as Jaeger traces: 1 run, 4 spans",
+        "3 runs read, 11 new spans and 0 labels stored.",
+    ]
+
+
+def test_equal_runs_of_a_file_are_one_and_said_to_be(empty: CLI, tmp_path: Path) -> None:
+    line = (SAMPLES / "chat-finetune.jsonl").read_text("utf-8").splitlines()[1]
+    (tmp_path / "runs.jsonl").write_text(f"{line}\n{line}\n", encoding="utf-8")
+    status, out, _ = empty("import", str(tmp_path / "runs.jsonl"))
+    assert status == 0
+    assert "1 run, 4 steps (1 equal to another run of the file)" in out
+
+
+def test_standard_input_is_read(empty: CLI, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (SAMPLES / "chat-messages.jsonl").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    (run,) = empty.json("import", "-")["runs"]
+    assert empty.json("show", run)["task"] == QUESTION
+
+
+def test_a_folder_of_files_is_read(empty: CLI, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    for name in ("chat.json", "of/autogen.json", "of/otel-console.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((SAMPLES / Path(name).name).read_bytes())
+    (folder / "notes.md").write_text("no runs")
+    assert len(empty.json("import", str(folder))["runs"]) == 3
+
+
+def test_the_formats_are_listed_and_can_be_named(empty: CLI, tmp_path: Path) -> None:
+    """`--formats` needs no file; a wrong name lists the right ones, a wrong choice says so."""
+    status, out, _ = empty("import", "--formats")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == [row.name for row in FORMATS]
+    assert empty.json("import", "--formats")[0]["name"] == FORMATS[0].name
+    file = str(SAMPLES / "anthropic.json")
+    status, _, err = empty("import", "--format", "claude", file)
+    assert (status, "name one of mast-trace, otlp" in err) == (2, True)
+    status, _, err = empty("import", "--format", "jaeger", file)
+    assert (status, "no Jaeger traces that can be read" in err) == (1, True)
+    assert empty.json("import", "--format", "chat", file)["files"][0]["format"] == "chat messages"
+    status, _, err = empty("import")
+    assert (status, "name a file or a folder" in err) == (2, True)
+
+
+def test_many_refused_lines_are_counted(empty: CLI, tmp_path: Path) -> None:
+    """Twenty are named, the rest is a number."""
+    (tmp_path / "bad.jsonl").write_text("{}\n" * 50)
+    status, _, err = empty("import", str(tmp_path / "bad.jsonl"))
+    assert status == 1
+    assert len(err.splitlines()) == 21
+    assert "... and 30 more that cannot be read" in err
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_what_was_exported_is_imported_as_it_was(cli: CLI, tmp_path: Path, kind: str) -> None:
+    """Steps, turns, texts, outcome and labels are equal in the other store; verdicts are not taken."""
+    run = cli.recorded.ids["invoices"]
+    cli("label", run, "--annotator", "mover", "--outcome", "failure", "--step", "1")
+    out = tmp_path / f"runs.{kind}"
+    cli("export", "--format", kind, "--out", str(out))
+    other = _other(cli, tmp_path)
+    status, printed, err = other("import", str(out))
+    assert (status, err) == (0, "")
+    assert "as mast-trace export: 3 runs" in printed
+    assert "2 verdicts left out: the runs are judged here" in printed
+    assert other("import", str(out))[1].splitlines()[-1].startswith("3 runs read, 0 new spans")
+    before, after = (_exported(each, tmp_path) for each in (cli, other))
+    assert set(before) == set(after) == set(cli.recorded.ids.values())
+    for trace_id, exported in before.items():
+        assert after[trace_id]["trajectory"] == exported["trajectory"]
+        assert after[trace_id]["labels"] == exported["labels"]
+        for name in ("name", "service", "framework", "outcome", "start", "end", "project"):
+            assert after[trace_id][name] == exported[name]
+        assert after[trace_id]["verdict"] is None
+    # In the store that they come from nothing is new.
+    assert cli.json("import", str(out))["spans"] == 0
+    with Store.open(cli.recorded.url) as store:
+        assert len([each for each in labels_of(store, run) if each.annotator == "mover"]) == 1
+
+
+def _exported(cli: CLI, folder: Path) -> dict[str, Any]:
+    out = folder / "again.jsonl"
+    cli("export", "--out", str(out))
+    lines = map(json.loads, out.read_text("utf-8").splitlines())
+    return {line["trace_id"]: line for line in lines}
+
+
+@pytest.mark.parametrize(
+    "name", ["langsmith.jsonl", "phoenix.parquet", "otlp.jsonl", "autogen.json"]
+)
+def test_a_run_of_another_tool_goes_the_way_back_too(empty: CLI, tmp_path: Path, name: str) -> None:
+    """An imported and exported run is the same in a third place."""
+    empty.json("import", str(SAMPLES / name))
+    first = _exported(empty, tmp_path)
+    other = _other(empty, tmp_path)
+    other.json("import", str(tmp_path / "again.jsonl"))
+    second = _exported(other, tmp_path)
+    for trace_id, exported in first.items():
+        steps = exported["trajectory"]["steps"]
+        assert second[trace_id]["trajectory"]["steps"] == steps
+        assert second[trace_id]["trajectory"]["task"] == exported["trajectory"]["task"]
+        assert second[trace_id]["outcome"] == exported["outcome"]
+
+
+def test_the_page_lists_what_is_read() -> None:
+    """Rows of the table in docs/how-to/import.md are those of the formats, in their order."""
+    lines = (HERE / "docs" / "how-to" / "import.md").read_text("utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("| `")]
+    assert rows[1:] == [f"| `{row.name}` | {row.title} | {row.recognised} |" for row in FORMATS]

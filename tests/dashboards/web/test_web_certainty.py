@@ -1,0 +1,119 @@
+"""Pages say no more than a verdict knows: no step that it does not name, no percentage unmeasured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from web_runs import BARE, HEALTHY, LIVE, LONG, SHORT, UNSURE, judged
+
+from mast_trace_judge.store.labels import HumanLabel, save_labels
+from mast_trace_judge.store.verdicts import save
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
+
+NOT_MEASURED = "was not measured on runs like this one"
+
+
+@pytest.fixture(scope="module")
+def client(served: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served, timeout=60) as made:
+        yield made
+
+
+def test_no_step_is_decisive_that_the_verdict_does_not_name(client: httpx.Client) -> None:
+    for address in (f"/runs/{UNSURE}", f"/compare?run={UNSURE}&run={BARE}"):
+        page = client.get(address).text
+        assert "DECISIVE" not in page
+        assert "step c0 decisive" not in page
+    assert "DECISIVE" in client.get(f"/compare?run={SHORT}&run={BARE}").text
+
+
+def test_candidates_without_a_calibration_have_no_percentages(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{UNSURE}").text
+    assert "candidate 1" in page
+    assert "first actor" in page
+    assert "A step is called decisive where an exact finding" in page
+    assert NOT_MEASURED in page
+    assert "mast-trace judge fit" in page
+    assert "43\xa0%" not in page
+    measured = client.get(f"/runs/{SHORT}").text
+    assert NOT_MEASURED not in measured
+    assert "70\xa0% sure" in measured
+
+
+def test_a_run_of_which_nothing_is_shown_has_no_candidates(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{HEALTHY}").text
+    assert "Nothing shows that the run failed" in page
+    assert "andidate" not in page
+    assert NOT_MEASURED not in page
+    whole = client.get(f"/runs/{HEALTHY}/download.json").json()
+    assert len(whole["verdict"]["candidates"]) == 2
+
+
+def test_a_mode_below_the_threshold_is_possible(client: httpx.Client) -> None:
+    assert "possible, 30\xa0%" in client.get(f"/runs/{HEALTHY}").text
+    assert ">2.1?</span>" in client.get(f"/runs/{HEALTHY}").text
+    assert "possible" not in client.get(f"/runs/{UNSURE}").text
+    rows = client.get("/?mode=2.1").text
+    assert f"/runs/{UNSURE}" in rows
+    assert f"/runs/{HEALTHY}" not in rows
+
+
+def test_what_was_not_examined_is_said(client: httpx.Client) -> None:
+    page = client.get(f"/runs/{UNSURE}").text
+    assert "Not examined: 1.1, 1.2, 1.4, 1.5, 2.2, 2.3, 2.4, 2.5, 2.6, 3.1, 3.2, 3.3." in page
+    assert "Not examined: 1.1." in client.get(f"/runs/{SHORT}").text
+
+
+def test_an_old_verdict_does_not_say_what_it_examined(client: httpx.Client, store: Store) -> None:
+    old = judged(store, LONG, 5000, 4321, examined=(), judge_version="v0")
+    later = old.model_copy(update={"judged_at": old.judged_at.replace(year=old.judged_at.year + 1)})
+    save(store, [later])
+    page = client.get(f"/runs/{LONG}").text
+    assert "its examined modes are not known" in page
+
+
+def test_a_share_of_nothing_is_not_examined(store: Store, client: httpx.Client) -> None:
+    page = client.get("/judge").text
+    rows = {code: page.split(f">{code}</a>", 1)[1].split("</tr>", 1)[0] for code in ("1.3", "1.1")}
+    assert "0\xa0%" in rows["1.3"]
+    assert "not examined" not in rows["1.3"]
+    assert "not examined" in rows["1.1"]
+    assert "%" not in rows["1.1"]
+
+
+def test_outcomes_have_one_vocabulary(client: httpx.Client) -> None:
+    """A run without an outcome may still go on: then its state is shown alone."""
+    unknown = client.get("/?outcome=unknown").text
+    for run in (UNSURE, HEALTHY, BARE, LIVE):
+        assert f"/runs/{run}" in unknown
+    assert f"/runs/{SHORT}" not in unknown
+    assert '<span class="outcome unknown">unknown</span>' in client.get(f"/runs/{BARE}").text
+
+
+def test_a_models_percentages_are_those_of_labelled_runs(
+    client: httpx.Client, store: Store
+) -> None:
+    """With ten labelled runs that the model has read, and not before."""
+    read = judged(store, UNSURE, 4, 1, calibrated=False, model="m1", method="fused")
+    later = read.judged_at.replace(year=read.judged_at.year + 1)
+    save(store, [read.model_copy(update={"judged_at": later, "judge_version": "m"})])
+    runs = [f"{number:032x}" for number in range(0xA0, 0xAA)]
+    save(store, [read.model_copy(update={"trace_id": run}) for run in runs])
+    save_labels(
+        store,
+        [HumanLabel(run, "ada", "failure", decisive_step=n % 2) for n, run in enumerate(runs[:9])],
+    )
+    page = client.get(f"/runs/{UNSURE}").text
+    assert "steps that m1 points at are right is known from 9 labelled runs" in page
+    assert "70\xa0% sure" not in page
+    assert "10\xa0%" not in page
+    save_labels(store, [HumanLabel(runs[9], "ada", "failure", decisive_step=1)])
+    page = client.get(f"/runs/{UNSURE}").text
+    assert "right in 50\xa0% of 10 labelled runs, 95\xa0%: 24\xa0% to 76\xa0%" in page
+    assert "How often" not in page

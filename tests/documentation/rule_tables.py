@@ -1,0 +1,83 @@
+"""Makes the tables on the pages on failure modes from the registered rules and the benchmarks' figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.local.rules import RULES
+from mast_trace_judge.local.rules._registry import code_of, explains_failures, needs_end
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mast_trace_judge.local.rules._registry import Rule
+
+ROOT = Path(__file__).parents[2]
+FOUND = ROOT / "tests" / "judge" / "rules" / "findings.golden.json"
+"""Golden file of each rule's findings in the runs of its tests."""
+HEAD = "| rule | says | applied to |\n|---|---|---|"
+NONE = "No rule looks for this mode"
+"""Text in place of the table for a mode that only a model examines."""
+_FINDING = re.compile(r'^(\w+): (\{"code".*\})$')
+_APPLIED = {
+    (False, False): "every run",
+    (True, False): "runs that failed",
+    (False, True): "runs of which the end was seen",
+    (True, True): "runs that failed, of which the end was seen",
+}
+
+
+def examined_by(code: str) -> str:
+    """Return the table of the rules that look for a mode; empty where none does."""
+    rows = [_row(rule) for rule in RULES if code_of(rule) == code]
+    return "\n".join([HEAD, *rows]) if rows else ""
+
+
+def _row(rule: Rule) -> str:
+    applied = _APPLIED[explains_failures(rule), needs_end(rule)]
+    evidence = _evidence().get(rule.__name__)
+    assert evidence, f"no run of tests/judge/rules shows {rule.__name__}"
+    return f"| `{rule.__name__}` | {evidence} | {applied} |"
+
+
+def _evidence() -> Mapping[str, str]:
+    """Return each rule's kinds of evidence in the tests: exact, heuristic, or both."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for runs in json.loads(FOUND.read_text("utf-8")).values():
+        for line in (line for run in runs for line in run):
+            if told := _FINDING.match(line):
+                found[told[1]].add(json.loads(told[2])["evidence"])
+    return {name: " or ".join(sorted(kinds)) for name, kinds in found.items()}
+
+
+_MEASURED = ROOT / "benchmarks" / "judge"
+_AGREEMENT = (
+    "| annotators | runs | yes | both | kappa (95 %) | AC1 |\n|---|---:|---:|---:|---:|---:|"
+)
+_WORTH = "| rule | labels | runs | with the label | found in | AUC |\n|---|---|---:|---:|---:|---:|"
+
+
+def agreement(code: str) -> str:
+    """Return the rows on a mode of the report's table on people's labels."""
+    rows = [_cells(line) for line in _lines("report.md") if line.startswith(f"| {code} ")]
+    kept = [(who, runs, yes, both, kappa, ac1) for _, who, runs, yes, both, kappa, ac1, _ in rows]
+    return "\n".join([_AGREEMENT, *(f"| {' | '.join(row)} |" for row in kept)]) if kept else ""
+
+
+def worth(code: str) -> str:
+    """Return the rows on a mode's rules of the benchmark page ``rules.md``."""
+    own = {f"`{rule.__name__}`" for rule in RULES if code_of(rule) == code}
+    rows = [line for line in _lines("rules.md") if line.startswith("|") and _cells(line)[0] in own]
+    return "\n".join([_WORTH, *rows]) if rows else ""
+
+
+def _lines(name: str) -> list[str]:
+    return (_MEASURED / name).read_text("utf-8").splitlines()
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]

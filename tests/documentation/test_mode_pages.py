@@ -1,0 +1,78 @@
+"""Each failure mode has a page, and what the page says of the judge is what the judge does.
+
+`MAST_TRACE_WRITE_GOLDEN=1 pytest tests/documentation` writes the tables and runs of the pages anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+from documentation.mode_examples import NO_RULE, PAIRS
+from documentation.mode_pages import (
+    FOLDER,
+    SECTIONS,
+    finding_of,
+    found_in,
+    path_of,
+    refreshed,
+    sections,
+)
+from documentation.rule_tables import NONE, agreement, examined_by, worth
+
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_judge.local.rules import RULES
+from mast_trace_judge.local.rules._registry import code_of
+
+every_mode = pytest.mark.parametrize("code", FAILURE_MODES)
+
+
+def test_each_mode_has_a_page_and_no_other_is_there() -> None:
+    pages = {path_of(code) for code in FAILURE_MODES}
+    assert set(FOLDER.glob("*.md")) == {*pages, FOLDER / "index.md"}
+    index = (FOLDER / "index.md").read_text("utf-8")
+    linked = re.findall(r"\]\(([^)/]+\.md)\)", index)
+    assert [name for name in linked if name[0].isdigit()] == [
+        path_of(c).name for c in FAILURE_MODES
+    ]
+
+
+@every_mode
+def test_a_page_says_what_the_mode_is(code: str) -> None:
+    mode = FAILURE_MODES[code]
+    text = path_of(code).read_text("utf-8")
+    assert text.startswith(f"# {code} {mode.name}\n\n{mode.definition}\n")
+    assert tuple(name for name in sections(text) if name) == SECTIONS
+
+
+@every_mode
+def test_a_page_has_the_rules_runs_and_figures_of_today(code: str) -> None:
+    """And all of them: a table that it lacks is not made."""
+    path = path_of(code)
+    text = path.read_text("utf-8")
+    made = refreshed(code, text)
+    if os.environ.get("MAST_TRACE_WRITE_GOLDEN"):
+        path.write_text(made, "utf-8")
+        text = made
+    assert made == text
+    for part in (examined_by(code), agreement(code), worth(code)):
+        assert part in text
+    assert (NONE in text) == (code in NO_RULE)
+
+
+@every_mode
+def test_a_page_speaks_of_each_rule(code: str) -> None:
+    """In sentences, beside the table."""
+    text = sections(path_of(code).read_text("utf-8"))["Examined by"]
+    for rule in RULES:
+        if code_of(rule) == code:
+            assert text.count(f"`{rule.__name__}`") > 1, f"{rule.__name__} is not explained"
+
+
+@every_mode
+def test_the_run_with_the_fault_shows_the_mode_and_its_twin_does_not(code: str) -> None:
+    found = finding_of(code)
+    assert found is not None
+    assert found_in(code, PAIRS[code].healthy) is None
+    assert (found_in(code, PAIRS[code].faulty) is None) == (code in NO_RULE)

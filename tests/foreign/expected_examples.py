@@ -1,0 +1,188 @@
+"""The expected steps of the teams under ``examples/foreign``, in each framework's own form."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mast_trace.trajectory import Trajectory
+
+TASK = "What does it cost to send order A-17?"
+ANSWER = "Sending order A-17 to Lisbon costs 24.90 EUR."
+GUESS = "Sending order A-17 to Lisbon costs about 30 EUR."
+Told = tuple[str, str, str, Any, str, str, str | None]
+
+
+def tool(
+    agent: str, name: str, text: str, *, to: str = "", error: str | None = None, **arguments: Any
+) -> Told:
+    return ("tool", agent, name, arguments, text, to, error)
+
+
+def says(agent: str, text: str) -> Told:
+    return ("message", agent, "", None, text, "", None)
+
+
+def calls(agent: str, name: str, *, to: str = "", **arguments: Any) -> Told:
+    """A model's call of which no tool span tells."""
+    return ("model", agent, "", [{"name": name, "arguments": arguments}], "", to, None)
+
+
+QUESTION = "What does a parcel of 3 kg to Lisbon cost?"
+HANDED_OVER = (
+    "Agent shipper is now handling the request due to the following reason: the shipper knows the "
+    "price.\nPlease continue with the current request."
+)
+FOUND = tool("desk", "find_order", "A-17: 3 kg, to Lisbon", order="A-17")
+PRICE = tool("shipper", "postage", "24.90 EUR", city="Lisbon", kilograms=3)
+
+
+def failed(text: str, error: str) -> Told:
+    return tool("shipper", "postage", text, error=error, city="Lissabon", kilograms=3)
+
+
+STEPS: dict[str, list[Told]] = {
+    "agent-framework-posted": [
+        FOUND,
+        calls("desk", "handoff_to_shipper", to="shipper"),
+        PRICE,
+        says("shipper", ANSWER),
+    ],
+    "agent-framework-no-tariff": [
+        FOUND,
+        calls("desk", "handoff_to_shipper", to="shipper"),
+        failed("", "ValueError(\"no tariff for 'Lissabon'\")"),
+        says("shipper", GUESS),
+    ],
+    "google-adk-posted": [
+        tool("desk", "find_order", '{"result": "A-17: 3 kg, to Lisbon"}', order="A-17"),
+        tool("desk", "transfer_to_agent", '{"result": null}', to="shipper", agent_name="shipper"),
+        tool("shipper", "postage", '{"result": "24.90 EUR"}', city="Lisbon", kilograms=3),
+        says("shipper", ANSWER),
+    ],
+    "google-adk-no-tariff": [
+        tool("desk", "find_order", '{"result": "A-17: 3 kg, to Lisbon"}', order="A-17"),
+        tool("desk", "transfer_to_agent", '{"result": null}', to="shipper", agent_name="shipper"),
+        failed('{"error": "no tariff for \'Lissabon\'"}', "TOOL_ERROR"),
+        says("shipper", GUESS),
+    ],
+    "llama-index-posted": [
+        FOUND,
+        tool(
+            *("desk", "handoff", HANDED_OVER),
+            to="shipper",
+            to_agent="shipper",
+            reason="the shipper knows the price",
+        ),
+        PRICE,
+        says("shipper", ANSWER),
+    ],
+    "llama-index-no-tariff": [
+        FOUND,
+        tool(
+            *("desk", "handoff", HANDED_OVER),
+            to="shipper",
+            to_agent="shipper",
+            reason="the shipper knows the price",
+        ),
+        failed("", "ValueError: no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+    ],
+    "openai-agents-posted": [
+        FOUND,
+        tool("desk", "transfer_to_shipper", "shipper", to="shipper"),
+        PRICE,
+        says("shipper", ANSWER),
+    ],
+    "openai-agents-no-tariff": [
+        FOUND,
+        tool("desk", "transfer_to_shipper", "shipper", to="shipper"),
+        failed(
+            "An error occurred while running the tool. Please try again.",
+            "Error running tool (non-fatal): {'tool_name': 'postage', 'error': 'Tool execution "
+            "failed. Error details are redacted.'}",
+        ),
+        says("shipper", GUESS),
+    ],
+    "pydantic-ai-posted": [
+        FOUND,
+        tool("desk", "ask_shipper", ANSWER, question=QUESTION),
+        PRICE,
+        says("shipper", ANSWER),
+        says("desk", ANSWER),
+    ],
+    "pydantic-ai-no-tariff": [
+        FOUND,
+        tool("desk", "ask_shipper", GUESS, question=QUESTION),
+        failed("no tariff for 'Lissabon'", "error"),
+        says("shipper", GUESS),
+        says("desk", GUESS),
+    ],
+    "smolagents-posted": [
+        FOUND,
+        calls("desk", "shipper", task=QUESTION),
+        PRICE,
+        says("shipper", ANSWER),
+        says("desk", ANSWER),
+    ],
+    "smolagents-no-tariff": [
+        FOUND,
+        calls("desk", "shipper", task=QUESTION),
+        failed("", "ValueError: no tariff for 'Lissabon'"),
+        says("shipper", GUESS),
+        says("desk", GUESS),
+    ],
+}
+
+# The agent of each model call, and the roles of its input by their first letters.
+CALLS: dict[str, list[tuple[str, str]]] = {
+    # An agent that takes over is shown the conversation without the tools of others.
+    "agent-framework": [("desk", "su"), ("desk", "suat"), ("shipper", "su"), ("shipper", "suat")],
+    # The next agent gets the actions of others in words, as a user's messages.
+    "google-adk": [
+        *[("desk", "su"), ("desk", "suat")],
+        *[("shipper", "suuuuu"), ("shipper", "suuuuuat")],
+    ],
+    "llama-index": [
+        *[("desk", "su"), ("desk", "suat")],
+        *[("shipper", "suatat"), ("shipper", "suatatat")],
+    ],
+    # The instructions are in the answer of OpenAI's server, and in no other's.
+    "openai-agents": [
+        *[("desk", "u"), ("desk", "uat")],
+        *[("shipper", "uatat"), ("shipper", "uatatat")],
+    ],
+    "pydantic-ai": [
+        *[("desk", "su"), ("desk", "suat")],
+        *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
+    ],
+    "smolagents": [
+        *[("desk", "su"), ("desk", "suat")],
+        *[("shipper", "su"), ("shipper", "suat"), ("desk", "suatat")],
+    ],
+}
+TOKENS = {
+    "agent-framework": (289, 27),
+    "google-adk": (2201, 33),
+    "llama-index": (633, 43),
+    "openai-agents": (433, 27),
+    "pydantic-ai": (484, 53),
+    "smolagents": (6014, 58),
+}
+
+
+def told(run: Trajectory) -> list[Told]:
+    """The steps of a run, in the same words."""
+    return [
+        (
+            step.kind.value,
+            step.agent,
+            step.tool,
+            json.loads(step.arguments) if step.arguments else None,
+            step.text,
+            step.handoff_to,
+            step.error,
+        )
+        for step in run.steps
+    ]

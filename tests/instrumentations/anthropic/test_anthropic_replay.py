@@ -1,0 +1,81 @@
+"""Calls of the Anthropic client that are answered from a recorded run return the recorded values."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+anthropic = pytest.importorskip("anthropic", reason="needs the Anthropic client")
+
+import mast_trace
+from mast_trace.testing import capture_spans, replayed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scripted_protocols.server import ScriptedProvider
+
+pytestmark = pytest.mark.framework("anthropic")
+
+
+def whole(options: dict[str, Any], text: str) -> Any:
+    """Call without streaming."""
+    return _told(anthropic.Anthropic(**options).messages.create(**_request(text)))
+
+
+def streamed(options: dict[str, Any], text: str) -> Any:
+    """Call with streaming, and let the client assemble the message."""
+    with anthropic.Anthropic(**options).messages.stream(**_request(text)) as stream:
+        return _told(stream.get_final_message())
+
+
+def asynchronous(options: dict[str, Any], text: str) -> Any:
+    """Call with the asynchronous client."""
+
+    async def ask() -> Any:
+        async with anthropic.AsyncAnthropic(**options) as client:
+            return _told(await client.messages.create(**_request(text)))
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("way", [whole, streamed, asynchronous])
+def test_every_way_gets_the_same_from_the_record(
+    server: ScriptedProvider, options: dict[str, Any], way: Callable[[dict[str, Any], str], Any]
+) -> None:
+    """Recorded texts, tool calls and errors are returned, without retries or requests to the server."""
+
+    def program() -> list[Any]:
+        told: list[Any] = []
+        with mast_trace.run("work"), mast_trace.agent("worker"):
+            for text in ("Hello", "Call a tool", "refuse"):
+                try:
+                    told.append(way({**options, "max_retries": 2}, text))
+                except anthropic.APIStatusError as error:
+                    told.append((type(error).__name__, error.status_code))
+        return told
+
+    with capture_spans(["anthropic"]) as captured:
+        first = program()
+    asked = len(server.requests)
+    with replayed(captured.trajectory(), frameworks=["anthropic"]) as replay:
+        second = program()
+
+    assert first[1][1] == [("t1", "look_up", {"key": "x", "more": "y" * 20})]
+    assert first[2] == ("BadRequestError", 400)
+    assert second == first
+    replay.assert_identical()
+    assert len(server.requests) == asked
+
+
+def _request(text: str) -> dict[str, Any]:
+    asked = [{"role": "user", "content": text}]
+    return {"model": "scripted", "max_tokens": 64, "system": "Be brief.", "messages": asked}
+
+
+def _told(message: Any) -> tuple[str, list[tuple[str, str, Any]], str]:
+    text = "".join(block.text for block in message.content if block.type == "text")
+    calls = [(b.id, b.name, b.input) for b in message.content if b.type == "tool_use"]
+    return text, calls, message.stop_reason

@@ -1,0 +1,23 @@
+"""`mast-trace doctor` where AG2 classic is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from installed import installed
+
+if not installed("autogen.agentchat"):
+    pytest.skip("needs AG2 classic", allow_module_level=True)
+
+from doctor_process import diagnosed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.framework("autogen")
+
+
+def test_every_target_is_there(tmp_path: Path) -> None:
+    """Nothing is reported as missing, and nothing is left unlooked at."""
+    assert diagnosed("autogen", tmp_path)["reason"] == ""

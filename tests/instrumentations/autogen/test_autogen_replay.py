@@ -1,0 +1,22 @@
+"""A recorded run of the example program on AG2 classic answers the program itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("autogen.agentchat.group", reason="needs AG2 classic (`import autogen`)")
+
+from replays import EXAMPLES, check_replay
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.framework("autogen")
+
+
+@pytest.mark.parametrize("script", ["refunded", "wrong-policy"])
+def test_the_example_is_identical(script: str, tmp_path: Path) -> None:
+    """The replay is identical, without calls of a model or a tool."""
+    check_replay(EXAMPLES / "autogen_group_chat.py", script, folder=tmp_path)

@@ -1,0 +1,27 @@
+"""A recorded run of the example program on CrewAI answers the program itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from installed import installed
+
+if not installed("crewai.crew"):
+    pytest.skip("needs CrewAI; `nox -s framework` has environments", allow_module_level=True)
+
+import crewai
+import crewai_programs  # noqa: F401  # sets CrewAI's surroundings
+from replays import EXAMPLES, check_replay
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.framework("crewai")
+
+
+@pytest.mark.skipif(crewai.__version__.startswith("0."), reason="the script calls tools natively")
+@pytest.mark.parametrize("script", ["ordered", "ignored-stock"])
+def test_the_example_is_identical(script: str, tmp_path: Path) -> None:
+    """The replay is identical, without calls of a model or a tool."""
+    check_replay(EXAMPLES / "crewai_stock.py", script, folder=tmp_path)

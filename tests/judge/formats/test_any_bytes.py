@@ -1,0 +1,469 @@
+"""Files that are broken, hostile or unusual: each gives runs, or says what is wrong and where."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import json
+import os
+import sys
+import tempfile
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mast_trace_judge.transfer.export_spans import to_spans
+from mast_trace_judge.transfer.formats import FORMATS, format_of_messages, format_of_record
+from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
+from mast_trace_judge.transfer.formats.times import nanoseconds_of
+from mast_trace_judge.transfer.json_values import values_of
+from mast_trace_judge.transfer.reading import Piece, Refused, files_in, read_source
+from mast_trace_judge.transfer.source import source_of
+from mast_trace_judge.transfer.spans import to_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SAMPLES = Path(__file__).parent / "samples"
+CHAT = [{"role": "user", "content": "Häufig?"}, {"role": "assistant", "content": "Yes."}]
+LINE = json.dumps({"messages": CHAT}, ensure_ascii=False)
+OTHER = json.dumps({"messages": [CHAT[0]]}, ensure_ascii=False)
+
+
+def read(path: Path) -> tuple[list[Piece], list[str]]:
+    """Return the content of a file, and the reports of its unreadable parts."""
+    with source_of(path) as source:
+        found = list(read_source(source))
+    refused = [str(each).removeprefix(str(path)) for each in found if isinstance(each, Refused)]
+    return [each for each in found if isinstance(each, Piece)], refused
+
+
+def texts_of(pieces: Iterable[Piece]) -> list[list[str]]:
+    return [
+        [step.text for step in piece.read.trajectory.steps]
+        for piece in pieces
+        if isinstance(piece.read, Transcript)
+    ]
+
+
+# -- forms of files
+# -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        LINE.encode(),
+        codecs.BOM_UTF8 + LINE.encode(),
+        LINE.encode("utf-16"),
+        LINE.encode("utf-16-le"),
+        LINE.encode("utf-16-be"),
+        LINE.encode("utf-32"),
+        LINE.replace(" ", "\r\n").encode(),
+        b"\n\n  " + LINE.encode() + b"\r\n\r\n",
+        gzip.compress(LINE.encode()),
+        zstandard.compress(LINE.encode()),
+        gzip.compress(codecs.BOM_UTF8 + LINE.encode()),
+    ],
+    ids=lambda data: data[:4].hex(),
+)
+def test_compression_encoding_and_line_ends_do_not_matter(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "chat").write_bytes(data)
+    pieces, refused = read(tmp_path / "chat")
+    assert (texts_of(pieces), refused) == ([["Häufig?", "Yes."]], [])
+
+
+def test_a_pipe_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor() as writer:
+        writer.submit((tmp_path / "pipe").write_text, LINE, "utf-8")
+        assert texts_of(read(tmp_path / "pipe")[0]) == [["Häufig?", "Yes."]]
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        (f"{LINE}\n{OTHER}\n", 2),
+        (f"{LINE}{OTHER}", 2),
+        (json.dumps([json.loads(LINE), json.loads(OTHER)]), 2),
+        (json.dumps([json.loads(LINE), json.loads(OTHER)], indent=2), 2),
+        (f"[\n{LINE},\n{OTHER}\n]", 2),
+        (json.dumps(json.loads(LINE), indent=2) + json.dumps(json.loads(OTHER), indent=4), 2),
+        (json.dumps([CHAT, CHAT[:1]]), 2),
+        (json.dumps({"data": [json.loads(LINE)], "meta": {}}), 1),
+        ("\n".join(map(json.dumps, CHAT)), 1),
+        ("\n".join(json.dumps(each, indent=1) for each in CHAT), 1),
+    ],
+)
+def test_values_may_stand_on_lines_in_lists_or_one_after_the_other(
+    tmp_path: Path, text: str, runs: int
+) -> None:
+    (tmp_path / "chat.json").write_text(text, encoding="utf-8")
+    pieces, refused = read(tmp_path / "chat.json")
+    assert (len(pieces), refused) == (runs, [])
+    assert texts_of(pieces)[0] == ["Häufig?", "Yes."]
+
+
+def test_what_a_program_printed_in_between_is_named(tmp_path: Path) -> None:
+    """The console exporter shares its output with the program."""
+    printed = (SAMPLES / "otel-console.txt").read_text("utf-8").replace("\n{\n", "\nhello\n{\n", 1)
+    begin = "[2026-11-24 10:00] Starting {\n\x1b[31m[INFO] red {\n"
+    (tmp_path / "out.txt").write_text(begin + printed + "{\n  'cut': [\n", encoding="utf-8")
+    pieces, refused = read(tmp_path / "out.txt")
+    assert len(pieces) == 4
+    assert [each.split(": ", 1)[1] for each in refused] == [
+        "it is no JSON at column 6: Expecting ',' delimiter",
+        "it is no JSON: '\\x1b[31m[INFO] red {'",
+        "it is no JSON: 'hello'",
+        "the file ends within the value that begins here",
+    ]
+
+
+# -- broken values
+# ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ('{"messages": [', "it is no JSON at line 3: Expecting value"),
+        ('{"messages": "cut', "it is no JSON"),
+        ("plain text", "it is no JSON: 'plain text'"),
+        ("42", "it is neither an object nor a list: '42'"),
+        ("null", "it is neither an object nor a list: 'null'"),
+        ('"said"', "it is neither an object nor a list: '\"said\"'"),
+        ("{}", "an empty object is of no known format"),
+        ('{"a": 1, "b": 2}', "an object with the keys a, b is of no known format"),
+        ('{"a": 1, "a": 2}', "the key 'a' stands twice in one object"),
+        ("[" * 10**6, "it nests too deeply"),
+        ("[" * 200 + "]" * 200, "it nests too deeply"),
+        ('{"a":' * 300 + "1" + "}" * 300, "it nests too deeply"),
+        (json.dumps({"n": 1}).replace("1", "9" * 5000), "limit"),
+        ('{"messages": [{"role": "user", "content": "a"}, 7]}', "entry 1 is no message: expected"),
+        ('{"messages": [{"role": "user"}]}', "entry 0 is no message: it has no content"),
+        ('{"messages": [{"role": "x", "content": "a"}]}', "no known format"),
+        ('{"messages": []}', "no known format"),
+        ("[]", "it holds no messages"),
+        ('{"history": 7}', "its history is no list"),
+        ('{"data": [{"traceID": "a", "spans": []}]}', "it holds no spans"),
+        ('{"id": 1, "run_type": "llm", "start_time": "now"}', "start_time is no time: 'now'"),
+        (('{"context": {"trace_id": "0x0", "span_id": "0x1"}, "kind": "SpanKind.X", '
+         '"start_time": "2026-01-01"}'), "a span has no trace id"),
+    ],
+)  # fmt: skip
+def test_a_bad_line_is_named_and_the_others_are_read(
+    tmp_path: Path, bad: str, problem: str
+) -> None:
+    (tmp_path / "runs.jsonl").write_text(f"{LINE}\n{bad}\n{OTHER}\n", encoding="utf-8")
+    pieces, refused = read(tmp_path / "runs.jsonl")
+    assert len(pieces) == 2
+    (problem_text,) = refused
+    assert problem_text.startswith(":2: ")
+    assert problem in problem_text or (
+        problem.startswith("it is no JSON") and "it is no JSON" in problem_text
+    )
+
+
+def test_a_line_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
+    line = b'{"messages": [{"role": "user", "content": "\xe9"}]}\n'
+    (tmp_path / "runs.jsonl").write_bytes(LINE.encode() + b"\n" + line)
+    pieces, refused = read(tmp_path / "runs.jsonl")
+    assert (len(pieces), refused) == (1, [":2: it is no UTF-8"])
+
+
+@pytest.mark.parametrize("begin", ['{"messages": [', '{"messages": [{"role": "us', "{"])
+def test_a_broken_first_line_takes_no_other_along(tmp_path: Path, begin: str) -> None:
+    (tmp_path / "runs.jsonl").write_text(f"{begin}\n{LINE}\n{OTHER}\n", encoding="utf-8")
+    pieces, refused = read(tmp_path / "runs.jsonl")
+    assert len(pieces) == 2
+    assert [problem_text[:4] for problem_text in refused] == [":1: "]
+
+
+def test_one_bad_message_among_lines_is_named(tmp_path: Path) -> None:
+    lines = [*map(json.dumps, CHAT), '{"role": "assistant"}', json.dumps(CHAT[0])]
+    (tmp_path / "chat.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    pieces, refused = read(tmp_path / "chat.jsonl")
+    assert texts_of(pieces) == [["Häufig?", "Yes.", "Häufig?"]]
+    (problem_text,) = refused
+    assert problem_text == ":3: no message of chat messages that can be read: it has no content"
+
+
+def test_numbers_that_json_lacks_are_texts(tmp_path: Path) -> None:
+    call = '{"name": "add", "arguments": {"a": NaN, "b": -Infinity}}'
+    asks = '{"role": "assistant", "content": null, "tool_calls": [{"function": ' + call + "}]}"
+    (tmp_path / "chat.json").write_text(f"[{json.dumps(CHAT[0])}, {asks}]", encoding="utf-8")
+    (piece,), refused = read(tmp_path / "chat.json")
+    assert refused == []
+    assert isinstance(piece.read, Transcript)
+    assert "NaN" in piece.read.trajectory.steps[1].arguments
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "problem"),
+    [
+        ("empty", b"", "it holds no runs"),
+        ("space", b" \n\n", "it holds no runs"),
+        ("cut.gz", gzip.compress(LINE.encode() * 999)[:-4], "its compression is broken"),
+        ("cut.zst", zstandard.compress(LINE.encode() * 999)[:-9], "its compression is broken"),
+        ("bad.gz", b"\x1f\x8b" + b"\0" * 30, "its compression is broken"),
+        ("bad.parquet", b"PAR1" + b"\0" * 30, "the Parquet file cannot be read"),
+        ("bytes", bytes(range(256)), "neither JSON nor an OTLP trace request"),
+        ("zip", b"PK\x03\x04" + b"\0" * 30, "neither JSON nor an OTLP trace request"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, name: str, data: bytes, problem: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    pieces, refused = read(tmp_path / name)
+    assert texts_of(pieces) in ([], [["Häufig?", "Yes."]] * 998)
+    assert any(problem in problem_text for problem_text in refused)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert read(SAMPLES / "phoenix.parquet") == (
+        [],
+        [": Parquet needs pyarrow: pip install pyarrow"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "problem"),
+    [
+        ({"annotator": "ann", "decisive_step": "1"}, "decisive_step is no whole number"),
+        ({"annotator": "ann", "decisive_step": 10**30}, "decisive_step is no step"),
+        ({"annotator": "ann", "note": 7}, "note is no text"),
+        ({"annotator": ""}, "needs the name of who gives it"),
+        ({"annotator": "ann", "modes": ["9.9"]}, "no failure mode 9.9"),
+        ({"annotator": "ann", "modes": [{}]}, "a label cannot be read"),
+    ],
+)
+def test_a_label_that_cannot_be_stored_is_named(
+    tmp_path: Path, label: dict[str, Any], problem: str
+) -> None:
+    line = json.loads((SAMPLES / "mast-trace.jsonl").read_text("utf-8"))
+    line["labels"] = [{"trace_id": line["trace_id"], **label}]
+    (tmp_path / "runs.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    pieces, refused = read(tmp_path / "runs.jsonl")
+    assert pieces == []
+    assert problem in refused[0]
+
+
+# -- size -----------------------------------------------------------------------------------------
+
+
+def test_many_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
+    """The memory does not grow with the file."""
+    line = json.dumps({"messages": [{"role": "user", "content": "x" * 10_000}]}) + "\n"
+    (tmp_path / "runs.jsonl").write_text(line * 5_000, encoding="utf-8")
+    tracemalloc.start()
+    with source_of(tmp_path / "runs.jsonl") as source:
+        count = sum(1 for _ in read_source(source))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 5_000
+    assert peak < 4_000_000
+
+
+def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mast_trace_judge.transfer.json_values.LARGEST", 1 << 20)
+    long = json.dumps({"messages": [{"role": "user", "content": "x" * (3 << 20)}]})
+    (tmp_path / "runs.jsonl").write_text(f"{LINE}\n{long}\n{OTHER}\n", encoding="utf-8")
+    pieces, refused = read(tmp_path / "runs.jsonl")
+    assert len(pieces) == 2
+    assert refused == [":2: it is longer than 1 MiB: write each run on a line"]
+
+
+def test_a_small_parquet_file_of_much_text_takes_little(tmp_path: Path) -> None:
+    """One text of 16 megabytes in a hundred rows, which are more than a gigabyte, were they laid out."""
+    rows = pa.array([0] * 100, pa.int32())
+    message = pa.DictionaryArray.from_arrays(rows, ["x" * (1 << 24)])
+    roles = pa.DictionaryArray.from_arrays(rows, ["user"])
+    table = pa.table({"role": roles, "content": message})
+    pq.write_table(table, tmp_path / "bomb.parquet")
+    pieces, refused = read(tmp_path / "bomb.parquet")
+    assert len(pieces) == 1
+    assert "its run is longer than 128 MiB: the message is left out" in refused[0]
+    assert pa.default_memory_pool().max_memory() < 1 << 29
+
+
+# -- any bytes ------------------------------------------------------------------------------------
+
+_WORDS = st.sampled_from(
+    sorted(
+        [
+            "role",
+            "content",
+            "messages",
+            "type",
+            "source",
+            "message",
+            "trace_id",
+            "traceID",
+            "spans",
+            "context",
+            "start_time",
+            "kind",
+            "run_type",
+            "id",
+            "inputs",
+            "outputs",
+            "traceId",
+            "startTime",
+            "timestamp",
+            "observations",
+            "history",
+            "trajectory",
+            "steps",
+            "action",
+            "text",
+            "reward",
+            "traj",
+            "data",
+            "resourceSpans",
+            "span_kind",
+            "parent_id",
+            "attributes",
+            "tool_calls",
+            "function",
+            "name",
+            "arguments",
+            "call_id",
+            "output",
+            "input",
+            "labels",
+            "verdict",
+            "modes",
+            "prompt",
+            "from",
+            "value",
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "SPAN",
+            "GENERATION",
+            "TOOL",
+            "llm",
+            "chain",
+            "message",
+            "function_call",
+            "tool_use",
+            "tool_result",
+            "TextMessage",
+            "ToolCallRequestEvent",
+            "OrchestrationEvent",
+            "SpanKind.X",
+            "human",
+            "ai",
+            "lc",
+            "2026-01-01T00:00:00Z",
+            "extra",
+            "metadata",
+            "child_runs",
+            "events",
+            "references",
+            "logs",
+            "processes",
+        ]
+    )
+)
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | _WORDS
+_VALUES = st.recursive(
+    _LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_WORDS, inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@st.composite
+def _changed_samples(draw: st.DrawFn) -> bytes:
+    """A sample with a few of its bytes taken out, put in or replaced."""
+    path = draw(st.sampled_from(sorted(SAMPLES.iterdir())))
+    data = bytearray(path.read_bytes())
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(data)))
+        data[place : place + draw(st.integers(0, 9))] = draw(st.binary(max_size=9))
+    return bytes(data)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.binary(max_size=200)
+    | _VALUES.map(lambda value: json.dumps(value).encode())
+    | st.lists(_VALUES, max_size=4).map(lambda values: "\n".join(map(json.dumps, values)).encode())
+    | _changed_samples()
+)
+def test_any_bytes_give_runs_or_say_why_not(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        pieces, refused = read(Path(file.name))
+    assert pieces or refused
+    for piece in pieces:
+        if isinstance(piece.read, Transcript):
+            to_request(piece.read.trajectory, name=piece.read.name, start=10**18)
+        elif isinstance(piece.read, StoredRun):
+            with suppress(ValueError):  # an id is missing, which is said as well
+                to_spans(piece.read)
+    assert all(len(problem_text) < 2_000 for problem_text in refused)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_VALUES)
+def test_to_recognise_a_value_never_fails(value: Any) -> None:
+    format_of_record(value)
+    format_of_messages(value if isinstance(value, list) else [value])
+    for row in FORMATS:
+        row.record(value)
+        row.message(value)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet='{}[]",:\\\n a1', max_size=60))
+def test_any_text_gives_values_or_says_why_not(text: str) -> None:
+    """Every line that is not empty belongs to a value or to a reported fault."""
+    found = list(values_of(io.StringIO(text)))
+    assert bool(found) == bool(text.strip())
+
+
+@pytest.mark.parametrize(
+    ("given_time", "nanoseconds"),
+    [
+        ("2026-11-24T10:00:00.123456789Z", 1_795_514_400_123_456_789),
+        ("2026-11-24 10:00:00", 1_795_514_400_000_000_000),
+        ("2026-11-24T11:00:00.5+01:00", 1_795_514_400_500_000_000),
+        (1_795_514_400, 1_795_514_400_000_000_000),
+        (1_795_514_400_123, 1_795_514_400_123_000_000),
+        (1_795_514_400_123_456, 1_795_514_400_123_456_000),
+        (1_795_514_400_123_456_789, 1_795_514_400_123_456_789),
+        ("1795514400", 1_795_514_400_000_000_000),
+    ],
+)
+def test_times_are_read_in_every_unit(given_time: Any, nanoseconds: int) -> None:
+    assert nanoseconds_of(given_time) == nanoseconds
+
+
+@pytest.mark.parametrize("value", [None, "", "now", True, [], {}, -5, 10**40, 1e300, float("nan")])
+def test_what_is_no_time_is_named(value: Any) -> None:
+    with pytest.raises(ValueError, match="start_time is no time"):
+        nanoseconds_of(value, "start_time")
+
+
+def test_only_files_that_may_hold_runs_are_taken_from_a_folder(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a/c.json.gz", "README.md", "LICENSE", ".hidden.json", "d.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    found = [str(path.relative_to(tmp_path)) for path in files_in(tmp_path)]
+    assert found == ["a/c.json.gz", "b.jsonl", "d.parquet"]

@@ -1,0 +1,241 @@
+"""Each tool's file is recognised, and its steps are read exactly.
+
+The samples are of one run: a user asks, an agent calls a tool and answers. `samples/README.md` says
+how each was recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judge.formats.span_records import records_of
+
+from mast_trace.trajectory import StepKind, read_trajectory
+from mast_trace_judge.transfer.export_spans import to_spans
+from mast_trace_judge.transfer.formats import FORMATS, format_named
+from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
+from mast_trace_judge.transfer.json_values import Value, values_of
+from mast_trace_judge.transfer.reading import Piece, Refused, read_source
+from mast_trace_judge.transfer.source import source_of
+from mast_trace_judge.transfer.spans import to_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace.trajectory import Step, Trajectory
+
+SAMPLES = Path(__file__).parent / "samples"
+QUESTION = "How many blue pens are left?"
+ANSWER = "There are 12 blue pens left."
+CALL = ("tool", "stock_keeper", "12 in stock", "count_stock", {"item": "blue pen"})
+ASKED = ("message", "user", QUESTION)
+
+
+def _of(agent: str) -> list[tuple[Any, ...]]:
+    """Return the steps of the run, whose agent has that name."""
+    return [ASKED, (CALL[0], agent, *CALL[2:]), ("message", agent, ANSWER)]
+
+
+ANONYMOUS = _of("assistant")
+SPOKEN = _of("stock_keeper")[1:]
+"""Spans say what the user asked as the task, not as a step."""
+EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
+    "mast-trace.jsonl": ("mast-trace", _of("stock_keeper")),
+    "mast-trace.parquet": ("mast-trace", _of("stock_keeper")),
+    "otlp.jsonl": ("otlp", SPOKEN),
+    "otel-console.txt": ("otel-console", SPOKEN),
+    "jaeger.json": ("jaeger", SPOKEN),
+    "phoenix.parquet": ("phoenix", SPOKEN),
+    "phoenix.jsonl": ("phoenix", SPOKEN),
+    "phoenix-api.json": ("phoenix", SPOKEN),
+    # The graph runs tools in a node of its own: they are run for whoever called them.
+    "langsmith.jsonl": ("langsmith", [CALL, SPOKEN[1]]),
+    "langfuse-api.json": ("langfuse", SPOKEN),
+    "langfuse-trace.json": ("langfuse", SPOKEN),
+    "who-and-when.json": (
+        "who-and-when",
+        [
+            ("message", "human", QUESTION),
+            ("message", "Orchestrator", "Count the blue pens."),
+            ("message", "Counter", ANSWER),
+        ],
+    ),
+    "tau-bench.jsonl": ("tau-bench", ANONYMOUS),
+    "agent-loop.jsonl": ("agent-loop", _of("agent")[1:]),
+    "mast.json": ("mast", [("message", "Planner", QUESTION), ("message", "Counter", ANSWER)]),
+    "magentic.jsonl": (
+        "magentic",
+        [
+            ("message", "UserProxy", QUESTION),
+            ("message", "Orchestrator", "Next speaker Counter"),
+            ("message", "Orchestrator", "Count the blue pens."),
+            ("message", "Counter", ANSWER),
+            (
+                "tool",
+                "WebSurfer",
+                "I visited the page.",
+                "visit_page",
+                {"url": "https://example.com"},
+            ),
+        ],
+    ),
+    "autogen.json": (
+        "autogen",
+        [*_of("stock_keeper"), ("message", "writer", "Report: 12 blue pens.")],
+    ),
+    "autogen-messages.jsonl": (
+        "autogen",
+        [*_of("stock_keeper"), ("message", "writer", "Report: 12 blue pens.")],
+    ),
+    "responses.json": ("responses", ANONYMOUS),
+    "anthropic.json": ("anthropic", ANONYMOUS),
+    "sharegpt.json": ("sharegpt", ANONYMOUS),
+    "langchain.json": ("langchain", _of("stock_keeper")),
+    "langchain-serialized.json": ("langchain", _of("stock_keeper")),
+    "chat.json": ("chat", ANONYMOUS),
+    "chat-list.json": ("chat", ANONYMOUS),
+    "chat-messages.jsonl": ("chat", ANONYMOUS),
+    "chat-finetune.jsonl": ("chat", ANONYMOUS),
+    "transcript.json": (
+        "transcript",
+        [("message", "Planner", QUESTION), ("message", "Counter", ANSWER)],
+    ),
+}
+"""File -> its row, and the steps of its first run."""
+
+
+def pieces_of(path: Path, row: str = "") -> list[Piece]:
+    """Return what a file holds, all of which can be read."""
+    with source_of(path) as source:
+        found = list(read_source(source, format_named(row) if row else None))
+    assert [str(each) for each in found if isinstance(each, Refused)] == []
+    return [each for each in found if isinstance(each, Piece)]
+
+
+def trajectories_of(pieces: list[Piece]) -> list[Trajectory]:
+    """Return the runs as the store would give them."""
+    requests = []
+    for piece in pieces:
+        read = piece.read
+        if isinstance(read, Transcript):
+            requests.append(to_request(read.trajectory, name=read.name, start=10**18))
+        elif isinstance(read, StoredRun):
+            requests.append(to_spans(read))
+        else:
+            requests.append(read)
+    runs: dict[str, list[Any]] = {}
+    for record in records_of(requests):
+        runs.setdefault(record.trace_id, []).append(record)
+    return [read_trajectory(spans) for spans in runs.values()]
+
+
+def brief(step: Step) -> tuple[Any, ...]:
+    """Return what a step is, without ids and times."""
+    if step.kind is StepKind.TOOL:
+        return (step.kind.value, step.agent, step.text, step.tool, json.loads(step.arguments))
+    return (step.kind.value, step.agent, step.text)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_sample_is_taken_for_what_it_is(name: str) -> None:
+    """Each value of it is its own row's."""
+    assert {piece.row.name for piece in pieces_of(SAMPLES / name)} == {EXPECTED[name][0]}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_steps_of_a_sample_are_read_exactly(name: str) -> None:
+    """Agents, kinds, texts, tools, arguments and results; the task as well."""
+    run, *_ = trajectories_of(pieces_of(SAMPLES / name))
+    assert [brief(step) for step in run.steps] == EXPECTED[name][1]
+    assert run.task == ("" if name == "transcript.json" else QUESTION)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_named_format_reads_the_same(name: str) -> None:
+    """`--format` of a sample's own row changes nothing."""
+    own = trajectories_of(pieces_of(SAMPLES / name, EXPECTED[name][0]))
+    seen = trajectories_of(pieces_of(SAMPLES / name))
+    assert [run.steps for run in own] == [run.steps for run in seen]
+
+
+def test_every_format_and_every_sample_is_expected() -> None:
+    """A new row needs a sample, and a new sample an expectation."""
+    assert {row for row, _ in EXPECTED.values()} == {row.name for row in FORMATS}
+    files = {path.name for path in SAMPLES.iterdir()} - {"README.md"}
+    assert files == set(EXPECTED)
+
+
+def _claims(value: Any) -> list[str]:
+    """Return the rows that recognise a value or any of its messages, the first in the table first."""
+    messages = value if isinstance(value, list) else [value]
+    return [row.name for row in FORMATS if row.record(value) or any(map(row.message, messages))]
+
+
+ALSO = {
+    "tau-bench.jsonl": {"tau-bench", "chat"},
+    "responses.json": {"responses", "chat", "transcript"},
+    "anthropic.json": {"anthropic", "chat"},
+    "langchain-serialized.json": {"langchain"},
+    "chat-list.json": {"chat", "transcript"},
+    "chat-messages.jsonl": {"chat", "transcript"},
+}
+"""Samples that more general rows further down claim as well."""
+
+
+@pytest.mark.parametrize("name", [name for name in EXPECTED if not name.endswith(".parquet")])
+def test_only_more_general_rows_claim_a_sample_too(name: str) -> None:
+    """The sample's own row precedes the more general ones in the table; no other claims it."""
+    with (SAMPLES / name).open(encoding="utf-8") as text:
+        values = [each.value for each in values_of(text) if isinstance(each, Value)]
+    rows = [claims for value in values for claims in _claimed(value)]
+    own = EXPECTED[name][0]
+    assert own in {claims[0] for claims in rows}
+    assert {claim for claims in rows for claim in claims} <= ALSO.get(name, {own})
+
+
+def _claimed(value: Any) -> Iterator[list[str]]:
+    """Yield the rows that claim a value; of what an API's answer lists, those of each item."""
+    listed = value.get("data") if isinstance(value, dict) else None
+    yield from (_claims(each) for each in (listed if isinstance(listed, list) else [value]))
+
+
+def test_outcomes_and_labels_come_along() -> None:
+    """A reward, a flag and people's labels are read; a plain chat says nothing of its outcome."""
+    failed, solved = [piece.read for piece in pieces_of(SAMPLES / "tau-bench.jsonl")]
+    assert isinstance(failed, Transcript)
+    assert isinstance(solved, Transcript)
+    assert (failed.trajectory.outcome, solved.trajectory.outcome) == ("failure", "success")
+    (label,) = failed.labels
+    # The fifth message, which is the third step: the prompt is none, and a call has its result.
+    assert (label.decisive_step, label.decisive_agent) == (2, "assistant")
+    outcomes = {
+        name: [run.outcome for run in trajectories_of(pieces_of(SAMPLES / name))]
+        for name in ("mast.json", "agent-loop.jsonl", "chat.json", "mast-trace.jsonl")
+    }
+    assert outcomes == {
+        "mast.json": ["failure"],
+        "agent-loop.jsonl": ["success"],
+        "chat.json": [""],
+        "mast-trace.jsonl": ["failure"],
+    }
+    (mast,) = [piece.read for piece in pieces_of(SAMPLES / "mast.json")]
+    assert isinstance(mast, Transcript)
+    assert [label.modes for label in mast.labels] == [("3.2",)]
+
+
+def test_what_surrounds_the_messages_is_kept() -> None:
+    """The reason for the end, the hand-over of times, and who wrote a text."""
+    (run,) = trajectories_of(pieces_of(SAMPLES / "autogen.json"))
+    assert run.framework == "autogen"
+    assert "Maximum number of messages" in run.termination_reason
+    assert [step.start for step in run.steps] == sorted(step.start for step in run.steps)
+    (talk,) = {
+        r.conversation_id for r in trajectories_of(pieces_of(SAMPLES / "langfuse-trace.json"))
+    }
+    assert talk == "talk-1"
+    (traced,) = trajectories_of(pieces_of(SAMPLES / "jaeger.json"))
+    assert traced.service == "stock"
+    assert traced.input_tokens == 20

@@ -1,0 +1,35 @@
+"""The register of healthy programs, and the tool calls that they make."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mast_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROGRAMS: dict[str, Callable[[], None]] = {}
+"""Every program, by its name."""
+
+
+def program(function: Callable[[], None]) -> Callable[[], None]:
+    """Enter a program."""
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def call(name: str, result: Any, /, **arguments: Any) -> Any:
+    """Make a tool call that returns the result."""
+    with mast_trace.tool(name, arguments) as made:
+        made.result(result)
+    return result
+
+
+def fails(name: str, error: Exception, /, **arguments: Any) -> None:
+    """Make a tool call that fails, and go on."""
+    try:
+        with mast_trace.tool(name, arguments):
+            raise error
+    except type(error):
+        pass

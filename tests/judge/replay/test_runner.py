@@ -1,0 +1,156 @@
+"""Replays of a program that is identical, that differs, that is not recorded and that never ends."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from replays import NOWHERE, record
+from scripted_llm import ScriptedLLM, last_text
+
+from mast_trace.replay.recording import NotReplayable
+from mast_trace_judge.replay import replay
+
+if TYPE_CHECKING:
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.replay import Replayed
+
+pytestmark = pytest.mark.end_to_end
+
+TEAM = Path(__file__).parent / "team.py"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Trajectory:
+    """A recorded run of the team."""
+    folder = tmp_path_factory.mktemp("recorded")
+
+    def answer(request: dict) -> str:
+        return "kettle" if last_text(request) == "Which item?" else "It costs 59.00 EUR."
+
+    with ScriptedLLM(answer) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        patch.setenv("EXECUTED", str(folder / "executed"))
+        return record(TEAM, folder=folder, keep="OPENAI_")
+
+
+@pytest.fixture
+def again(recorded: Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Replays the team in one of its ways, without a reachable model."""
+    monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("EXECUTED", str(tmp_path / "executed"))
+
+    def run(*way: str, **options) -> Replayed:
+        return replay(recorded, [sys.executable, str(TEAM), *way], **options)
+
+    return run
+
+
+@pytest.mark.parametrize("way", ["", "streamed"])
+def test_the_same_program_is_identical(again, tmp_path: Path, way: str) -> None:
+    """The replay is identical, also if the program streams; its tool is not executed."""
+    done = again(way)
+    assert (done.status, done.text, done.exit_status) == ("identical", "", 0)
+    assert not (tmp_path / "executed").exists()
+    assert done.run is not None
+    assert done.run.final_answer == "It costs 59.00 EUR."
+
+
+def test_another_question_diverges_even_if_the_program_swallows_the_error(again) -> None:
+    """The replay shows the difference of the request and its status is ``diverged``."""
+    done = again("other-question")
+    assert (done.status, done.exit_status) == ("diverged", 0)
+    assert "seller asked the model otherwise" in done.text
+    assert "+user: Say that kettle costs 59.00 EUR. Shout." in done.text
+
+
+def test_another_call_of_a_tool_is_not_executed(again, tmp_path: Path) -> None:
+    """A tool call with other arguments raises an exception in the program; the tool is not executed."""
+    done = again("other-tool-arguments")
+    assert done.status == "diverged"
+    assert 'look_up({"item": "pot"}); it was not executed' in done.text
+    assert not (tmp_path / "executed").exists()
+    assert done.exit_status == 1
+
+
+def test_a_live_tool_is_executed(again, tmp_path: Path) -> None:
+    """A tool that is named as live is executed; here it fails, as it knows no such item."""
+    done = again("other-tool-arguments", live_tools=["look_up"])
+    assert (tmp_path / "executed").read_text() == "pot\n"
+    assert done.report is not None
+    assert done.report.live_executions == 1
+
+
+def test_other_words_of_its_own_are_a_difference(again) -> None:
+    """All calls are the same, but the text of a step differs."""
+    done = again("other-words")
+    assert done.status == "different"
+    assert "'So: It costs 59.00 EUR.'" in done.text
+
+
+def test_a_program_that_leaves_early_is_unfinished(again) -> None:
+    """The recorded calls that the program did not make are counted."""
+    done = again("leaves-early")
+    assert done.status == "unfinished"
+    assert "without 1 model calls and 0 tool calls" in done.text
+
+
+def test_a_program_that_never_ends_is_killed(again) -> None:
+    """A program is killed at the timeout, and the calls that it made until then are reported."""
+    done = again("hangs", timeout=8)
+    assert done.status == "timeout"
+    assert done.report is not None
+    assert done.report.served_exchanges == 1
+
+
+def test_connections_of_its_own_are_refused(again) -> None:
+    """A connection of the program is refused unless its address is allowed."""
+    done = again("connects")
+    assert done.status == "diverged"
+    assert "--allow-host 127.0.0.1" in done.text
+    allowed = again("connects", hosts=["127.0.0.1"])
+    assert allowed.status == "unfinished"  # nothing listens there
+
+
+def test_a_program_that_is_not_recorded_is_told_of(again) -> None:
+    """A program that does not call `instrument` is reported as not recorded, without counts."""
+    done = again("", "unrecorded")
+    assert done.status == "not recorded"
+    assert done.report is None
+
+
+def test_a_command_that_does_not_exist(recorded: Trajectory) -> None:
+    """A command that cannot be started raises the operating system's error."""
+    with pytest.raises(OSError, match="no-such-program"):
+        replay(recorded, ["/no-such-program"])
+
+
+class TestNotReplayable:
+    """Runs that lack data are refused before the program is started."""
+
+    def refused(self, run: Trajectory, tmp_path: Path) -> str:
+        """Return the reason of the refusal, and assert that the program was not started."""
+        mark = tmp_path / "ran"
+        with pytest.raises(NotReplayable) as refusal:
+            replay(run, [sys.executable, "-c", f"open({str(mark)!r}, 'w')"])
+        assert not mark.exists()
+        return str(refusal.value)
+
+    def test_no_model_calls(self, recorded: Trajectory, tmp_path: Path) -> None:
+        assert "no model calls" in self.refused(replace(recorded, invocations=()), tmp_path)
+
+    def test_no_texts(self, recorded: Trajectory, tmp_path: Path) -> None:
+        assert "capture_content" in self.refused(replace(recorded, texts={}), tmp_path)
+
+    def test_cut_texts(self, recorded: Trajectory, tmp_path: Path) -> None:
+        cut = {key: replace(text, content=text.content[:5]) for key, text in recorded.texts.items()}
+        assert "were cut" in self.refused(replace(recorded, texts=cut), tmp_path)
+
+    def test_a_part(self, recorded: Trajectory, tmp_path: Path) -> None:
+        partial = replace(recorded, unread_from=1, unread_to=2)
+        assert "too long" in self.refused(partial, tmp_path)

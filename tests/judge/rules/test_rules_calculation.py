@@ -1,0 +1,202 @@
+"""Mode 2.6: results that contradict the figures that they are computed from."""
+
+from dataclasses import replace
+
+import pytest
+from judge.builders import RunBuilder
+
+from mast_trace_judge.local.equations import equations
+from mast_trace_judge.local.recomputation import reachable
+from mast_trace_judge.local.rules.calculation import false_equation, wrong_total
+from mast_trace_judge.verdict import Evidence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "120 + 80 = 210",
+        "In all: $120 + $80 = $210",
+        "The total is 1,200 + 800 = 2,100 EUR.",
+        "- 12,50 + 7,50 = 21,00",
+        "12.50 + 7.50 = 21",
+        "300 - 45 = 265",
+        "12 x 35 = 430",
+        "合计:120 + 80 = 210",
+        "1.200,50 + 300,50 = 1.600,00",
+    ],
+)
+def test_an_equation_that_is_false(text):
+    """A false equation is found in any spelling."""
+    (found,) = equations(text)
+    assert not found.holds()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "120 + 80 = 200",
+        "502 + 361 + 2 * 165 + 2 * 270 = $1733",
+        "12,50 + 7,50 = 20,00",
+        "12,50 + 7,50 = 20",
+        "1.200 + 300 = 1.500",
+        "1,200 + 300 = 1,500",
+        "1 200 000 + 300 000 = 1.5 million",
+        "33 + 33 + 33 = 100",
+        "33.3 + 33.3 + 33.3 = 100",
+        "3 + 4 * 2 = 14",
+        "60 + 30 = 1.5 hours",
+        "1/3 = 0.33",
+        "10 / 4 = 3",
+        "4 / 0 = 3",
+        "80 - 120 = -40",
+        "2019-2024 = 5 years",
+        "12.345 + 0.005 = 12.35",
+        "100 * 1.609 = 161 km",
+        "5 + 3 = 4 + 4",
+        "x + 3 + 4 = 9",
+        "2 nights x 165 + 270 = 600",
+        "f(2) + 3 = 7",
+        "12:30 - 1 = 11:30",
+        "120 + 80 = 2k",
+        "3 * 10^4 + 1 = 30001",
+        "2x + 3 = 9",
+        "(12 - 2) * 3 = 31",
+        "120 + 10 % = 132",
+        "681 + 383 = 1,and so on",
+    ],
+)
+def test_an_equation_that_may_be_true(text):
+    """Rounding, units, orders of evaluation and spellings are allowed for; formulas are left out."""
+    assert all(found.holds() for found in equations(text))
+
+
+def bills(text="The total is 120 + 80 = 210.", **attributes):
+    run = RunBuilder("What do we owe?", **attributes)
+    run.calls("clerk", "bill", {"of": "north"}, "120 EUR")
+    run.calls("clerk", "bill", {"of": "south"}, "80 EUR")
+    return run.says("clerk", text, to="boss")
+
+
+@pytest.mark.parametrize("outcome", ["", "failure"])
+def test_a_false_equation_is_exact_in_a_failed_run(outcome):
+    """The finding is heuristic elsewhere, as the run may reach its goal; it names the first agent."""
+    run = bills(outcome=outcome).says("boss", "We owe 210 EUR.")
+    (found,) = false_equation(run.build())
+    assert (found.code, found.steps) == ("2.6", (2,))
+    assert found.evidence is (Evidence.EXACT if outcome else Evidence.HEURISTIC)
+    assert found.probability >= 0.8
+    assert found.quotes == ("The total is 120 + 80 = 210.",)
+    assert "200" in found.reason
+
+
+def test_a_transcript_proves_nothing():
+    """A finding is heuristic without spans."""
+    (found,) = false_equation(bills(outcome="failure", spans=False).build())
+    assert found.evidence is Evidence.HEURISTIC
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        bills("The total is 120 + 80 = 200."),
+        bills("It is not true that it is 120 + 80 = 210."),
+        bills('He wrote "the total is 120 + 80 = 210".'),
+        bills("If we take 90, then it is 120 + 80 = 210."),
+        bills("```python\nassert f(x) == 1  # 120 + 80 = 210\n```\nIt is 210."),
+        bills().says("boss", "Sorry: it is 200 EUR."),
+        bills("It is 120 + 80 = 210. No: 200."),
+        bills().says("boss", "We owe a lot."),
+        bills("As a joke: 77 + 88 = 210."),
+    ],
+    ids=[
+        "true",
+        "denied",
+        "quoted",
+        "supposed",
+        "code",
+        "corrected",
+        "at once",
+        "unused",
+        "unknown",
+    ],
+)
+def test_an_equation_that_accuses_nobody(run):
+    """True, doubted, corrected, without effect, or of figures that the run does not hold: no finding."""
+    assert false_equation(run.build()) == []
+
+
+def sales(text, *results, task="What was sold in all?", tool="sales"):
+    run = RunBuilder(task)
+    for number, result in enumerate(results or ("1203.5 EUR", "880.25 EUR", "1411 EUR")):
+        run.calls("analyst", tool, {"region": "nws"[number % 3]}, result)
+    return run.says("lead", text).build()
+
+
+def test_a_total_that_the_results_do_not_make():
+    """The three results add up to 3494.75, not to the stated total."""
+    (found,) = wrong_total(sales("The total is 3,594.75 EUR."))
+    assert (found.code, found.evidence, found.steps) == ("2.6", Evidence.HEURISTIC, (3,))
+    assert found.quotes == ("The total is 3,594.75 EUR.",)
+    (found,) = wrong_total(sales("In all 3.594,75 EUR were sold."))
+    assert "3.594,75" in found.reason
+
+
+def test_an_average_outside_of_its_figures():
+    """A weighted mean lies between its smallest and its largest figure."""
+    (found,) = wrong_total(sales("The average is 1,725.25 EUR."))
+    assert "average" in found.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The total is 3494.75 EUR.",
+        "Insgesamt 3.494,75 EUR.",
+        "In total 3,495 EUR.",
+        "The total is about 3,600 EUR.",
+        "The total is 4,158.75 EUR including VAT.",
+        "The total of north and south is 2,083.75 EUR.",
+        "The average is 1,164.92 EUR.",
+        "The weighted average is 1,300.10 EUR.",
+        "The total is 3.49 thousand EUR.",
+        "The total is 3,594.75 EUR, 100 more than the 3,494.75 EUR of last year.",
+        "The total population is 8,400,123.",
+        "Sold.",
+    ],
+)
+def test_a_total_that_may_be_right(text):
+    """A total may be rounded, of a part, with an addition, in another unit, or of other things."""
+    assert wrong_total(sales(text)) == []
+
+
+def test_quantities_of_the_task_may_multiply():
+    """A quantity of the task, such as three nights, may multiply a figure."""
+    results = ("$328", "$788", "$209/night")
+    asked = "Two flights and 3 nights, please."
+    assert wrong_total(sales("The total is $1743.", *results, task=asked)) == []
+    (found,) = wrong_total(sales("The total is $1955.", *results, task=asked))
+    assert found.steps == (3,)
+
+
+@pytest.mark.parametrize(
+    "results",
+    [("1203.5 EUR",), ("1203.5", "no answer"), ("12 EUR", "x" * 200), tuple("123456789") * 2],
+    ids=["one", "one has none", "a document", "many"],
+)
+def test_results_from_which_nothing_can_be_recomputed(results):
+    """A listing, or too few figures, cannot be recomputed."""
+    assert wrong_total(sales("The total is 1,999.5 EUR.", *results)) == []
+
+
+def test_a_failed_call_leaves_the_total_open():
+    """A figure that a failed call did not return may have come from elsewhere, so nothing is found."""
+    run = sales("The total is 3,594.75 EUR.")
+    steps = (replace(run.steps[0], error="timeout"), *run.steps[1:])
+    assert wrong_total(replace(run, steps=steps)) == []
+
+
+def test_too_many_sums_say_nothing():
+    """With too many possible sums nearly every figure equals one, so the total counts as reachable."""
+    parts = [float(7919 * i % 100_003) + 0.37 * i for i in range(1, 9)]
+    assert reachable(1.0, parts, {2.0, 3.0, 5.0, 7.0, 11.0})
+    assert not reachable(3594.75, [1203.5, 880.25, 1411.0], set())

@@ -1,0 +1,64 @@
+"""Records programs in processes of their own and replays them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace_judge.replay import replay
+
+if TYPE_CHECKING:
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.replay import Replayed
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+RECORDER = Path(__file__).parent / "record_program.py"
+NOWHERE = "http://127.0.0.1:9/v1"
+"""Address of a model API at which no server listens."""
+
+
+def record(program: Path, *arguments: str, folder: Path, keep: str = "none") -> Trajectory:
+    """Run a program unchanged and return its only run; keeps variables that begin with ``keep``."""
+    file = folder / "recorded.jsonl"
+    done = subprocess.run(
+        [sys.executable, str(RECORDER), str(file), str(program), *arguments],
+        env=_environment(keep),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    spans = [SpanRecord(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
+    assert len({span.trace_id for span in spans}) == 1
+    return read_trajectory(spans)
+
+
+def check_replay(program: Path, *arguments: str, folder: Path) -> Replayed:
+    """Record and replay a program, and assert that the runs are identical and that no tool is executed.
+
+    Returns:
+        The result of the replay, whose run may be replayed in turn.
+    """
+    recorded = record(program, *arguments, folder=folder)
+    done = replay(recorded, [sys.executable, str(program), *arguments], timeout=120)
+    assert (done.status, done.text) == ("identical", "")
+    report = done.report
+    assert report is not None
+    assert report.served_exchanges > 0
+    assert report.served_executions > 0
+    assert report.live_executions == 0
+    assert done.exit_status == 0
+    return done
+
+
+def _environment(keep: str) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if key.startswith(keep) or not key.startswith("OPENAI_")
+    }
