@@ -5,7 +5,7 @@ Each looks like a failure and is none, and is written the way a new user would w
 
 from __future__ import annotations
 
-from judge.healthy.programs import call, fails, program
+from judge.healthy.healthy_programs import call, fails, program
 
 import mast_trace
 

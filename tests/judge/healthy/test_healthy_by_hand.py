@@ -2,7 +2,7 @@
 
 import pytest
 from judge.healthy import conversations, figures, repeated_work  # noqa: F401  # they enter their programs
-from judge.healthy.programs import PROGRAMS
+from judge.healthy.healthy_programs import PROGRAMS
 
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.verdict import Evidence
