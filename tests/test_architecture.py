@@ -194,5 +194,7 @@ def test_no_helper_of_the_tests_hides_another_module() -> None:
             helpers.setdefault(source.stem, []).append(str(source.relative_to(HERE)))
     assert {name: found for name, found in helpers.items() if len(found) > 1} == {}
     # Some tests import the benchmarks' modules, folders among them.
-    benchmarks = {path.stem for path in (HERE / "benchmarks").glob("*/*") if path.suffix in {"", ".py"}}
+    benchmarks = {
+        path.stem for path in (HERE / "benchmarks").glob("*/*") if path.suffix in {"", ".py"}
+    }
     assert helpers.keys() & benchmarks == set()
