@@ -62,8 +62,8 @@ def reading_votes(store: Store, judge_version: str) -> ReadingVotes:
 def panel_votes(store: Store, judge_version: str) -> dict[str, dict[str, dict[str, bool]]]:
     """Return the answer of each model to each failure mode, by model, run and code.
 
-    A run that a model has read without naming an error has none of them. Of several readings by one
-    model at least half have to report a mode, as in verdicts.
+    A run that a model has read without naming an error has none of them. If a model has read a run
+    several times, at least half of its readings have to report a mode, as in verdicts.
 
     Raises:
         StorageError: the database does not answer.
