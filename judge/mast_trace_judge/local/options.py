@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Step, Trajectory
 
-_A_VALUE = 80
-"""Characters up to which a result is a value of its option; a longer one is a description."""
 _A_NAME = 40
 """Characters up to which an argument or a cell is a name."""
 _MOST = 50
@@ -57,7 +55,7 @@ Options = dict[str, dict[str, Value]]
 def options_of(trajectory: Trajectory) -> Options:
     """Return the options of a run: arguments in which equal calls differ, and rows of results.
 
-    A property that is returned twice with different values is left out, for it may have changed.
+    Other calls that name an option add a property to it. A property that is returned twice with different values is left out, for it may have changed.
     """
     table: dict[str, dict[str, list[Value]]] = defaultdict(lambda: defaultdict(list))
     calls: dict[str, list[tuple[Step, Mapping[str, Any]]]] = defaultdict(list)
@@ -66,12 +64,16 @@ def options_of(trajectory: Trajectory) -> Options:
             calls[step.tool].append((step, _object(step.arguments)))
             for option, name, text in _rows(step.text):
                 table[option][name].append(Value(text, step))
-    for tool, made in calls.items():
-        for option, step in _by_argument(made):
-            if len(step.text) <= _A_VALUE:
-                table[option][tool].append(Value(step.text, step))
+    compared = {tool: list(_by_argument(made)) for tool, made in calls.items()}
+    for tool, found in compared.items():
+        for option, step in found:
+            table[option][tool].append(Value(step.text, step))
     if len(table) > _MOST:
         return {}
+    for tool, made in calls.items():
+        for step, arguments in made if not compared[tool] else ():
+            for option in {str(value).strip().lower() for value in arguments.values()} & set(table):
+                table[option][tool].append(Value(step.text, step))
     return {option: _settled(values) for option, values in table.items()}
 
 
@@ -97,7 +99,7 @@ def _by_argument(
         return
     for step, arguments in made:
         value = arguments[differing[0]]
-        if isinstance(value, str) and 0 < len(value) <= _A_NAME:
+        if _is_name(value):
             yield value.strip().lower(), step
 
 

@@ -83,7 +83,8 @@ def _spans(run: Trajectory, *, messages: bool) -> list[SpanRecord]:
         attributes={
             "gen_ai.operation.name": "invoke_workflow" if messages else "invoke_agent",
             **({"gen_ai.workflow.name": "team"} if messages else {"gen_ai.agent.name": agent}),
-            "gen_ai.input.messages": json.dumps([_shape("user", run.task)]),
+            "gen_ai.input.messages": json.dumps([{**_shape("user", run.task), "id": "task"}]),
+            **({"mast.input.message_ids": ["task"]} if messages else {}),
         },
         service="team",
     )
@@ -101,6 +102,7 @@ def _attributes(
             "gen_ai.agent.name": step.agent,
             "gen_ai.tool.call.arguments": step.arguments,
             "gen_ai.tool.call.result": step.text,
+            **({"mast.message.id": f"m{step.index}"} if messages else {}),
         }, f"execute_tool {step.tool}"
     if messages:
         return {

@@ -3,63 +3,28 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.options import Options, Value, options_of
-from mast_trace_judge.local.rules._evidence import by_user, finding, is_said
+from mast_trace_judge.local.rules._evidence import by_user, finding, is_said, name_words
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.texts import prose, quote
+from mast_trace_judge.local.wishes import wish_of, wishes_of
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.wishes import Wish
     from mast_trace_judge.verdict import ModeFinding
 
-_MONEY = r"price|cost|fare|fee|rate|hotel|amount|usd|eur|gbp|chf|[$\u20ac\u00a3\u00a5\u20b9]"
-_WARMTH = r"temp|weather|celsius|fahrenheit|\u00b0"
-_LENGTH = r"dist|length|km|mile|met(?:er|re)|duration|time|minute|hour"
-_SUPERLATIVES: tuple[tuple[re.Pattern[str], int, str], ...] = tuple(
-    (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), sign, of)
-    for words, sign, of in (
-        (r"cheapest|least expensive|lowest[- ](?:price|cost|fare|rate)d?|g[u\u00fc]nstigste[nrs]?", 1, _MONEY),
-        (r"billigste[nrs]?|m[a\u00e1]s barat[oa]s?", 1, _MONEY),
-        (r"most expensive|dearest|priciest|teuerste[nrs]?|m[a\u00e1]s car[oa]s?", -1, _MONEY),
-        (r"warmest|hottest|w[a\u00e4]rmste[nrs]?|m[a\u00e1]s c[a\u00e1]lid[oa]", -1, _WARMTH),
-        (r"coldest|coolest|k[a\u00e4]lteste[nrs]?|m[a\u00e1]s fr[i\u00ed][oa]", 1, _WARMTH),
-        (r"shortest|nearest|closest|k[u\u00fc]rzeste[nrs]?", 1, _LENGTH),
-        (r"longest|farthest|furthest|l[a\u00e4]ngste[nrs]?", -1, _LENGTH),
-    )
-)  # fmt: skip
-"""Words for the best of several, the sign of better (1: less), and words for what is measured."""
-_MOST_OF = re.compile(
-    r"\b(?P<word>highest|largest|greatest|most|lowest|smallest|fewest|least) (?P<of>[a-z]{4,20})\b",
-    re.IGNORECASE,
-)
-_LESS = frozenset({"lowest", "smallest", "fewest", "least"})
-_SENTENCE = re.compile(r"[^.!?\n]+")
-_BOUND = re.compile(
-    r"\b(?:not|n't|no|never|except|excluding|exclude\w*|avoid\w*|without|unless|but|under|below|over|above|within"
-    r"|between|budget|minim\w*|maxim\w*|at (?:least|most)|(?:more|less|fewer|better|worse|other) than|second"
-    r"|third|next|nicht|kein\w*|ohne|unter|\u00fcber|h\u00f6chstens|mindestens|sin|menos de|m[a\u00e1]s de)\b",
-    re.IGNORECASE,
-)
-"""A sentence with one of these sets a condition that results alone do not decide."""
 _DOUBTED = re.compile(
     r"\b(?:not|no|cannot|unable|except|instead|rather|than|but|however|if|although|nicht|kein\w*|aber|pero)\b"
     r"|n't\b|\?",
     re.IGNORECASE,
 )
 _PROBABILITY = 0.75
-
-
-class _Wish(NamedTuple):
-    """The best that a task asks for: ``sign`` is 1 where less is better; ``of`` matches what is measured."""
-
-    word: str
-    sign: int
-    of: re.Pattern[str]
 
 
 @rule("2.6", needs_end=True)
@@ -70,16 +35,18 @@ def unfavoured_choice(trajectory: Trajectory) -> list[ModeFinding]:
     taken by the agent". The task asks for the cheapest, warmest or the like of several things, the
     tools returned that figure for each, in one unit, and the last message names exactly one of them.
     The other is better in the figure, and in everything else that was returned it equals the named
-    one, or is as the task says in words ("sunny or mild"). Tasks with other conditions, several users'
-    messages, and doubting answers are left alone.
+    one, or is as the task says in words ("sunny or mild"). Where the task names the options, only
+    those count. Tasks with other conditions, several messages of a user, and answers that doubt or that
+    speak of the opposite are left alone.
     """
     said = [step for step in trajectory.steps if is_said(step)]
     users = [step for step in trajectory.steps if by_user(step)]
-    wish = _wish(trajectory.task) if said and len(users) <= 1 else None
-    if wish is None or _DOUBTED.search(prose(said[-1].text)):
+    wish = wish_of(trajectory.task) if said and len(users) <= 1 else None
+    answer = prose(said[-1].text) if said else ""
+    if wish is None or _DOUBTED.search(answer) or not _speaks_of(answer, wish):
         return []
-    options = options_of(trajectory)
-    named = _named(prose(said[-1].text), options)
+    options = _asked_for(options_of(trajectory), trajectory.task)
+    named = _named(answer, options)
     measured = _measured(options, wish)
     if named is None or measured is None or measured not in options[named]:
         return []
@@ -93,50 +60,40 @@ def unfavoured_choice(trajectory: Trajectory) -> list[ModeFinding]:
     return []
 
 
-def _wish(task: str) -> _Wish | None:
-    """Return what the task wants most; None where it wants nothing, several things, or sets conditions."""
-    wishes, free = {}, False
-    for sentence in _SENTENCE.findall(task):
-        found = list(_wishes(sentence))
-        wishes |= {(each.sign, each.of.pattern): each for each in found}
-        free = free or (bool(found) and not _BOUND.search(sentence))
-    return next(iter(wishes.values())) if len(wishes) == 1 and free else None
+def _speaks_of(answer: str, wish: Wish) -> bool:
+    """Return whether an answer claims nothing else to be the best than what the task wants."""
+    return all(
+        (each.sign, each.of.pattern) == (wish.sign, wish.of.pattern) for each in wishes_of(answer)
+    )
 
 
-def _wishes(sentence: str) -> Iterator[_Wish]:
-    for pattern, sign, of in _SUPERLATIVES:
-        found = pattern.search(sentence)
-        if found:
-            yield _Wish(found[0], sign, re.compile(of, re.IGNORECASE))
-    for match in _MOST_OF.finditer(sentence):
-        if not any(pattern.search(match[0]) for pattern, _, _ in _SUPERLATIVES):
-            stem = match["of"].lower().rstrip("s")[:8]
-            sign = 1 if match["word"].lower() in _LESS else -1
-            yield _Wish(match[0], sign, re.compile(re.escape(stem), re.IGNORECASE))
+def _asked_for(options: Options, task: str) -> Options:
+    """Return the options that the task names; all where it names fewer than two."""
+    named = {option: values for option, values in options.items() if _is_in(option, task)}
+    return named if len(named) > 1 else options
 
 
-def _measured(options: Options, wish: _Wish) -> str | None:
+def _measured(options: Options, wish: Wish) -> str | None:
     """Return the only property that can be what is wanted, in one unit for all options that have it."""
-    found = []
+    found: list[str] = []
     for name in {name for values in options.values() for name in values}:
         values = [each[name] for each in options.values() if name in each]
         if len(values) < 2 or any(value.number is None for value in values):
             continue
         if len({value.frame for value in values}) == 1:
-            found.append((name, bool(wish.of.search(f"{name} {values[0].frame}"))))
-    fitting = [name for name, fits in found if fits]
-    return fitting[0] if len(fitting) == 1 else None
+            told = f"{' '.join(name_words(name))} {values[0].frame}"
+            found += [name] if wish.of.search(told) else []
+    return found[0] if len(found) == 1 else None
 
 
 def _named(text: str, options: Options) -> str | None:
     """Return the only option that a text names."""
-    folded = text.lower()
-    named = [
-        option
-        for option in options
-        if re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", folded)
-    ]
+    named = [option for option in options if _is_in(option, text)]
     return named[0] if len(named) == 1 else None
+
+
+def _is_in(words: str, text: str) -> bool:
+    return bool(re.search(rf"(?<![\w-]){re.escape(words)}(?![\w-])", text, re.IGNORECASE))
 
 
 def _is_better(one: Value, other: Value, sign: int) -> bool:
@@ -155,13 +112,13 @@ def _is_as_fit(
             return False
         if theirs is not None and mine.text.strip() == theirs.text.strip():
             continue
-        if not re.search(rf"(?<!\w){re.escape(mine.text.strip())}(?!\w)", task, re.IGNORECASE):
+        if not _is_in(mine.text.strip(), task):
             return False
     return True
 
 
 def _finding(
-    step: Step, wish: _Wish, named: tuple[str, Value], better: tuple[str, Value]
+    step: Step, wish: Wish, named: tuple[str, Value], better: tuple[str, Value]
 ) -> ModeFinding:
     (name, own), (other, value) = named, better
     return finding(
