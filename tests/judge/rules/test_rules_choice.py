@@ -129,7 +129,7 @@ SUNNY = {"Oslo": "rainy", "Riga": "stormy", "Bonn": "sunny"}
     ],
 )
 def test_an_answer_that_accuses_nobody(run):
-    """Where a condition, a doubt or something unknown may decide, nothing is found."""
+    """Nothing is found if a condition, a doubt or something unknown may decide."""
     assert unfavoured_choice(run.build()) == []
 
 
