@@ -141,7 +141,7 @@ async def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> N
 async def test_a_start_that_fails_has_judged_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever port is taken: another mast-trace may be judging the same runs."""
+    """For each port: another mast-trace may be judging the same runs."""
     began: list[object] = []
 
     async def begins(worker: object) -> None:
