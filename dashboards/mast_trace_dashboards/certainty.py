@@ -43,7 +43,7 @@ def sureness(verdict: Verdict, calibration: ModelCalibration | None = None) -> s
     exact = (mode for mode in verdict.modes if mode.evidence is Evidence.EXACT)
     if any(error.step in mode.steps for mode in exact):
         return "exact finding"
-    return _of_labels(verdict, 0, calibration)
+    return _of_labels(verdict, 0, calibration) or _of_readings(verdict)
 
 
 def candidate_sureness(
@@ -52,7 +52,8 @@ def candidate_sureness(
     """Return how sure a candidate is, likewise; numbers count from 1."""
     if verdict.calibrated:
         return f"{verdict.candidates[number - 1].probability:.0%}"
-    return _of_labels(verdict, number - 1, calibration)
+    of_labels = _of_labels(verdict, number - 1, calibration)
+    return of_labels or (_of_readings(verdict) if number == 1 else "")
 
 
 def not_measured(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
@@ -78,6 +79,13 @@ def _of_labels(verdict: Verdict, place: int, calibration: ModelCalibration | Non
         f"right in {shares.share(place):.0%} of {shares.runs} labelled runs, "
         f"95%: {interval.low:.0%} to {interval.high:.0%}"
     )
+
+
+def _of_readings(verdict: Verdict) -> str:
+    """Return how many readings agree on the first step; empty where there was one at most."""
+    if verdict.readings < 2:
+        return ""
+    return f"likeliest in {verdict.agreeing} of {verdict.readings} readings"
 
 
 def likelihood(finding: ModeFinding) -> str:

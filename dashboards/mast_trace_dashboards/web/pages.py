@@ -17,7 +17,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.conversation_graph import drawn
-from mast_trace_dashboards.web.filters import Filters
+from mast_trace_dashboards.web.filters import OUTCOMES, Filters
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.numbers import whole
 from mast_trace_dashboards.web.otlp import as_otlp_json
@@ -96,7 +96,8 @@ class Pages:
         for row in await asyncio.to_thread(QUERIES["filter_values"].run, self._store):
             offered.setdefault(row["Filter"], []).append(row["Value"])
         unknown = Filters.unknown_in(request.query_params)
-        return self._html(request, "runs.html", **shown, offered=offered, unknown=unknown)
+        told = {"unknown": unknown, "strange": filters.strange(offered), "outcomes": OUTCOMES}
+        return self._html(request, "runs.html", **shown, **told, offered=offered)
 
     async def run(self, request: Request) -> Response:
         """Answer with one run, or with its changeable part alone on a refresh.
