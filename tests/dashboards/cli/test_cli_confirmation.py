@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import CLI, Recorded
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
@@ -16,6 +16,8 @@ from mast_trace_judge.store.replays import plan_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conftest import CLI
 
 CONTRAST = Contrast(
     step=2,
@@ -138,7 +140,7 @@ def test_an_export_takes_the_proof_along(own_cli: CLI, tmp_path: Path, kind: str
     url = f"chdb://{tmp_path}/other"
     with Store.open(url) as store:
         migrate(store)
-    other = CLI(Recorded(url, own_cli.recorded.ids), own_cli.capture)
+    other = replace(own_cli, recorded=replace(own_cli.recorded, url=url))
     assert "1 confirmation of replays taken over." in other("import", str(out))[1]
     with Store.open(url) as store:
         told = confirmation_of(store, "", run)
