@@ -162,15 +162,22 @@ class Confirming:
         reason = ""
         try:
             with ThreadPoolExecutor(self._jobs) as pool:
-                while trials := self._experiment.waiting()[: self._jobs]:
+                while trials := self._next():
                     self._changed(self._progress(trials[0]))
                     self._together(trials, pool)
         except Exhausted as limit:
             reason = str(limit)
-        finally:
-            stored = self.conclude()
+        except KeyboardInterrupt:
+            self.conclude()
+            raise
+        stored = self.conclude()
         self._changed(self._progress(None))
         return Stopped(stored, reason)
+
+    def _next(self) -> Sequence[Trial]:
+        if self._experiment.not_isolated:
+            return ()
+        return self._experiment.waiting()[: self._jobs]
 
     def conclude(self) -> Confirmation:
         """Store what the results so far have shown, and return it.
@@ -222,7 +229,7 @@ class Confirming:
                 cost_usd=allowance.cost_usd,
                 phase=trial.phase,
                 pair=trial.pair,
-                span_id=self._span_of(trial),
+                span_id=self._span_at(trial.arm.step),
             )
         )
         if not mine:
@@ -243,10 +250,9 @@ class Confirming:
 
     def _record(self, number: int, result: ArmResult) -> None:
         # Of two attempts, the first may have been stored although its answer was lost.
+        span_id = self._span_at(result.arm.step)
         self._patiently(
-            lambda: record_result(
-                self._store, self._plan, number, result, span_id=self._span_at(result.arm.step)
-            )
+            lambda: record_result(self._store, self._plan, number, result, span_id=span_id)
         )
 
     def _tell(self, result: ArmResult) -> None:
@@ -271,9 +277,6 @@ class Confirming:
             live_calls=account.calls,
             cost_usd=account.cost_usd,
         )
-
-    def _span_of(self, trial: Trial) -> str:
-        return self._span_at(trial.arm.step)
 
     def _span_at(self, step: int) -> str:
         steps = self._recorded.steps

@@ -63,6 +63,11 @@ class DailyBudget:
         with self._transaction() as connection:
             connection.execute(_TABLE)
 
+    @property
+    def limits_cost(self) -> bool:
+        """Whether dollars are limited."""
+        return self._max_cost is not None
+
     def spent(self) -> Spent:
         """Return what the day has taken so far, reservations included.
 
