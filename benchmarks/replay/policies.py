@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from mast_trace_judge.replay.arms import ArmResult, Fix
 from mast_trace_judge.replay.points import Point
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable
 
     from mast_trace_judge.replay.statistics import Trial

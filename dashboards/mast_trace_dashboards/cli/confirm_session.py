@@ -99,7 +99,9 @@ def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:
     points = check(session.recorded, session.setup)
     known = stored_experiment(session.store, session.run, session.recorded, points, session.setup)
     expected = (
-        expected_calls(points, session.setup) if known is None else known.experiment.expected_calls()
+        expected_calls(points, session.setup)
+        if known is None
+        else known.experiment.expected_calls()
     )
     if not yes:
         _ask(session, expected)

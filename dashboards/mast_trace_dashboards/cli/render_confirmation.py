@@ -51,7 +51,9 @@ def spending(confirmation: Confirmation) -> str:
     cost = confirmation.cost_usd
     money = "at an unknown cost" if cost is None else f"for {cost:.4f} USD"
     replays = f"{confirmation.replays} replay{'' if confirmation.replays == 1 else 's'}"
-    calls = f"{confirmation.live_calls} live model call{'' if confirmation.live_calls == 1 else 's'}"
+    calls = (
+        f"{confirmation.live_calls} live model call{'' if confirmation.live_calls == 1 else 's'}"
+    )
     return f"{replays}, {calls} {money}."
 
 

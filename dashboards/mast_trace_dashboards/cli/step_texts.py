@@ -55,8 +55,6 @@ def prices_by_model(values: Sequence[str] | None) -> dict[str, Price]:
         model, _, numbers = value.rpartition("=")
         try:
             given, made = (float(number) for number in numbers.split(","))
-            if not model:
-                raise ValueError
             found[model] = Price(input=given, output=made)
         except ValueError:
             raise ConfigurationError(

@@ -240,7 +240,9 @@ class Confirming:
             )
         return trial, allowance, of_day
 
-    def _one(self, number: int, trial: Trial, allowance: Allowance, of_day: int | None) -> ArmResult:
+    def _one(
+        self, number: int, trial: Trial, allowance: Allowance, of_day: int | None
+    ) -> ArmResult:
         done = self._execute(trial, allowance)
         result = replace(done, phase=trial.phase, pair=trial.pair)
         self._record(number, result)

@@ -138,7 +138,9 @@ def _objection(
     for each in dict.fromkeys([text, str(said or text)]):
         opinion = oracle.ask(each) if oracle else None
         if opinion is not None and opinion.success:
-            return "The oracle takes its text for the right answer, so it would succeed at any step."
+            return (
+                "The oracle takes its text for the right answer, so it would succeed at any step."
+            )
         if opinion is not None and opinion.success is None:
             return f"The oracle could not judge its text: {opinion.reason}."
     return ""

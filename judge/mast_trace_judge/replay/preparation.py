@@ -116,7 +116,9 @@ def verify(recorded: Trajectory, setup: Setup) -> None:
     """
     if setup.reset:
         reset(setup.reset, setup.check_timeout)
-    done = run_arm(recorded, setup.command, Arm("verify"), settings=arm_settings(setup, max_calls=0))
+    done = run_arm(
+        recorded, setup.command, Arm("verify"), settings=arm_settings(setup, max_calls=0)
+    )
     if done.status != "ok":
         raise NotConfirmable(
             f"a replay of run {recorded.trace_id} that changes nothing is not identical "
@@ -190,9 +192,7 @@ def new_experiment(
     # An experiment that is not isolated asks for no replay, so that it tests nothing.
     if not setup.outside_state:
         shape["planned"] = _experiment(None, shape, points, setup, 0).plan.planned
-    plan = plan_of(
-        store, run, json.dumps(shape, ensure_ascii=False), name=_name(len(known) + 1)
-    )
+    plan = plan_of(store, run, json.dumps(shape, ensure_ascii=False), name=_name(len(known) + 1))
     spent = sum(other["planned"] for _, other in known)
     made = _experiment(plan, _read(plan), points, setup, spent)
     return Prepared(plan, made, recorded, refused, len(known) + 1)
@@ -264,15 +264,17 @@ def _experiment(
     )
 
 
+_KEYS: Final = ("setup", "prior", "sources", "limits", "refused", "planned")
+
+
 def _read(plan: Plan) -> dict[str, Any]:
     try:
         shape = json.loads(plan.text)
-        if not isinstance(shape, dict):
-            raise TypeError("it is no object")
-        for key in ("setup", "prior", "sources", "limits", "refused", "planned"):
-            shape[key]
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError:
+        shape = None
+    if not isinstance(shape, dict) or any(key not in shape for key in _KEYS):
         raise NotConfirmable(
-            f"the stored plan {plan.plan_id} of run {plan.trace_id} cannot be read: {error!r}"
-        ) from error
+            f"the stored plan {plan.plan_id} of run {plan.trace_id} cannot be read; another version "
+            "of mast-trace has made it"
+        )
     return shape

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import stat
 import sys
-from pathlib import Path  # noqa: TC003  # pydantic reads it at run time
+from pathlib import Path  # pydantic reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (

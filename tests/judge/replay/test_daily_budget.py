@@ -7,13 +7,16 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mast_trace.exceptions import BudgetExhausted, StorageError
 from mast_trace_judge.replay.daily import DailyBudget, Spent
 from mast_trace_judge.replay.run_lock import locked_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_reserved_calls_count_until_they_are_settled(tmp_path: Path) -> None:

@@ -20,7 +20,11 @@ KNOWN = ("Flights and hotel for two?", "Flight: 198 EUR per person", "Double roo
         ("It is 9.260,75.", "9,260.75 EUR in eight invoices", "9.260,75"),
         ("It is 9260.75.", "9'260.75", "9260.75"),
         ("A room costs 118 EUR.", "118 a night", ""),
-        ("Choose Hotel Mundial.", 'It must be "Hotel Mundial" in Lisbon, and nothing else than that, of course.', "Hotel Mundial"),
+        (
+            "Choose Hotel Mundial.",
+            'It must be "Hotel Mundial" in Lisbon, and nothing else than that, of course.',
+            "Hotel Mundial",
+        ),
         ("choose   hotel\nMUNDIAL", "It must be \u201cHotel Mundial\u201d", "Hotel Mundial"),
         ("Choose another one.", 'It must be "Hotel Mundial"', ""),
         ("The capital is Canberra.", "Canberra", "Canberra"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from mast_trace.replay import PLAN_VARIABLE
 from mast_trace_judge.replay.commands import run_command, split_command
 from mast_trace_judge.replay.oracle import Oracle, oracle_of
 from mast_trace_judge.replay.reset import ResetFailed, reset
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def python(code: str) -> tuple[str, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.replay.work_config import WorkConfig, load_work_config
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GOOD = """
 max_calls_per_day = 100
