@@ -16,8 +16,12 @@ EFFECT: Final = 0.2
 
 State = Literal["open", "confirmed", "abandoned", "exhausted"]
 
-_ALIKE = 2
-"""Equal pairs after which a program counts as deterministic."""
+_ALIKE: Final = 2
+"""Equal pairs after which a program counts as deterministic, and live calls that a replay needs."""
+
+_FEW, _SOME, _MANY = 4, 6, 10
+"""Pairs after which a fix that does not help is given up: no successes but of the kept step, no
+difference, a difference below `EFFECT`."""
 
 
 @dataclass
@@ -25,21 +29,19 @@ class Comparison:
     """The pairs of one fix at one step.
 
     Attributes:
-        step: index of the step.
-        position: its position among the decisions.
+        position: position of the step's decision.
         agent: its agent.
         fix: arm with the fix.
         keep: arm without it.
         source: the origin of the fix.
         text: the fix; empty where a model is asked again.
         threshold: e-value from which the fix counts as proved.
-        most: pairs at most.
+        most: pairs at most, of this plan.
+        joint: position of the second step of a joint fix.
         bet: the evidence.
-        successes: of fix and keep; a pair with a censored replay counts against the fix.
-        censored: pairs in which a replay had no outcome.
+        earlier: record of the same fix in earlier plans.
     """
 
-    step: int
     position: int
     agent: str
     fix: Arm
@@ -48,85 +50,99 @@ class Comparison:
     text: str
     threshold: float
     most: int
+    joint: int | None = None
     bet: Bet = field(default_factory=Bet)
-    successes: tuple[int, int] = (0, 0)
-    censored: int = 0
+    earlier: Contrast | None = None
     _results: list[tuple[ArmResult, ArmResult]] = field(default_factory=list)
+
+    def after(self, earlier: Contrast) -> Comparison:
+        """Return it as the continuation of an earlier plan: evidence is multiplied."""
+        self.earlier, self.threshold = earlier, earlier.threshold
+        self.bet = Bet(earlier.e_value)
+        return self
 
     def add(self, fix: ArmResult, keep: ArmResult) -> None:
         """Take the two results of a pair.
 
         Without an outcome, the fix counts as a failure and the kept step as a success.
         """
-        helped, kept = bool(fix.success), keep.success is None or keep.success
-        self.bet.add(fix=helped, keep=kept)
-        self.successes = (self.successes[0] + helped, self.successes[1] + kept)
-        self.censored += fix.success is None or keep.success is None
         self._results.append((fix, keep))
+        self.bet.add(fix=bool(fix.success), keep=keep.success is not False)
+
+    @property
+    def step(self) -> int:
+        """Index of the step."""
+        return self.fix.step
 
     @property
     def pairs(self) -> int:
-        """Number of pairs."""
+        """Pairs of this plan."""
         return len(self._results)
 
-    @property
-    def effect(self) -> float:
-        """Difference of the success rates; 0 without pairs."""
-        return (self.successes[0] - self.successes[1]) / self.pairs if self.pairs else 0.0
+    def contrast(self) -> Contrast:
+        """Return the record of it, with the pairs of earlier plans."""
+        before = self.earlier
+        fix = sum(bool(fix.success) for fix, _ in self._results)
+        keep = sum(keep.success is not False for _, keep in self._results)
+        censored = sum(None in {fix.success, keep.success} for fix, keep in self._results)
+        pairs = self.pairs
+        if before:
+            fix, keep = fix + before.fix_successes, keep + before.keep_successes
+            pairs, censored = pairs + before.pairs, censored + before.censored
+        return Contrast(
+            step=self.step,
+            agent=self.agent,
+            source=self.source,
+            fix_text=self.text,
+            fix_successes=fix,
+            keep_successes=keep,
+            pairs=pairs,
+            censored=censored,
+            e_value=self.bet.e_value,
+            threshold=self.threshold,
+            effect=(fix - keep) / pairs if pairs else 0.0,
+        )
 
     @property
     def deterministic(self) -> bool:
         """Whether the pairs were all alike: equal live calls, answers and outcomes in each arm.
 
-        At least two live calls must follow the kept step: a single one is asked the same whatever
-        the model draws.
+        At least two live calls must follow: a single one is asked the same whatever the model draws.
         """
-        if self.pairs < _ALIKE or self.censored:
+        if self.pairs < _ALIKE or self.earlier:
             return False
         for arm in zip(*self._results, strict=True):
             if len({(each.calls_hash, each.answer, each.success) for each in arm}) > 1:
                 return False
-            if not arm[0].calls_hash or arm[0].live_calls < 2:
+            if arm[0].success is None or not arm[0].calls_hash or arm[0].live_calls < _ALIKE:
                 return False
         return True
 
     @property
     def proved(self) -> bool:
-        """Whether the fix turns failure into success more often than keeping the step."""
-        helped = self.successes[0] == self.pairs and not self.successes[1]
-        if self.deterministic and helped:
-            return True
-        return self.bet.e_value >= self.threshold and self.effect >= EFFECT
+        """Whether the fix turns failure into success more often than keeping the step.
+
+        Pairs of a deterministic program are one pair, however often they are run: they count if the
+        fix succeeds and the kept step fails. The same holds for a cache or a fixed seed, which the
+        conclusion says.
+        """
+        if self.deterministic:
+            fix, keep = self._results[0]
+            return bool(fix.success) and not keep.success
+        record = self.contrast()
+        return record.e_value >= self.threshold and record.effect >= EFFECT
 
     @property
     def state(self) -> State:
         """The state: further pairs are run while it is open."""
         if self.proved:
             return "confirmed"
-        if self.pairs >= self.most:
-            return "exhausted"
-        return "abandoned" if self._hopeless() else "open"
+        if self.deterministic or self._hopeless():
+            return "abandoned"
+        return "exhausted" if self.pairs >= self.most else "open"
 
     def _hopeless(self) -> bool:
-        fix, keep = self.successes
-        if self.deterministic and fix <= keep:
-            return True
-        if self.pairs >= 4 and fix <= keep:
-            return self.pairs >= 6 or keep > 0
-        return self.pairs >= 8 and self.effect < EFFECT
-
-    def contrast(self) -> Contrast:
-        """Return the record of it."""
-        return Contrast(
-            step=self.step,
-            agent=self.agent,
-            source=self.source,
-            fix_text=self.text,
-            fix_successes=self.successes[0],
-            keep_successes=self.successes[1],
-            pairs=self.pairs,
-            censored=self.censored,
-            e_value=self.bet.e_value,
-            threshold=self.threshold,
-            effect=self.effect,
-        )
+        record = self.contrast()
+        if record.effect <= 0 and self.pairs >= _FEW:
+            return self.pairs >= _SOME or record.keep_successes > 0
+        return self.pairs >= _MANY and record.effect < EFFECT

@@ -1,15 +1,16 @@
-"""The experiment of `mast-trace confirm`: it asks for replays one after the other and is told their results."""
+"""The experiment of `mast-trace confirm`: it asks for one replay after the other and takes the results."""
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.replay.arms import Arm
 from mast_trace_judge.replay.statistics.concluding import conclude
+from mast_trace_judge.replay.statistics.evidence import SEARCH, Evidence
 from mast_trace_judge.replay.statistics.limits import Limits, ResultMismatch, Trial
-from mast_trace_judge.replay.statistics.location import Location, likely
 from mast_trace_judge.replay.statistics.plan import Plan
+from mast_trace_judge.replay.statistics.proof import prove
+from mast_trace_judge.replay.statistics.search import measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from mast_trace_judge.replay.arms import ArmResult, Fix
     from mast_trace_judge.replay.confirmation import Confirmation
     from mast_trace_judge.replay.points import Point
-    from mast_trace_judge.replay.statistics.comparison import Comparison
+
+_USUAL_SEARCH, _USUAL_PAIRS = 24, 16
+"""Replays that search and proof usually take, for the estimate."""
 
 
 class Experiment:
@@ -27,9 +30,7 @@ class Experiment:
     goes on after the stored results were told in their order.
 
     Attributes:
-        plan: everything that is fixed before the first replay.
-        results: results so far.
-        comparisons: tested fixes so far.
+        evidence: plan, results and tested fixes.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Experiment:
         limits: Limits | None = None,
         seed: int = 0,
         not_isolated: str = "",
-        spent: int = 0,
+        earlier: Confirmation | None = None,
         plan_id: str = "",
     ) -> None:
         """Plan it.
@@ -54,20 +55,17 @@ class Experiment:
             limits: sizes and budget.
             seed: decides which replay of a pair comes first.
             not_isolated: the reason why replays are not comparable, such as state outside the process
-                without a reset; nothing is asked then.
-            spent: contrasts that were planned for the same run by other plans before.
+                without a reset, or another model; nothing is asked then.
+            earlier: conclusion of another plan for the same run, whose evidence is kept and whose
+                contrasts count. A plan that is continued needs its results told instead.
             plan_id: id of the plan, for the conclusion.
         """
-        self.plan = Plan(tuple(points), dict(prior), dict(sources), limits or Limits(), spent)
-        self.not_isolated = not_isolated
-        self.plan_id = plan_id
-        self.results: list[tuple[Trial, ArmResult]] = []
-        self.comparisons: list[Comparison] = []
-        self.counts: dict[int, tuple[int, int]] = {}
-        self._seed = seed
+        plan = Plan(tuple(points), dict(prior), dict(sources), limits or Limits(), earlier)
+        self.evidence = Evidence(plan)
+        self._not_isolated = not_isolated
+        self._plan_id = plan_id
         self._queue: list[Trial] = []
-        self._steps = iter(()) if not_isolated or not points else self._all()
-        self._pair: dict[str, ArmResult] = {}
+        self._steps = iter(()) if not_isolated or not plan.points else self._all(seed)
 
     def ask(self) -> Trial | None:
         """Return the replay that comes next; None at the end or where the budget does not allow it.
@@ -77,10 +75,10 @@ class Experiment:
         waiting = self.waiting()
         if not waiting:
             return None
-        limits, trial = self.plan.limits, waiting[0]
-        if limits.max_calls is not None and self.calls + trial.calls > limits.max_calls:
+        limits, trial = self.evidence.plan.limits, waiting[0]
+        if limits.max_calls is not None and self.evidence.calls + trial.calls > limits.max_calls:
             return None
-        if limits.max_cost_usd is not None and self.cost >= limits.max_cost_usd:
+        if limits.max_cost_usd is not None and self.evidence.cost >= limits.max_cost_usd:
             return None
         return trial
 
@@ -100,141 +98,54 @@ class Experiment:
             ResultMismatch: the result is of another arm, phase or pair, or nothing is asked for.
         """
         waiting = self.waiting()
+        number = len(self.evidence.results)
         if not waiting:
-            raise ResultMismatch("the experiment asks for no replay")
+            raise ResultMismatch(f"the experiment has ended after {number} replays")
         trial = waiting[0]
-        asked, told = trial.arm, result.arm
-        if (asked.operator, asked.step, asked.fix, trial.phase, trial.pair) != (
-            *(told.operator, told.step, told.fix),
-            *(result.phase, result.pair),
-        ):
+        asked, told = (
+            _key(trial.arm, trial.phase, trial.pair),
+            _key(result.arm, result.phase, result.pair),
+        )
+        if asked != told:
             raise ResultMismatch(
-                f"replay {len(self.results)} of the experiment is {asked.operator} at step {asked.step} "
-                f"({trial.phase}, pair {trial.pair}); told was {told.operator} at step {told.step} "
-                f"({result.phase}, pair {result.pair})"
+                f"replay {number} of the experiment is {asked}; the result is of {told}"
             )
         self._queue.pop(0)
-        self.results.append((trial, result))
-
-    @property
-    def calls(self) -> int:
-        """Live model calls so far."""
-        return sum(result.live_calls for _, result in self.results)
-
-    @property
-    def cost(self) -> float:
-        """Known cost of live calls so far, in dollars."""
-        return sum(result.cost_usd or 0.0 for _, result in self.results)
-
-    def location(self) -> Location:
-        """Return the posterior of the location."""
-        return Location(self.plan.location, self.counts)
+        self.evidence.results.append((trial, result))
 
     def conclusion(self) -> Confirmation:
         """Return what the results so far have shown."""
-        return conclude(self)
+        self.waiting()  # counts what was told last
+        return conclude(self.evidence, not_isolated=self._not_isolated, plan_id=self._plan_id)
 
     def expected_calls(self) -> int:
-        """Return an estimate of the live model calls from here to the end."""
-        length, limits = self.plan.length, self.plan.limits
-        screening = sum(1 for trial, _ in self.results if trial.phase in {"start", "screening"})
-        pairs = sum(1 for trial, _ in self.results if trial.phase == "pairs")
-        start = max(0, limits.start_runs - screening) * length
-        search = max(0, min(limits.screening_runs, 24) - max(screening, limits.start_runs))
-        proof = max(0, min(limits.pair_runs, 20) - pairs)
-        found = start + (search + proof) * length // 2
-        return found if limits.max_calls is None else min(found, limits.max_calls - self.calls)
+        """Return an estimate of the live model calls from here to the end, within `max_calls`."""
+        plan, evidence = self.evidence.plan, self.evidence
+        limits, run = plan.limits, evidence.runs(*SEARCH)
+        if not self.waiting():
+            return 0
+        start = max(0, limits.start_runs - run) * plan.length
+        search = max(0, min(limits.screening_runs, _USUAL_SEARCH) - max(run, limits.start_runs))
+        pairs = max(0, min(limits.pair_runs, _USUAL_PAIRS) - evidence.runs("pairs"))
+        found = start + (search + pairs) * plan.length // 2
+        return (
+            found
+            if limits.max_calls is None
+            else max(0, min(found, limits.max_calls - evidence.calls))
+        )
 
-    def _all(self) -> Iterator[tuple[Trial, ...]]:
-        limits = self.plan.limits
-        for count, operator in ((limits.verifications, "verify"), (limits.scores, "score")):
-            if count:
-                yield (Trial(Arm(operator), operator),) * count
-                if not self._fails(operator):
-                    return
-        yield from self._measure(-1, limits.start_runs, "start")
-        while (position := self._next_position()) is not None:
-            yield from self._measure(position, limits.batch, "screening")
-        yield from self._compare()
+    def _all(self, seed: int) -> Iterator[tuple[Trial, ...]]:
+        evidence, limits = self.evidence, self.evidence.plan.limits
+        if limits.verifications:
+            yield (Trial(Arm("verify"), "verify"),) * limits.verifications
+        if limits.scores and set(evidence.outcomes("verify")) <= {False}:
+            yield (Trial(Arm("score"), "score"),) * limits.scores
+        if set(evidence.outcomes("verify") + evidence.outcomes("score")) <= {False}:
+            yield from measure(evidence, -1, limits.start_runs, "start")
+            yield from prove(evidence, seed)
 
-    def _fails(self, phase: str) -> bool:
-        found = [result.success for trial, result in self.results if trial.phase == phase]
-        return all(each is False for each in found)
 
-    def _calls(self, position: int) -> int:
-        return self.plan.length - 1 - position
-
-    def _measure(self, position: int, runs: int, phase: str) -> Iterator[tuple[Trial, ...]]:
-        trial = Trial(self.plan.keep(position), phase, calls=self._calls(position))
-        yield (trial,) * runs
-        for _, result in self.results[-runs:]:
-            self._count(position, result)
-
-    def _count(self, position: int, result: ArmResult) -> None:
-        if result.success is not None:
-            successes, runs = self.counts.get(position, (0, 0))
-            self.counts[position] = (successes + result.success, runs + 1)
-
-    def _next_position(self) -> int | None:
-        limits, length = self.plan.limits, self.plan.length
-        run = sum(trial.phase in {"start", "screening"} for trial, _ in self.results)
-        if run + limits.batch > limits.screening_runs:
-            return None
-        location = self.location()
-        if location.kinds.systematic >= 0.95 or max(location.origins) >= 0.97:
-            return None
-        worth = {
-            each: location.information(each) / (self._calls(each) + 0.5 * length)
-            for each in range(-1, length)
-        }
-        best = max(worth, key=lambda each: worth[each])
-        return best if location.information(best) > 0.004 else None
-
-    def _scores(self) -> dict[int, float]:
-        location = self.location()
-        weights = self.plan.location.weights
-        return {
-            each: location.origins[each] + location.kinds.systematic * weights[each]
-            for each in self.plan.fixes
-        }
-
-    def _next_candidate(self, tested: set[int]) -> int | None:
-        scores = {each: value for each, value in self._scores().items() if each not in tested}
-        if len(tested) >= self.plan.limits.steps or not scores:
-            return None
-        members = likely(scores)[: self.plan.limits.steps - len(tested)]
-        top = members[0][1] if members else 0.0
-        near = [each for each, value in members if value >= 0.3 * top]
-        return min(near, default=None)
-
-    def _compare(self) -> Iterator[tuple[Trial, ...]]:
-        tested: set[int] = set()
-        while (position := self._next_candidate(tested)) is not None:
-            tested.add(position)
-            for step, fix in self.plan.fixes[position]:
-                comparison = self.plan.comparison(position, step, fix)
-                self.comparisons.append(comparison)
-                yield from self._pairs(comparison)
-                if comparison.state == "confirmed":
-                    return
-
-    def _pairs(self, comparison: Comparison) -> Iterator[tuple[Trial, ...]]:
-        limits = self.plan.limits
-        while comparison.state == "open":
-            run = sum(trial.phase == "pairs" for trial, _ in self.results)
-            if run + 2 > limits.pair_runs:
-                return
-            number = run // 2
-            calls = self._calls(comparison.position)
-            trials = [
-                Trial(comparison.fix, "pairs", number, calls),
-                Trial(comparison.keep, "pairs", number, calls),
-            ]
-            if random.Random(f"{self._seed}:{number}").random() < 0.5:  # noqa: S311
-                trials.reverse()
-            yield tuple(trials)
-            told = {trial.arm: result for trial, result in self.results[-2:]}
-            comparison.add(told[comparison.fix], told[comparison.keep])
-            self._count(comparison.position, told[comparison.keep])
-            if comparison.source == "resample":
-                self._count(comparison.position - 1, told[comparison.fix])
+def _key(arm: Arm, phase: str, pair: int) -> str:
+    """Name a replay; two are the same if their names are."""
+    fix = f" by {arm.fix.source} {arm.fix.model} {arm.fix.text!r}" if arm.fix else ""
+    return f"{arm.operator} at step {arm.step}{fix} ({phase}, pair {pair})"

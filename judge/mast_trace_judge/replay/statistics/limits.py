@@ -14,17 +14,19 @@ class Limits:
     """Sizes of an experiment.
 
     `max_calls`, `max_cost_usd` and `pair_runs` only end an experiment: it may be continued with larger
-    ones. The others are part of its plan, so that stored results fit only the same values.
+    ones. The others are part of its plan: stored results fit only the same values.
 
     Attributes:
         verifications: replays that change nothing, before all others.
         scores: times that the oracle is asked about the recorded answer; 0 leaves that out.
         start_runs: replays of the whole program with which the search begins.
         screening_runs: replays for the search, those of the start included.
+        search_calls: live model calls after which the search ends; None for no limit.
         batch: replays that are planned together, so that they may run at the same time.
         pair_runs: replays for the proof, two a pair.
         pairs: pairs for one fix at one step.
         steps: steps at which fixes are tried.
+        joint: tries the fixes of two steps together where no single one helps.
         max_calls: live model calls in all; None for no limit.
         max_cost_usd: cost of live calls in all; None for no limit.
     """
@@ -33,10 +35,12 @@ class Limits:
     scores: int = 5
     start_runs: int = 4
     screening_runs: int = 64
+    search_calls: int | None = None
     batch: int = 2
     pair_runs: int = 40
     pairs: int = 20
     steps: int = 3
+    joint: bool = True
     max_calls: int | None = None
     max_cost_usd: float | None = None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.replay.arms import Arm
+from mast_trace_judge.replay.arms import Arm, Fix
 from mast_trace_judge.replay.statistics.comparison import Comparison
 from mast_trace_judge.replay.statistics.limits import Limits
 from mast_trace_judge.replay.statistics.location_prior import LocationPrior, origin_weights
@@ -14,12 +14,13 @@ from mast_trace_judge.replay.statistics.location_prior import LocationPrior, ori
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.replay.arms import Fix, Operator
+    from mast_trace_judge.replay.arms import Operator
+    from mast_trace_judge.replay.confirmation import Confirmation
     from mast_trace_judge.replay.points import Point
 
 _OPERATORS: Final[dict[str, Operator]] = {"resample": "resample", "stronger model": "model"}
-_LEVEL = 20
-"""Inverse of the chance of a false confirmation that is tolerated over a run's lifetime: 5 %."""
+_LEVEL: Final = 20
+"""Inverse of the chance of a false proof that is tolerated over a run's lifetime: 5 %."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,16 @@ class Plan:
         prior: the judge's probabilities by step.
         sources: fixes by step, in the order in which they are tried.
         limits: sizes.
-        spent: contrasts that were planned for the same run before.
+        earlier: conclusion of the plans for the same run before this one.
     """
 
     points: tuple[Point, ...]
     prior: Mapping[int, float]
     sources: Mapping[int, Sequence[Fix]]
     limits: Limits = field(default_factory=Limits)
-    spent: int = 0
+    earlier: Confirmation | None = None
 
-    @cached_property
+    @property
     def length(self) -> int:
         """Number of decisions."""
         return len(self.points)
@@ -50,9 +51,7 @@ class Plan:
 
         That is the decision whose first step it is, and else the one with the last step before it.
         """
-        before = [
-            (point.step, index) for index, point in enumerate(self.points) if point.step <= step
-        ]
+        before = [(each.step, index) for index, each in enumerate(self.points) if each.step <= step]
         return max(before, default=(0, -1))[1]
 
     @cached_property
@@ -61,8 +60,8 @@ class Plan:
         found: dict[int, float] = {}
         for step, probability in self.prior.items():
             position = self.position(step)
-            found[position] = found.get(position, 0.0) + max(0.0, probability)
-        found.pop(-1, None)
+            if position >= 0 and probability > 0:
+                found[position] = found.get(position, 0.0) + probability
         return found
 
     @cached_property
@@ -80,16 +79,35 @@ class Plan:
                 found.setdefault(position, []).extend((step, fix) for fix in self.sources[step])
         return found
 
-    @cached_property
-    def planned(self) -> int:
-        """Contrasts that may be tested: those of the steps with most fixes, and a joint fix."""
-        sizes = sorted(map(len, self.fixes.values()), reverse=True)[: self.limits.steps]
-        return sum(sizes) + (len(sizes) > 1)
+    def written(self, position: int) -> Fix | None:
+        """Return the first fix of the answer at a position that is a text: a joint fix needs two."""
+        point = self.points[position]
+        texts = [
+            fix for step, fix in self.fixes.get(position, ()) if step == point.step and fix.text
+        ]
+        return texts[0] if texts else None
 
     @cached_property
+    def planned(self) -> int:
+        """Contrasts that this plan may test: those of the steps with most fixes, and a joint fix."""
+        sizes = sorted(map(len, self.fixes.values()), reverse=True)[: self.limits.steps]
+        joint = self.limits.joint and sum(self.written(each) is not None for each in self.fixes) > 1
+        return sum(sizes) + joint
+
+    @property
+    def spent(self) -> int:
+        """Contrasts of earlier plans."""
+        return self.earlier.planned_contrasts if self.earlier else 0
+
+    @property
     def threshold(self) -> float:
-        """The e-value that proves a fix: 20 times the contrasts planned in the run's lifetime."""
-        return float(_LEVEL * max(1, self.planned + self.spent))
+        """The e-value that proves a fix.
+
+        A first plan of k contrasts takes 20 (k + 1). The one contrast too many is kept for later
+        plans: with M contrasts before, the threshold is 20 (M + 1) (M + k + 1). The inverse values of
+        all contrasts of all plans then add up to less than 1 / 20, however often a run is tried again.
+        """
+        return float(_LEVEL * (self.spent + 1) * (self.spent + self.planned + 1))
 
     def keep(self, position: int) -> Arm:
         """Return the arm that keeps everything up to and including a position."""
@@ -97,16 +115,41 @@ class Plan:
 
     def comparison(self, position: int, step: int, fix: Fix) -> Comparison:
         """Return a new comparison of a fix at a step that belongs to a position."""
-        point = self.points[position]
-        operator = _OPERATORS.get(fix.source, "fix" if step == point.step else "result")
+        on_answer = step == self.points[position].step
+        operator = _OPERATORS.get(fix.source, "fix" if on_answer else "result")
+        return self._comparison(position, Arm(operator, step, fix), fix.source, fix.text)
+
+    def joint_comparison(self, first: int, second: int) -> Comparison:
+        """Return a comparison of two fixes together, each at a position that has a written one."""
+        one, two = self.written(first), self.written(second)
+        assert one is not None
+        assert two is not None
+        step = self.points[second].step
+        arm = Arm("fix", self.points[first].step, one, also=((step, two),))
+        source = f"{one.source} with {two.source} at step {step}"
+        return self._comparison(first, arm, source, f"{one.text}\n\n{two.text}", joint=second)
+
+    def earlier_comparisons(self) -> list[Comparison]:
+        """Return the comparisons of earlier plans, which go on with their evidence."""
+        found = []
+        for each in self.earlier.contrasts if self.earlier else ():
+            position = self.position(each.step)
+            for step, fix in self.fixes.get(position, ()):
+                if (step, fix.source, fix.text) == (each.step, each.source, each.fix_text):
+                    found.append(self.comparison(position, step, fix).after(each))
+        return found
+
+    def _comparison(
+        self, position: int, arm: Arm, source: str, text: str, joint: int | None = None
+    ) -> Comparison:
         return Comparison(
-            step=step,
             position=position,
-            agent=point.agent,
-            fix=Arm(operator, step, fix),
+            agent=self.points[position].agent,
+            fix=arm,
             keep=self.keep(position),
-            source=fix.source,
-            text=fix.text,
+            source=source,
+            text=text,
             threshold=self.threshold,
             most=self.limits.pairs,
+            joint=joint,
         )
