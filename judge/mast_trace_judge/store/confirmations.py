@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.proof import proved_step, refuted_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +58,7 @@ def confirmation_of(
     if not found:
         return None
     told, of = found[project, trace_id]
-    return told if not fingerprint or not of or of == fingerprint else outdated(told)
+    return told if not fingerprint or of == fingerprint else outdated(told)
 
 
 def confirmations_of(
@@ -100,8 +101,12 @@ def outdated(confirmation: Confirmation) -> Confirmation:
 
 
 def row_of(confirmation: Confirmation, plan: Plan) -> dict[str, Any]:
-    """Return the row of a conclusion about the run of a plan."""
+    """Return the row of a conclusion about the run of a plan.
+
+    Its columns have what takes effect (`mast_trace_judge.proof`); ``Json`` has all of it.
+    """
     curve, contrasts = confirmation.curve, confirmation.contrasts
+    step = proved_step(confirmation)
     return {
         "Project": plan.project,
         "TraceId": plan.trace_id,
@@ -110,12 +115,12 @@ def row_of(confirmation: Confirmation, plan: Plan) -> dict[str, Any]:
         "PlanId": confirmation.plan_id,
         "Status": confirmation.status,
         "Text": confirmation.text,
-        "OriginStep": confirmation.origin,
-        "OriginAgent": confirmation.origin_agent,
-        "OriginSpanId": confirmation.origin_span_id,
+        "OriginStep": step,
+        "OriginAgent": "" if step is None else confirmation.origin_agent,
+        "OriginSpanId": "" if step is None else confirmation.origin_span_id,
         "PointOfNoReturn": confirmation.point_of_no_return,
         "PointAgent": confirmation.point_agent,
-        "Refuted": list(confirmation.refuted),
+        "Refuted": list(refuted_steps(confirmation)),
         **_nested("Curve", curve, _CURVE),
         **_nested("Contrasts", contrasts, _CONTRASTS),
         "PlannedContrasts": confirmation.planned_contrasts,
