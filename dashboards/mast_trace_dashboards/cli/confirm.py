@@ -18,12 +18,11 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Proje
 from mast_trace_dashboards.cli.output import print_json
 from mast_trace_dashboards.cli.step_texts import prices_by_model, text_of, texts_by_step
 from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.proof import proved_step
 from mast_trace_judge.replay.commands import split_command
 from mast_trace_judge.replay.run_lock import locked_run
 from mast_trace_judge.replay.setup import Budget, Setup
 
-PROVED = {"confirmed", "repairable"}
-"""Words of a conclusion by which a decisive error is proved."""
 _SUBCOMMANDS = {"run", "work", "--help", "-h"}
 
 
@@ -210,6 +209,6 @@ def confirm(
     if as_json:
         print_json(as_dict(stopped, prepared))
     else:
-        show(session, stopped)
-    if stopped.confirmation.status not in PROVED:
+        show(stopped)
+    if proved_step(stopped.confirmation) is None:
         raise typer.Exit(1)

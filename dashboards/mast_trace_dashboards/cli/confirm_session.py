@@ -18,13 +18,9 @@ from mast_trace_dashboards.cli.output import console, plain, warn
 from mast_trace_dashboards.cli.render_confirmation import confirmation_view
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_judge.replay.bounds import call_cost
+from mast_trace_judge.replay.checks import check
 from mast_trace_judge.replay.conduct import confirming
-from mast_trace_judge.replay.preparation import (
-    check,
-    expected_calls,
-    new_experiment,
-    stored_experiment,
-)
+from mast_trace_judge.replay.preparation import expected_calls, new_experiment, stored_experiment
 from mast_trace_judge.store.runs import read_alone
 
 if TYPE_CHECKING:
@@ -216,11 +212,10 @@ def _bar(expected: int) -> Iterator[Callable[[State], None]]:
         yield changed
 
 
-def show(session: Session, stopped: Stopped) -> None:
+def show(stopped: Stopped) -> None:
     """Print the conclusion for people."""
-    agents = {step.index: step.agent for step in session.recorded.steps}
     out = console()
-    for part in confirmation_view(stopped.confirmation, agents):
+    for part in confirmation_view(stopped.confirmation):
         out.print(part)
     if stopped.reason:
         out.print(plain(f"Stopped: {stopped.reason}. A larger budget goes on from here.", "yellow"))

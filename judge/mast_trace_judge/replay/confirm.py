@@ -124,6 +124,8 @@ class Confirming:
         self._jobs = jobs
         self._changed = changed
         self._pauses = pauses
+        self._told = 0
+        self._not_isolated = ""
 
     def resume(self) -> int:
         """Tell the experiment the stored results; return their number.
@@ -175,7 +177,7 @@ class Confirming:
         return Stopped(stored, reason)
 
     def _next(self) -> Sequence[Trial]:
-        if self._experiment.not_isolated:
+        if self._not_isolated:
             return ()
         return self._experiment.waiting()[: self._jobs]
 
@@ -186,11 +188,13 @@ class Confirming:
             StorageError: the database did not answer for a minute.
         """
         conclusion = self._experiment.conclusion()
+        if self._not_isolated:
+            conclusion = _not_comparable(conclusion, self._not_isolated)
         return self._patiently(lambda: record_confirmation(self._store, self._plan, conclusion))
 
     def _together(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> None:
         """Run replays at the same time, and tell their results in the order of the trials."""
-        first = len(self._experiment.results)
+        first = self._told
         started: list[tuple[Trial, Allowance, int | None]] = []
         for number, trial in enumerate(trials, first):
             try:
@@ -267,15 +271,15 @@ class Confirming:
             ) from error
         self._account.add([result])
         reason = not_isolated(self._recorded, result, self._setup)
-        if reason and not self._experiment.not_isolated:
-            self._experiment.not_isolated = reason
+        self._not_isolated = self._not_isolated or reason
+        self._told += 1
 
     def _progress(self, trial: Trial | None) -> Progress:
         account = self._account
         return Progress(
             phase=trial.phase if trial else "",
             step=trial.arm.step if trial else -1,
-            replays=len(self._experiment.results),
+            replays=self._told,
             live_calls=account.calls,
             cost_usd=account.cost_usd,
         )
@@ -294,3 +298,18 @@ class Confirming:
             except StorageError:
                 time.sleep(pause)
         return attempt()
+
+
+def _not_comparable(conclusion: Confirmation, reason: str) -> Confirmation:
+    """Return a conclusion that names no step, because the replays cannot be compared."""
+    return conclusion.model_copy(
+        update={
+            "status": "not isolated",
+            "text": reason,
+            "origin": None,
+            "origin_agent": "",
+            "point_of_no_return": None,
+            "point_agent": "",
+            "refuted": (),
+        }
+    )

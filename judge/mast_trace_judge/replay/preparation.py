@@ -1,4 +1,4 @@
-"""Checks whether a run can be confirmed, and makes its experiment or finds the stored one."""
+"""Makes the experiment of a run, or finds the stored one that is to be continued."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace.exceptions import MastTraceError
-from mast_trace.replay.recording import tape_of
-from mast_trace_judge.replay.arm_runner import run_arm
-from mast_trace_judge.replay.arms import Arm, Fix
+from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.replay.arms import Fix
 from mast_trace_judge.replay.candidates import judge_fix, prior_of
-from mast_trace_judge.replay.execution import arm_settings
+from mast_trace_judge.replay.checks import NotConfirmable, check_oracle, verify
 from mast_trace_judge.replay.fixes import RefusedFix, Sources, planned_fixes
 from mast_trace_judge.replay.oracle import oracle_of
-from mast_trace_judge.replay.points import decision_points
-from mast_trace_judge.replay.reset import reset
 from mast_trace_judge.replay.statistics import Experiment, Limits
-from mast_trace_judge.store.replays import CONFIRM, plan_of, stored_plan
+from mast_trace_judge.store.replays import CONFIRM, plan_of, results_of, stored_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,10 +28,6 @@ if TYPE_CHECKING:
 
 _VERIFICATIONS: Final = 3
 """Replays that change nothing where the program records its outcome: they show whether it is stable."""
-
-
-class NotConfirmable(MastTraceError):
-    """The run cannot be confirmed; the text says why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -57,26 +49,6 @@ class Prepared:
     number: int = 1
 
 
-def check(recorded: Trajectory, setup: Setup) -> tuple[Point, ...]:
-    """Return the decision points of a run that can be confirmed; nothing is started.
-
-    Raises:
-        NotConfirmable: the run has not failed, or has no decision point.
-        NotReplayable: the record lacks data that a replay needs.
-    """
-    tape_of(recorded)
-    if not setup.oracle and recorded.outcome != "failure":
-        raise NotConfirmable(
-            f"run {recorded.trace_id} {_OUTCOMES.get(recorded.outcome, 'has no outcome')}; only failed "
-            "runs have a decisive error. Record the outcome in the program "
-            "(mast_trace.record_outcome), or name a command that judges answers: --oracle"
-        )
-    points = decision_points(recorded)
-    if not points:
-        raise NotConfirmable(f"no step of run {recorded.trace_id} is the answer of a model")
-    return points
-
-
 def expected_calls(points: Sequence[Point], setup: Setup) -> int:
     """Return an estimate of the live model calls of a new experiment."""
     if setup.outside_state:
@@ -84,70 +56,26 @@ def expected_calls(points: Sequence[Point], setup: Setup) -> int:
     return Experiment(points, prior={}, sources={}, limits=_limits(setup)).expected_calls()
 
 
-def check_oracle(recorded: Trajectory, setup: Setup) -> None:
-    """Ask the oracle about the recorded answer.
-
-    Raises:
-        NotConfirmable: it takes the answer for right, or cannot tell.
-    """
-    oracle = oracle_of(setup.oracle, setup.check_timeout)
-    if oracle is None:
-        return
-    opinion = oracle.ask(recorded.final_answer)
-    if opinion.success is None:
-        raise NotConfirmable(f"the recorded answer cannot be judged: {opinion.reason}")
-    if opinion.success:
-        raise NotConfirmable(
-            f"the oracle takes the answer of run {recorded.trace_id} for right, so there is no "
-            "decisive error to confirm"
-        )
-
-
-_OUTCOMES: Final = {"success": "succeeded"}
-
-
-def verify(recorded: Trajectory, setup: Setup) -> None:
-    """Replay a run without a change, as a condition of all further replays; no model is asked.
-
-    Raises:
-        NotConfirmable: the replay is not identical, or its outcome is not a failure.
-        ResetFailed: the state outside the program could not be restored.
-        OSError: the command cannot be started.
-    """
-    if setup.reset:
-        reset(setup.reset, setup.check_timeout)
-    done = run_arm(
-        recorded, setup.command, Arm("verify"), settings=arm_settings(setup, max_calls=0)
-    )
-    if done.status != "ok":
-        raise NotConfirmable(
-            f"a replay of run {recorded.trace_id} that changes nothing is not identical "
-            f"({done.status}): {done.reason} `mast-trace replay` shows the difference"
-        )
-    if done.success:
-        raise NotConfirmable(
-            f"a replay of run {recorded.trace_id} that changes nothing succeeds, while the recorded run "
-            "failed: its outcome depends on something besides its models and tools"
-        )
-
-
 def stored_experiment(
     store: Store, run: RunSummary, recorded: Trajectory, points: Sequence[Point], setup: Setup
 ) -> Prepared | None:
-    """Return the run's stored experiment with this setup; None if there is none.
+    """Return the run's last experiment if it has this setup, to be continued; None otherwise.
+
+    An earlier one than the last is not continued: the thresholds of the last count its contrasts.
 
     Raises:
         NotConfirmable: a stored plan cannot be read.
         StorageError: the database does not answer.
     """
     known = _stored_plans(store, run)
-    for number, (plan, shape) in enumerate(known, 1):
-        if shape["setup"] == setup.to_plain() and plan.fingerprint == run.fingerprint:
-            spent = sum(other["planned"] for each, other in known if each is not plan)
-            made = _experiment(plan, shape, points, setup, spent)
-            refused = tuple(RefusedFix(*each) for each in shape["refused"])
-            return Prepared(plan, made, recorded, refused, number)
-    return None
+    if not known:
+        return None
+    plan, shape = known[-1]
+    if shape["setup"] != setup.to_plain() or plan.fingerprint != run.fingerprint:
+        return None
+    made = _experiment(shape, points, setup, plan.plan_id)
+    refused = tuple(RefusedFix(*each) for each in shape["refused"])
+    return Prepared(plan, made, recorded, refused, len(known))
 
 
 def new_experiment(
@@ -178,7 +106,7 @@ def new_experiment(
     known = _stored_plans(store, run)
     fixes, refused = _fixes(recorded, points, verdict, setup, run.outcome_reason)
     limits = limits or _limits(setup)
-    shape = {
+    shape: dict[str, Any] = {
         "setup": setup.to_plain(),
         "prior": {str(step): value for step, value in prior_of(verdict, points).items()},
         "sources": {
@@ -187,15 +115,40 @@ def new_experiment(
         },
         "limits": [limits.verifications, limits.scores, limits.screening_runs, limits.pair_runs],
         "refused": [[each.step, each.source, each.reason] for each in refused],
-        "planned": 0,
+        "earlier": _earlier(store, run, points, setup, known),
     }
-    # An experiment that is not isolated asks for no replay, so that it tests nothing.
-    if not setup.outside_state:
-        shape["planned"] = _experiment(None, shape, points, setup, 0).plan.planned
+    if setup.outside_state:  # asks for no replay, so that it tests nothing
+        shape["planned"] = known[-1][1]["planned"] if known else 0
+    else:
+        shape["planned"] = _experiment(shape, points, setup, "").conclusion().planned_contrasts
     plan = plan_of(store, run, json.dumps(shape, ensure_ascii=False), name=_name(len(known) + 1))
-    spent = sum(other["planned"] for _, other in known)
-    made = _experiment(plan, _read(plan), points, setup, spent)
+    made = _experiment(_read(plan), points, setup, plan.plan_id)
     return Prepared(plan, made, recorded, refused, len(known) + 1)
+
+
+def _earlier(
+    store: Store,
+    run: RunSummary,
+    points: Sequence[Point],
+    setup: Setup,
+    known: Sequence[tuple[Plan, dict[str, Any]]],
+) -> dict[str, Any] | None:
+    """Return the conclusion of the last experiment as JSON: later thresholds count its contrasts.
+
+    Its evidence is kept only where the program, its state and the run are the same.
+    """
+    if not known:
+        return None
+    plan, shape = known[-1]
+    same = plan.fingerprint == run.fingerprint and all(
+        shape["setup"].get(key) == value for key, value in setup.program.items()
+    )
+    if same:
+        experiment = _experiment(shape, points, setup, plan.plan_id)
+        for result in results_of(store, plan):
+            experiment.tell(result)
+        return experiment.conclusion().model_dump(mode="json")
+    return Confirmation(planned_contrasts=shape["planned"]).model_dump(mode="json")
 
 
 def _stored_plans(store: Store, run: RunSummary) -> list[tuple[Plan, dict[str, Any]]]:
@@ -236,13 +189,10 @@ def _fixes(
 
 
 def _experiment(
-    plan: Plan | None,
-    shape: Mapping[str, Any],
-    points: Sequence[Point],
-    setup: Setup,
-    spent: int,
+    shape: Mapping[str, Any], points: Sequence[Point], setup: Setup, plan_id: str
 ) -> Experiment:
     verifications, scores, screening, pairs = shape["limits"]
+    earlier = shape["earlier"]
     return Experiment(
         points,
         prior={int(step): float(value) for step, value in shape["prior"].items()},
@@ -257,14 +207,14 @@ def _experiment(
             screening_runs=screening,
             pair_runs=pairs,
         ),
-        seed=int(plan.plan_id[:8], 16) if plan else 0,
+        seed=int(plan_id[:8] or "0", 16),
         not_isolated=setup.outside_state,
-        spent=spent,
-        plan_id=plan.plan_id if plan else "",
+        earlier=Confirmation.model_validate(earlier) if earlier else None,
+        plan_id=plan_id,
     )
 
 
-_KEYS: Final = ("setup", "prior", "sources", "limits", "refused", "planned")
+_KEYS: Final = ("setup", "prior", "sources", "limits", "refused", "earlier", "planned")
 
 
 def _read(plan: Plan) -> dict[str, Any]:

@@ -59,6 +59,12 @@ class Setup:
         }
 
     @property
+    def program(self) -> dict[str, Any]:
+        """The part on which the evidence for a fix depends, besides the fix."""
+        plain = self.to_plain()
+        return {key: plain[key] for key in ("version", "command", "oracle", "reset", "live_tools")}
+
+    @property
     def outside_state(self) -> str:
         """The reason why replays may meet different states outside the program; empty if there is none."""
         if self.live_tools and not self.reset:

@@ -23,15 +23,17 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
         yield made
 
 
-def test_the_planted_error_is_confirmed(
-    failed: Failed, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_planted_error_is_confirmed(failed: Failed, capsys: pytest.CaptureFixture[str]) -> None:
     """The earliest step whose correction helps is the planted one."""
     capsys.readouterr()
     status = run(failed.arguments("--json"))
     captured = capsys.readouterr()
     assert status == 0, captured.err
     told = json.loads(captured.out)["confirmation"]
-    assert (told["status"], told["origin"], told["origin_agent"]) == ("confirmed", REPORT, "counter")
+    assert (told["status"], told["origin"], told["origin_agent"]) == (
+        "confirmed",
+        REPORT,
+        "counter",
+    )
     assert told["live_calls"] == len(failed.server.requests) - 4
     assert not failed.executed.exists()
