@@ -22,11 +22,15 @@ from mast_trace_dashboards.cli.app import run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policies import Policy
+
     from mast_trace.trajectory import Trajectory
 
 SHOP = Path(__file__).parent / "judge" / "replay" / "shop.py"
 CHOICE, COUNTED, REPORT, PLAN, ORDER = range(5)
 """Steps of the recorded run; the planted error is in the report."""
+SERVICE = "shop"
+"""Service name of the recorded run."""
 
 
 def misread(request: dict) -> str:
@@ -45,6 +49,7 @@ class Failed:
         policy: of the server.
         executed: file to which the tool logs its executions.
         folder: for files.
+        program: the program.
     """
 
     url: str
@@ -53,11 +58,12 @@ class Failed:
     policy: Planted
     executed: Path
     folder: Path
+    program: Path = SHOP
 
     @property
     def command(self) -> tuple[str, ...]:
         """The program."""
-        return sys.executable, str(SHOP)
+        return sys.executable, str(self.program)
 
     def arguments(self, *options: str, way: str = "") -> list[str]:
         """Return the arguments of `mast-trace confirm`."""
@@ -71,19 +77,29 @@ class Failed:
 
 
 @contextmanager
-def failed_shop(folder: Path, way: str = "") -> Iterator[Failed]:
-    """Record a run in which the counter misreads the stock, store it, and cure the model."""
-    policy = Planted(shop, "counter", misread)
+def failed_shop(
+    folder: Path, way: str = "", *, program: Path = SHOP, answers: Policy = shop
+) -> Iterator[Failed]:
+    """Record a run in which the counter misreads the stock, store it, and cure the model.
+
+    Args:
+        folder: for files.
+        way: argument of the program.
+        program: the program.
+        answers: the model's policy.
+    """
+    policy = Planted(answers, "counter", misread)
     with ScriptedLLM(policy) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", server.url)
         patch.setenv("OPENAI_API_KEY", "scripted")
         patch.setenv("EXECUTED", str(folder / "executed"))
-        recorded = record(SHOP, *filter(None, [way]), folder=folder, keep="OPENAI_")
+        patch.setenv("OTEL_SERVICE_NAME", SERVICE)
+        recorded = record(program, *filter(None, [way]), folder=folder, keep="OPENAI_")
         policy.cured = True
-        (folder / "executed").unlink()
+        (folder / "executed").unlink(missing_ok=True)
         url = f"chdb://{folder / 'store'}"
         keep(recorded, url, folder)
-        yield Failed(url, recorded, server, policy, folder / "executed", folder)
+        yield Failed(url, recorded, server, policy, folder / "executed", folder, program)
 
 
 def keep(recorded: Trajectory, url: str, folder: Path) -> None:

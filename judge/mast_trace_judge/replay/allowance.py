@@ -30,7 +30,15 @@ class Allowance:
 
 
 class Exhausted(Exception):
-    """The budget does not allow the next replay; the text says which limit."""
+    """The budget does not allow the next replay; the text says which limit.
+
+    Attributes:
+        of_day: whether it is that of the day, so that replays go on tomorrow.
+    """
+
+    def __init__(self, text: str, *, of_day: bool = False) -> None:
+        super().__init__(text)
+        self.of_day = of_day
 
 
 class Account:

@@ -75,7 +75,10 @@ def verify(recorded: Trajectory, setup: Setup) -> None:
     if setup.reset:
         reset(setup.reset, setup.check_timeout)
     done = run_arm(
-        recorded, setup.command, Arm("verify"), settings=arm_settings(setup, max_calls=0)
+        recorded,
+        setup.command,
+        Arm("verify"),
+        settings=arm_settings(setup, recorded.task, max_calls=0),
     )
     if done.status != "ok":
         raise NotConfirmable(

@@ -76,10 +76,12 @@ class Stopped:
     Attributes:
         confirmation: the conclusion, as stored.
         reason: the limit that ended it before the experiment did; empty if it ran to its end.
+        of_day: whether that is the budget of the day.
     """
 
     confirmation: Confirmation
     reason: str = ""
+    of_day: bool = False
 
 
 class Confirming:
@@ -161,20 +163,20 @@ class Confirming:
             StorageError: the database did not answer for a minute.
             MastTraceError: a replay could not be started.
         """
-        reason = ""
+        reason, of_day = "", False
         try:
             with ThreadPoolExecutor(self._jobs) as pool:
                 while trials := self._next():
                     self._changed(self._progress(trials[0]))
                     self._together(trials, pool)
         except Exhausted as limit:
-            reason = str(limit)
+            reason, of_day = str(limit), limit.of_day
         except KeyboardInterrupt:
             self.conclude()
             raise
         stored = self.conclude()
         self._changed(self._progress(None))
-        return Stopped(stored, reason)
+        return Stopped(stored, reason, of_day)
 
     def _next(self) -> Sequence[Trial]:
         if self._not_isolated:
@@ -222,7 +224,7 @@ class Confirming:
             try:
                 of_day = self._day.reserve(allowance.calls, allowance.cost_usd or 0.0)
             except BudgetExhausted as limit:
-                raise Exhausted(str(limit)) from None
+                raise Exhausted(str(limit), of_day=True) from None
         mine = self._patiently(
             lambda: reserve(
                 self._store,

@@ -8,6 +8,7 @@ from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
 from mast_trace_judge.replay.oracle import oracle_of
 from mast_trace_judge.replay.process import Limits
 from mast_trace_judge.replay.reset import reset
+from mast_trace_judge.replay.setup import task_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,9 +27,13 @@ class OracleUndecided(Exception):
 
 
 def arm_settings(
-    setup: Setup, *, max_calls: int | None, prices: Mapping[str, Price] | None = None
+    setup: Setup,
+    task: str,
+    *,
+    max_calls: int | None,
+    prices: Mapping[str, Price] | None = None,
 ) -> ArmSettings:
-    """Return the settings of one replay."""
+    """Return the settings of one replay of a run with this task."""
     return ArmSettings(
         limits=Limits(
             timeout=setup.timeout,
@@ -36,6 +41,7 @@ def arm_settings(
             hosts=tuple(setup.hosts),
             max_calls=max_calls,
             output="discarded",
+            environment=task_environment(task),
         ),
         oracle=_judging(setup),
         prices=prices or {},
@@ -54,7 +60,7 @@ def executing(
     def execute(trial: Trial, allowance: Allowance) -> ArmResult:
         if setup.reset and trial.phase != "score":
             reset(setup.reset, setup.check_timeout)
-        settings = arm_settings(setup, max_calls=allowance.calls, prices=prices)
+        settings = arm_settings(setup, recorded.task, max_calls=allowance.calls, prices=prices)
         return run_arm(recorded, setup.command, trial.arm, settings=settings)
 
     return execute

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"
+"""Variable that holds the task of the recorded run while its program is replayed."""
+_LONGEST_TASK: Final = 100_000
+"""Bytes of a task beyond which it is not handed over: systems limit the size of variables."""
 VERSION: Final = 1
 """Version of the experiments: those of other versions ask for other replays and are not continued."""
 
@@ -74,6 +78,13 @@ class Setup:
                 "--reset names a command that does"
             )
         return ""
+
+
+def task_environment(task: str) -> dict[str, str]:
+    """Return the variable with the task of a run; empty for a task that no variable can hold."""
+    if "\0" in task or len(task.encode(errors="replace")) > _LONGEST_TASK:
+        return {}
+    return {TASK_VARIABLE: task}
 
 
 def _by_step(texts: Mapping[int, str]) -> dict[str, str]:

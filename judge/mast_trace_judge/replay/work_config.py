@@ -15,7 +15,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
     ValidationError,
@@ -23,6 +22,8 @@ from pydantic import (
 )
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.llm.budget import Price  # pydantic reads it at run time
+from mast_trace_judge.replay.setup import Budget, Setup
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,6 +31,8 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from typing_extensions import Self
 
 Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
@@ -40,13 +43,6 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ModelPrice(_Table):
-    """US dollars per million tokens."""
-
-    input: NonNegativeFloat
-    output: NonNegativeFloat
-
-
 class ServiceCommands(_Table):
     """The commands for failed runs of one service.
 
@@ -55,7 +51,6 @@ class ServiceCommands(_Table):
         oracle: reads a final answer on standard input and ends with 0 or 1; without it the program
             records the outcome.
         reset: restores the state outside the program before each replay.
-        directory: folder in which the commands are started; that of the worker if absent.
         timeout: seconds of one replay.
         oracle_timeout: seconds of one question to the oracle, and of one reset.
         live_tools: names of tools that may be executed; ``all`` for every tool.
@@ -69,7 +64,6 @@ class ServiceCommands(_Table):
     command: Words
     oracle: Words | None = None
     reset: Words | None = None
-    directory: Path | None = None
     timeout: PositiveFloat = 120.0
     oracle_timeout: PositiveFloat = 60.0
     live_tools: tuple[str, ...] = ()
@@ -78,6 +72,23 @@ class ServiceCommands(_Table):
     max_calls: PositiveInt | None = None
     max_usd: PositiveFloat | None = None
     max_runs: PositiveInt | None = None
+
+    def setup(self) -> Setup:
+        """Return the setup of a confirmation."""
+        return Setup(
+            command=self.command,
+            oracle=self.oracle or (),
+            reset=self.reset or (),
+            live_tools=tuple("*" if name == "all" else name for name in self.live_tools),
+            hosts=self.allow_hosts,
+            timeout=self.timeout,
+            check_timeout=self.oracle_timeout,
+            stronger_model=self.stronger_model,
+        )
+
+    def budget(self) -> Budget:
+        """Return the budget of one run."""
+        return Budget(self.max_calls, self.max_usd, self.max_runs)
 
 
 class WorkConfig(_Table):
@@ -96,7 +107,7 @@ class WorkConfig(_Table):
     max_usd_per_day: PositiveFloat | None = None
     poll_seconds: PositiveFloat = 60.0
     lookback_days: PositiveInt = 7
-    prices: dict[str, ModelPrice] = Field(default_factory=dict)
+    prices: dict[str, Price] = Field(default_factory=dict)
     services: dict[str, ServiceCommands] = Field(min_length=1)
 
     @model_validator(mode="after")
