@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.proof import proved_step, refuted_steps
+from mast_trace_judge.store.replay_plans import Plan
+from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
-    from mast_trace_judge.store.replay_plans import Plan
 
 TABLE: Final = "mast_confirmations"
 CHANGED: Final = (
@@ -28,6 +30,7 @@ def record_confirmation(store: Store, plan: Plan, confirmation: Confirmation) ->
 
     Raises:
         StorageError: the database does not answer, or does not accept it.
+        ValueError: it holds a number that JSON cannot hold, such as infinity.
     """
     stored = confirmation.model_copy(
         update={
@@ -35,8 +38,32 @@ def record_confirmation(store: Store, plan: Plan, confirmation: Confirmation) ->
             "origin_span_id": confirmation.origin_span_id or _span_of(store, plan, confirmation),
         }
     )
+    stored = Confirmation.model_validate_json(stored.model_dump_json())
     store.insert(TABLE, [row_of(stored, plan)])
     return stored
+
+
+def take_over(store: Store, run: RunSummary, confirmation: Confirmation) -> bool:
+    """Store a conclusion that was reached elsewhere, unless the run has one; return whether it was stored.
+
+    It has no plan, so it neither continues nor replaces an experiment of this store.
+
+    Raises:
+        StorageError: the database does not answer, or does not accept it.
+    """
+    if confirmations_of(store, [(run.project, run.trace_id)]):
+        return False
+    plan = Plan(
+        project=run.project,
+        trace_id=run.trace_id,
+        plan_id="",
+        name="",
+        fingerprint=run.fingerprint,
+        service=run.service,
+        run_end=utc(run.end),
+    )
+    store.insert(TABLE, [row_of(confirmation.model_copy(update={"plan_id": ""}), plan)])
+    return True
 
 
 def confirmation_of(

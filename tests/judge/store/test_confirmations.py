@@ -73,6 +73,14 @@ def test_a_conclusion_comes_back_as_it_was(store):
     assert confirmation_of(store, "shop", TRACE, fingerprint="f1") == told
 
 
+def test_a_number_that_json_cannot_hold_is_refused_at_once(store):
+    """Otherwise nobody could read the conclusion again."""
+    endless = proof().contrasts[0].model_copy(update={"e_value": float("inf")})
+    with pytest.raises(ValueError, match="e_value"):
+        stored(store, proof(contrasts=(endless,)))
+    assert confirmation_of(store, "shop", TRACE) is None
+
+
 def test_columns_have_what_queries_need(store):
     """Counts, intervals and e-values can be read without the JSON."""
     stored(store, proof())
@@ -150,7 +158,7 @@ def test_erasing_a_run_erases_its_replays(store):
         stored(store, proof(), of=run(number))
     for erasure in of_runs([TRACE]):
         erasure.execute(store)
-    assert left(store) == dict.fromkeys(TABLES, {"2"})
+    assert left(store) == {key: {"2"} for key in TABLES}
     assert confirmation_of(store, "shop", TRACE) is None
 
 
@@ -159,7 +167,7 @@ def test_erasing_a_project_erases_its_replays(store):
     stored(store, proof())
     stored(store, proof(), of=run(2, project="bank"))
     of_project("shop").execute(store)
-    assert left(store) == dict.fromkeys(TABLES, {"2"})
+    assert left(store) == {key: {"2"} for key in TABLES}
 
 
 def test_retention_follows_the_original_run(store):
@@ -171,4 +179,4 @@ def test_retention_follows_the_original_run(store):
     set_ttl(store, 30)
     for table in TABLES:
         store.command(f"OPTIMIZE TABLE {table} FINAL", settings={"mutations_sync": 2})
-    assert left(store) == dict.fromkeys(TABLES, {"2"})
+    assert left(store) == {key: {"2"} for key in TABLES}
