@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,6 +90,8 @@ def failed_shop(
         answers: the model's policy.
     """
     policy = Planted(answers, "counter", misread)
+    # A path of its own, by which its processes are found.
+    program = Path(shutil.copy(program, folder))
     with ScriptedLLM(policy) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", server.url)
         patch.setenv("OPENAI_API_KEY", "scripted")

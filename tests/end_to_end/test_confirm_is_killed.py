@@ -62,7 +62,7 @@ def running(mark: str) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_confirmation_goes_on(tmp_path: Path, number: signal.Signals) -> None:
     """Nothing is doubled, no program is left behind, and the budget holds over both processes."""
     with failed_shop(tmp_path) as failed:
@@ -70,11 +70,11 @@ def test_a_killed_confirmation_goes_on(tmp_path: Path, number: signal.Signals) -
         wait_for(lambda: len(failed.server.requests) >= _RECORDING + 15)
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
-        if number == signal.SIGINT:
+        if number == signal.SIGTERM:
             assert process.returncode == 130
             assert "the same command goes on after them" in err
         # A program whose starter was killed ends itself within a second or two.
-        wait_for(lambda: not running(f"{failed.program} "), 15)
+        wait_for(lambda: not running(str(failed.program)), 15)
         asked = len(failed.server.requests)
         time.sleep(1)
         assert len(failed.server.requests) == asked
@@ -153,7 +153,7 @@ def test_a_program_that_never_ends_when_it_is_live(
         assert told["confirmation"]["status"] == "inconclusive"
         assert told["confirmation"]["origin"] is None
         assert "5 of 5 replays" in told["stopped"]
-        assert not running(f"{failed.program} ")
+        assert not running(str(failed.program))
 
 
 def test_a_child_process_of_a_replay_does_not_outlive_it(

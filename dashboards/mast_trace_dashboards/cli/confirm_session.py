@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import Verdict
 
 INTERRUPTED = 130
-"""Exit status after Ctrl-C."""
+"""Exit status after Ctrl-C or SIGTERM."""
 GOES_ON = "The results so far are stored; the same command goes on after them."
 
 
@@ -101,6 +102,7 @@ def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:
     )
     if not yes:
         _ask(session, expected)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         prepared = known or new_experiment(
             session.store,

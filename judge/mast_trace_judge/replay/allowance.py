@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What one replay may take.
+    """The limits of one replay.
 
     Attributes:
         calls: live model calls; the replay is ended before the next one.

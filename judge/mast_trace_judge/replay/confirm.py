@@ -257,7 +257,7 @@ class Confirming:
         return result
 
     def _record(self, number: int, result: ArmResult) -> None:
-        # Of two attempts, the first may have been stored although its answer was lost.
+        # The first of two attempts may have been stored although its answer was lost.
         span_id = self._span_at(result.arm.step)
         self._patiently(
             lambda: record_result(self._store, self._plan, number, result, span_id=span_id)

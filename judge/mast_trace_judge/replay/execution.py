@@ -41,7 +41,7 @@ def arm_settings(
             hosts=tuple(setup.hosts),
             max_calls=max_calls,
             output="discarded",
-            environment=task_environment(task),
+            environment={**task_environment(task), **setup.environment},
         ),
         oracle=_judging(setup),
         prices=prices or {},

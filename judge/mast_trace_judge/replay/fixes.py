@@ -39,7 +39,7 @@ class RefusedFix:
 
 @dataclass(frozen=True)
 class Sources:
-    """What corrections are made of.
+    """The origins of corrections.
 
     Attributes:
         person: a person's answers by step.

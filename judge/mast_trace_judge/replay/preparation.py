@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_judge.confirmation import Confirmation
@@ -113,7 +113,7 @@ def new_experiment(
             str(step): [[fix.source, fix.text, fix.model] for fix in given]
             for step, given in fixes.items()
         },
-        "limits": [limits.verifications, limits.scores, limits.screening_runs, limits.pair_runs],
+        "limits": asdict(limits),
         "refused": [[each.step, each.source, each.reason] for each in refused],
         "earlier": _earlier(store, run, points, setup, known),
     }
@@ -191,7 +191,6 @@ def _fixes(
 def _experiment(
     shape: Mapping[str, Any], points: Sequence[Point], setup: Setup, plan_id: str
 ) -> Experiment:
-    verifications, scores, screening, pairs = shape["limits"]
     earlier = shape["earlier"]
     return Experiment(
         points,
@@ -200,13 +199,7 @@ def _experiment(
             int(step): tuple(Fix(*each) for each in given)
             for step, given in shape["sources"].items()
         },
-        limits=replace(
-            Limits(),
-            verifications=verifications,
-            scores=scores,
-            screening_runs=screening,
-            pair_runs=pairs,
-        ),
+        limits=Limits(**shape["limits"]),
         seed=int(plan_id[:8] or "0", 16),
         not_isolated=setup.outside_state,
         earlier=Confirmation.model_validate(earlier) if earlier else None,

@@ -32,6 +32,7 @@ class Setup:
         references: reference answers and tool results by step.
         resample: whether the model is asked again as a correction.
         stronger_model: name of a model that is asked as a correction; empty for none.
+        environment: variables that the program gets besides those of this process.
         expected: the right final answer, which no correction may give away; empty if unknown.
     """
 
@@ -46,6 +47,7 @@ class Setup:
     references: Mapping[int, str] = field(default_factory=dict)
     resample: bool = True
     stronger_model: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
     expected: str = ""
 
     def to_plain(self) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def main(way: str) -> None:
         if way == "forks":
             subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         with mast_trace.agent("counter") as counter:
-            with suppress(RuntimeError):
+            with suppress(Exception):
                 warehouse(item)
             report = ask("counter", f"The stock of {item} is {count(item)}. Report it.")
             counter.reply(report)

@@ -34,7 +34,7 @@ def test_reserved_calls_count_until_they_are_settled(tmp_path: Path) -> None:
 
 
 def test_a_restart_and_another_day(tmp_path: Path) -> None:
-    """What a former process has reserved counts for its day, and not for the next."""
+    """The reservation of a former process counts for its day, and not for the next."""
     days = [date(2026, 3, 1)]
     DailyBudget(tmp_path / "days", 10, today=lambda: days[0]).reserve(9)
     again = DailyBudget(tmp_path / "days", 10, today=lambda: days[0])
