@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.replay.statistics.evidence import SEARCH
@@ -59,6 +60,27 @@ def _settled(evidence: Evidence) -> bool:
 def _best(evidence: Evidence) -> int | None:
     location = evidence.location
     length = location.length
-    told = {each: location.information(each) for each in range(-1, length)}
+    told = {each: location.information(each) for each in _worth_measuring(evidence)}
     best = max(told, key=lambda each: told[each] / (length - 1 - each + START_COST * length))
     return best if told[best] >= LEAST else None
+
+
+def _worth_measuring(evidence: Evidence) -> set[int]:
+    """Return the measured positions, and the ends and the middle of the gaps between them.
+
+    The middle divides the probability of an origin in the gap.
+    """
+    origins, length = evidence.location.origins, evidence.plan.length
+    edges = sorted({-1, length - 1, *evidence.counts})
+    found = set(edges)
+    for low, high in pairwise(edges):
+        gap = range(low + 1, high)
+        if gap:
+            half, held = sum(origins[low + 1 : high + 1]) / 2, 0.0
+            found |= {gap[0], gap[-1]}
+            for position in gap:
+                held += origins[position]
+                if held >= half:
+                    found.add(position)
+                    break
+    return found
