@@ -2,7 +2,7 @@
 
 ::
 
-    python benchmarks/replay/run.py               # 300 runs of a class, 1,000 where nothing is planted
+    python benchmarks/replay/run.py               # 300 runs of a class, 400 where nothing is planted
     python benchmarks/replay/run.py --runs 30     # fewer, printed and not written
     python benchmarks/replay/run.py --class "V .6"
 """
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from classes import Class
     from simulate import Outcome
 
-RUNS, MORE_RUNS = 300, 1000
+RUNS, MORE_RUNS = 300, 400
 """Runs of a class, and of one where nothing is to be confirmed: the bound there is narrower."""
-
-NIGHTLY_RUNS = 300
 
 
 def main() -> None:

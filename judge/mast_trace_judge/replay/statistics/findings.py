@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 SURE: Final = 0.9
 """Probability from which a way of failing, or the point of no return, is named."""
 
+LIKELY: Final = 0.5
+"""Probability of an origin from which a proved fix at the step makes it the origin."""
+
 NEVER: Final = 0.01
 """Probability of a fall at a step up to which the step is refuted by the search alone."""
 
@@ -103,16 +106,23 @@ def _proved(evidence: Evidence, best: Comparison) -> Finding:
     counts = f"{record.fix_successes} of {record.pairs} with a fix, {record.keep_successes} without"
     if evidence.deterministic and best.alike:
         counts += " (deterministic: proved for these answers of the model alone)"
-    if location.kinds.systematic >= 0.5:
+    if location.kinds.systematic >= LIKELY:
         text = f"{_from_the_start(evidence)}; a fix of {name} helps: {counts}"
         return Finding("systematic", text, best)
     point = _point(evidence)
     if earlier_chance(evidence, best.position) > DOUBT:
         return Finding("inconclusive", f"a fix of {name} helps: {counts}; {_EARLIER}", point=point)
-    if point is not None and point > best.position:
-        text = f"origin {name}; last missed chance {_name(evidence, point)}: {counts}"
-        return Finding("repairable", text, best, point)
-    return Finding("confirmed", f"origin {name}: {counts}", best, point)
+    if location.origins[best.position] < LIKELY:
+        text = f"a fix of {name} helps: {counts}; success does not clearly fall at this step"
+        return Finding("inconclusive", text, point=point)
+    later = sum(location.points[best.position + 1 :])
+    if later >= SURE:
+        last = "the last missed chance is not located"
+        if point is not None:
+            last = f"last missed chance {_name(evidence, point)}"
+        return Finding("repairable", f"origin {name}; {last}: {counts}", best, point)
+    last = "" if point is not None else "; the last missed chance is not located"
+    return Finding("confirmed", f"origin {name}: {counts}{last}", best, point)
 
 
 def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:

@@ -92,13 +92,17 @@ class Location:
         self.points = [each / self._total for each in self.points]
         self.both /= self._total
 
-    def information(self, position: int) -> float:
+    def information(self, position: int, *, points: bool = False) -> float:
         """Return the information of one replay at a position about the location, in nats.
 
         Labels are the origin, as far as this replay and the measured positions tell it, and the other
         ways of failing.
+
+        Args:
+            position: the position.
+            points: whether points of no return are told apart, too.
         """
-        labels = self._labels(position)
+        labels = self._labels(position, points=points)
         total, hits = sum(each for each, _ in labels), sum(each for _, each in labels)
         left = sum(weight * _entropy(hit / weight) for weight, hit in labels if weight)
         return max(0.0, _entropy(hits / total) - left / total)
@@ -108,7 +112,7 @@ class Location:
         labels = self._labels(position)
         return sum(each for _, each in labels) / sum(each for each, _ in labels)
 
-    def _labels(self, position: int) -> list[tuple[float, float]]:
+    def _labels(self, position: int, *, points: bool = False) -> list[tuple[float, float]]:
         """Return the weight of each label, and the weight times the success rate at a position."""
         cells, kinds, prior = self._cells, self._kinds, self._prior
         rates = [rate_before(level, rises, position, self.length) for level, rises in BEFORE]
@@ -124,14 +128,19 @@ class Location:
             for m, second in pieces[number:]:
                 two = prior.repairable(first, second)
                 if two:
-                    weight += two * self._between[k][m]
                     if is_before:
-                        hits += two * sum(map(mul, cells.between[k][m], rates)) * cells.floor[m]
+                        more = sum(map(mul, cells.between[k][m], rates)) * cells.floor[m]
                     elif second[0] >= position:
-                        left = sum(map(mul, cells.between_rates[k][m], rates))
-                        hits += two * left * cells.floor[m]
+                        more = sum(map(mul, cells.between_rates[k][m], rates)) * cells.floor[m]
                     else:
-                        hits += two * self._between_sums[k][m] * cells.floor_rates[m]
+                        more = self._between_sums[k][m] * cells.floor_rates[m]
+                    if points:
+                        found.append(
+                            (kinds.fall * two * self._between[k][m], kinds.fall * two * more)
+                        )
+                    else:
+                        weight += two * self._between[k][m]
+                        hits += two * more
             found.append((kinds.fall * weight, kinds.fall * hits))
         weight, hits = cells.systematic
         found.append((kinds.systematic * weight, kinds.systematic * hits))

@@ -44,7 +44,9 @@ def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
             yield from _pairs(evidence, comparison, seed)
             if comparison in evidence.proved():
                 break
-    if not evidence.proved():
+    if evidence.proved():
+        yield from search(evidence, points=True)
+    else:
         yield from _together(evidence, tested, seed)
 
 
