@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from mast_trace_judge.replay.points import Point
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace_judge.replay.statistics import Trial
 
@@ -34,7 +34,7 @@ class Policy:
         sources: fixes by step.
         fixed: success rates after a fix of the judge, by step; every other fix of step t draws the
             answer again and so succeeds with V(t - 1).
-        joint: two steps that succeed with a rate when both are fixed, and never otherwise.
+        joint: two steps and the success rate when both are fixed.
         noise: chance that the oracle tells the opposite.
         drift: addition to every rate, by number of replays before.
         censored: chance that a successful replay of a kept step has no outcome.
@@ -66,7 +66,7 @@ class Policy:
         if arm.operator in {"start", "keep"}:
             return self.rates[arm.step + 1]
         steps = (arm.step, *(step for step, _ in arm.also))
-        if self.joint is not None and steps == self.joint[:2]:
+        if self.joint is not None and {*self.joint[:2]} <= {*steps}:
             return self.joint[2]
         if arm.fix is not None and arm.fix.source == "judge" and arm.step in self.fixed:
             return self.fixed[arm.step]
@@ -111,8 +111,8 @@ def points() -> list[Point]:
 def judged(draw: random.Random, *errors: int) -> dict[int, float]:
     """Return the three candidates of a judge with probabilities.
 
-    The first error is the first candidate in 40 %, the second in 15 % and the third in 10 %; a second
-    error likewise, on another place.
+    An error is the first candidate in 40 %, the second in 15 % and the third in 10 %; one whose place is
+    taken by another error gets the next free one.
     """
     found = [step for step in range(LENGTH) if step not in errors]
     draw.shuffle(found)
@@ -120,7 +120,8 @@ def judged(draw: random.Random, *errors: int) -> dict[int, float]:
     free = [0, 1, 2]
     for error in errors:
         place = draw.choices((0, 1, 2, 3), (0.4, 0.15, 0.1, 0.35))[0]
-        if place in free:
+        if place in {0, 1, 2}:
+            place = place if place in free else free[0]
             free.remove(place)
             found[place] = error
     return dict(zip(found, (0.5, 0.3, 0.2), strict=True))

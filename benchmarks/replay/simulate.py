@@ -6,11 +6,14 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from baselines import Replays
 from policies import points
 
-from mast_trace_judge.replay.statistics import Experiment
+from mast_trace_judge.replay.statistics import Experiment, Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from classes import Class
     from policies import Policy
 
@@ -27,13 +30,15 @@ class Outcome:
         origin: ``right``, ``wrong`` or ``none``: the step that was called the origin. Where there is
             nothing to confirm, each is wrong.
         point: likewise for the point of no return.
-        replays: replays of the program, scores and verification left out.
+        cleared: whether the true origin or point of no return was called refuted.
+        replays: replays that were asked for, scores and verification included.
         calls: live calls.
     """
 
     status: str
     origin: str
     point: str
+    cleared: bool
     replays: int
     calls: int
 
@@ -52,8 +57,9 @@ def simulate(kind: Class, seed: int) -> Outcome:
     assert found is not None
     return Outcome(
         status=found.status,
-        origin=_compared(found.origin, policy.origin),
+        origin=_origin(found, policy),
         point=_compared(found.point_of_no_return, policy.point),
+        cleared=bool({policy.origin, policy.point} & set(found.refuted)),
         replays=replays,
         calls=calls,
     )
@@ -65,7 +71,12 @@ def _experiment(
     told: list[ArmResult] = []
     while True:
         experiment = Experiment(
-            points(), prior=policy.prior, sources=policy.sources, seed=seed, earlier=earlier
+            points(),
+            prior=policy.prior,
+            sources=policy.sources,
+            limits=Limits(joint=True),
+            seed=seed,
+            earlier=earlier,
         )
         for result in told:
             experiment.tell(result)
@@ -77,6 +88,25 @@ def _experiment(
                 break
         else:
             return experiment.conclusion()
+
+
+def _origin(found: Confirmation, policy: Policy) -> str:
+    """Compare the origin; for two errors that are each enough, compare the two steps."""
+    if found.status != "overdetermined":
+        return _compared(found.origin, policy.origin)
+    if policy.joint is None:
+        return "wrong"
+    names = found.text.split(" does:")[0]
+    return "right" if all(f"step {step} " in names for step in policy.joint[:2]) else "wrong"
+
+
+def baseline(kind: Class, seed: int, method: Callable[[Replays], int | None]) -> Outcome:
+    """Make the run that `simulate` makes and apply another method to it."""
+    draw = random.Random(f"{kind.name} {seed}")
+    policy = kind.make(draw)
+    replays = Replays(policy, draw)
+    origin = _compared(method(replays), policy.origin)
+    return Outcome("", origin, "none", cleared=False, replays=replays.made, calls=replays.calls)
 
 
 def _compared(found: int | None, truth: int | None) -> str:

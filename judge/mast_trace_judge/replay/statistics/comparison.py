@@ -19,9 +19,11 @@ State = Literal["open", "confirmed", "abandoned", "exhausted"]
 _ALIKE: Final = 2
 """Equal pairs after which a program counts as deterministic, and live calls that a replay needs."""
 
-_FEW, _SOME, _MANY = 4, 6, 10
-"""Pairs after which a fix that does not help is given up: no successes but of the kept step, no
-difference, a difference below `EFFECT`."""
+_FEW: Final = 4
+"""Pairs after which a fix is given up that never succeeded, or not more often than the kept step did."""
+
+_MANY: Final = 10
+"""Pairs after which a fix is given up whose effect is below `EFFECT`."""
 
 
 @dataclass
@@ -37,7 +39,6 @@ class Comparison:
         text: the fix; empty where a model is asked again.
         threshold: e-value from which the fix counts as proved.
         most: pairs at most, of this plan.
-        joint: position of the second step of a joint fix.
         bet: the evidence.
         earlier: record of the same fix in earlier plans.
     """
@@ -50,7 +51,6 @@ class Comparison:
     text: str
     threshold: float
     most: int
-    joint: int | None = None
     bet: Bet = field(default_factory=Bet)
     earlier: Contrast | None = None
     _results: list[tuple[ArmResult, ArmResult]] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Comparison:
         )
 
     @property
-    def deterministic(self) -> bool:
+    def alike(self) -> bool:
         """Whether the pairs were all alike: equal live calls, answers and outcomes in each arm.
 
         At least two live calls must follow: a single one is asked the same whatever the model draws.
@@ -118,31 +118,31 @@ class Comparison:
                 return False
         return True
 
-    @property
-    def proved(self) -> bool:
-        """Whether the fix turns failure into success more often than keeping the step.
+    def proved(self, *, deterministic: bool) -> bool:
+        """Return whether the fix turns failure into success more often than keeping the step.
 
-        Pairs of a deterministic program are one pair, however often they are run: they count if the
-        fix succeeds and the kept step fails. The same holds for a cache or a fixed seed, which the
+        Equal pairs of a deterministic program are one pair, however often they are run: they count if
+        the fix succeeds and the kept step fails. The same holds for a cache or a fixed seed, which the
         conclusion says.
+
+        Args:
+            deterministic: whether all repeated replays of the experiment were alike.
         """
-        if self.deterministic:
-            fix, keep = self._results[0]
-            return bool(fix.success) and not keep.success
         record = self.contrast()
+        if deterministic and self.alike and record.effect == 1:
+            return True
         return record.e_value >= self.threshold and record.effect >= EFFECT
 
-    @property
-    def state(self) -> State:
-        """The state: further pairs are run while it is open."""
-        if self.proved:
+    def state(self, *, deterministic: bool) -> State:
+        """Return the state: further pairs are run while it is open."""
+        if self.proved(deterministic=deterministic):
             return "confirmed"
-        if self.deterministic or self._hopeless():
+        if (deterministic and self.alike) or self._hopeless():
             return "abandoned"
         return "exhausted" if self.pairs >= self.most else "open"
 
     def _hopeless(self) -> bool:
         record = self.contrast()
-        if record.effect <= 0 and self.pairs >= _FEW:
-            return self.pairs >= _SOME or record.keep_successes > 0
-        return self.pairs >= _MANY and record.effect < EFFECT
+        if self.pairs >= _MANY:
+            return record.effect < EFFECT
+        return self.pairs >= _FEW and record.effect <= 0

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.replay.statistics.location import Location
 
 if TYPE_CHECKING:
-    from mast_trace_judge.replay.arms import ArmResult
+    from mast_trace_judge.replay.arms import Arm, ArmResult
     from mast_trace_judge.replay.statistics.cells import Count
     from mast_trace_judge.replay.statistics.comparison import Comparison
     from mast_trace_judge.replay.statistics.limits import Trial
     from mast_trace_judge.replay.statistics.plan import Plan
 
-SEARCH = frozenset({"start", "screening"})
+SEARCH: Final = frozenset({"start", "screening"})
 """Phases of the search."""
+
+LIVE: Final = SEARCH | {"pairs"}
+"""Phases in which a part of the program runs live."""
+
+REPEATS: Final = 6
+"""Repeated replays that must all be alike before a program counts as deterministic."""
 
 
 class Evidence:
@@ -48,6 +54,27 @@ class Evidence:
     def outcomes(self, phase: str) -> list[bool | None]:
         """Return the outcomes of a phase, in order."""
         return [result.success for trial, result in self.results if trial.phase == phase]
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether replays of the same arm never differed in live calls, answer and outcome.
+
+        A program counts as deterministic only after `REPEATS` such replays.
+        """
+        seen: dict[Arm, tuple[str, str, bool | None]] = {}
+        repeats = 0
+        for trial, result in self.results:
+            if trial.phase in LIVE:
+                found = (result.calls_hash, result.answer, result.success)
+                if result.success is None or seen.setdefault(trial.arm, found) != found:
+                    return False
+                repeats += 1
+        return repeats - len(seen) >= REPEATS
+
+    def proved(self) -> list[Comparison]:
+        """Return the comparisons that prove a fix."""
+        known = self.deterministic
+        return [each for each in self.comparisons if each.proved(deterministic=known)]
 
     @property
     def calls(self) -> int:

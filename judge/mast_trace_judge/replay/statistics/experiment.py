@@ -76,7 +76,8 @@ class Experiment:
         if not waiting:
             return None
         limits, trial = self.evidence.plan.limits, waiting[0]
-        if limits.max_calls is not None and self.evidence.calls + trial.calls > limits.max_calls:
+        calls = sum(each.calls for each in waiting if each.pair == trial.pair >= 0) or trial.calls
+        if limits.max_calls is not None and self.evidence.calls + calls > limits.max_calls:
             return None
         if limits.max_cost_usd is not None and self.evidence.cost >= limits.max_cost_usd:
             return None

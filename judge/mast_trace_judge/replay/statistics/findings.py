@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 SURE: Final = 0.9
 """Probability from which a way of failing, or the point of no return, is named."""
 
+LIKELY: Final = 0.5
+"""Probability of an origin from which a proved fix at the step makes it the origin."""
+
 NEVER: Final = 0.01
 """Probability of a fall at a step up to which the step is refuted by the search alone."""
 
@@ -47,8 +50,8 @@ def find(evidence: Evidence, not_isolated: str) -> Finding:
     early = _checks(evidence)
     if early is not None:
         return early
-    proved = [each for each in evidence.comparisons if each.proved]
-    single = [each for each in proved if each.joint is None]
+    proved = evidence.proved()
+    single = [each for each in proved if not each.fix.also]
     if single:
         return _proved(evidence, min(single, key=lambda each: each.position))
     if proved:
@@ -57,25 +60,19 @@ def find(evidence: Evidence, not_isolated: str) -> Finding:
 
 
 def refuted(evidence: Evidence) -> tuple[int, ...]:
-    """Return the positions at which a fix makes no difference.
+    """Return the positions of candidates of the judge, and of tested fixes, that make no difference.
 
-    They are those of tested fixes that all were given up, and those of the judge's candidates at which
-    success almost certainly did not fall.
+    Success almost certainly falls neither first nor last there. Where the program fails from the start
+    nothing falls anywhere, so that no step is refuted.
     """
-    if not evidence.counts:
+    location = evidence.location
+    if not evidence.counts or location.kinds.systematic > NEVER:
         return ()
-    location, found = evidence.location, set()
-    tested = {each.position for each in evidence.comparisons if each.pairs}
-    for position in set(evidence.plan.candidates) - tested:
-        chance = location.origins[position] + location.points[position]
-        if chance <= NEVER and location.kinds.systematic <= NEVER:
-            found.add(position)
-    for position in tested:
-        states = {each.state for each in evidence.comparisons if each.position == position}
-        sources = sum(each.position == position for each in evidence.comparisons)
-        if states == {"abandoned"} and sources >= len(evidence.plan.fixes[position]):
-            found.add(position)
-    return tuple(sorted(found))
+    named = {each.position for each in evidence.comparisons if each.pairs}
+    named |= set(evidence.plan.candidates)
+    return tuple(
+        each for each in sorted(named) if location.origins[each] + location.points[each] <= NEVER
+    )
 
 
 def _checks(evidence: Evidence) -> Finding | None:
@@ -107,27 +104,34 @@ def _proved(evidence: Evidence, best: Comparison) -> Finding:
     name = _name(evidence, best.position, best.step)
     record = best.contrast()
     counts = f"{record.fix_successes} of {record.pairs} with a fix, {record.keep_successes} without"
-    if best.deterministic:
+    if evidence.deterministic and best.alike:
         counts += " (deterministic: proved for these answers of the model alone)"
-    if location.kinds.systematic >= 0.5:
+    if location.kinds.systematic >= LIKELY:
         text = f"{_from_the_start(evidence)}; a fix of {name} helps: {counts}"
         return Finding("systematic", text, best)
     point = _point(evidence)
     if earlier_chance(evidence, best.position) > DOUBT:
         return Finding("inconclusive", f"a fix of {name} helps: {counts}; {_EARLIER}", point=point)
-    if point is not None and point > best.position:
-        text = f"origin {name}; last missed chance {_name(evidence, point)}: {counts}"
-        return Finding("repairable", text, best, point)
-    return Finding("confirmed", f"origin {name}: {counts}", best, point)
+    if location.origins[best.position] < LIKELY:
+        text = f"a fix of {name} helps: {counts}; success does not clearly fall at this step"
+        return Finding("inconclusive", text, point=point)
+    later = sum(location.points[best.position + 1 :])
+    if later >= SURE:
+        last = "the last missed chance is not located"
+        if point is not None:
+            last = f"last missed chance {_name(evidence, point)}"
+        return Finding("repairable", f"origin {name}; {last}: {counts}", best, point)
+    last = "" if point is not None else "; the last missed chance is not located"
+    return Finding("confirmed", f"origin {name}: {counts}{last}", best, point)
 
 
 def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
-    assert joint.joint is not None
-    record = joint.contrast()
-    names = f"{_name(evidence, joint.position)} and {_name(evidence, joint.joint)}"
+    record, plan = joint.contrast(), evidence.plan
+    steps = [joint.step, *(step for step, _ in joint.fix.also)]
+    names = " and ".join(_name(evidence, plan.position(each)) for each in steps)
     text = (
-        f"no single fix helps, one of {names} together does: "
-        f"{record.fix_successes} of {record.pairs} with both, {record.keep_successes} without"
+        f"no single fix helps, a joint one of {names} does: "
+        f"{record.fix_successes} of {record.pairs} with it, {record.keep_successes} without"
     )
     return Finding("overdetermined", text)
 
@@ -137,7 +141,12 @@ def _unproved(evidence: Evidence) -> Finding:
     if location.kinds.systematic >= SURE:
         return Finding("systematic", f"{_from_the_start(evidence)}; no tested fix helps")
     if location.kinds.diffuse + location.kinds.none >= SURE:
-        return Finding("diffuse", "success declines without a single step that explains it")
+        text = "success declines without a single step that explains it"
+        if location.kinds.none > location.kinds.diffuse:
+            text = (
+                "success does not decline: the failure was chance, or comes after the last answer"
+            )
+        return Finding("diffuse", f"{text}; no decisive step")
     judged = evidence.plan.candidates
     top = max(judged, key=lambda each: judged[each], default=None)
     if top is not None and top in refuted(evidence):

@@ -26,7 +26,8 @@ class Limits:
         pair_runs: replays for the proof, two a pair.
         pairs: pairs for one fix at one step.
         steps: steps at which fixes are tried.
-        joint: tries the fixes of two steps together where no single one helps.
+        joint: tries the fixes of two steps together where no single one helps; whoever runs the
+            replays must carry out `Arm.also`.
         max_calls: live model calls in all; None for no limit.
         max_cost_usd: cost of live calls in all; None for no limit.
     """
@@ -40,7 +41,7 @@ class Limits:
     pair_runs: int = 40
     pairs: int = 20
     steps: int = 3
-    joint: bool = True
+    joint: bool = False
     max_calls: int | None = None
     max_cost_usd: float | None = None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from operator import mul
+from typing import TYPE_CHECKING
 
 from mast_trace_judge.replay.statistics.cells import BEFORE, Cells
 from mast_trace_judge.replay.statistics.shapes import LEVELS, Kinds, rate_before, rate_diffuse
@@ -13,14 +14,6 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.replay.statistics.cells import Count
     from mast_trace_judge.replay.statistics.location_prior import LocationPrior
-
-
-class _Part(NamedTuple):
-    """A hypothesis: its weight, and its weight times the success rate at a position."""
-
-    weight: float
-    hits: float
-    label: int
 
 
 def _entropy(rate: float) -> float:
@@ -65,10 +58,10 @@ class Location:
     def _weigh(self) -> None:
         cells, kinds, prior = self._cells, self._kinds, self._prior
         size = len(cells.positions) + 1
-        single = [sum(cells.single[k]) * cells.floor[k] for k in range(size)]
-        between = [
-            [sum(cells.between[k][m]) * cells.floor[m] for m in range(size)] for k in range(size)
-        ]
+        self._single_sums = [sum(each) for each in cells.single]
+        self._between_sums = [[sum(each) for each in row] for row in cells.between]
+        self._single = single = [*map(mul, self._single_sums, cells.floor)]
+        self._between = between = [[*map(mul, row, cells.floor)] for row in self._between_sums]
         self.origins = [0.0] * self.length
         self.points = [0.0] * self.length
         self.both = 0.0
@@ -99,52 +92,64 @@ class Location:
         self.points = [each / self._total for each in self.points]
         self.both /= self._total
 
-    def information(self, position: int) -> float:
-        """Return the information of one replay at a position about the location, in nats."""
-        parts = list(self._parts(position))
-        total = sum(each.weight for each in parts)
-        hits = sum(each.hits for each in parts)
-        labels: dict[int, list[float]] = {}
-        for each in parts:
-            sums = labels.setdefault(each.label, [0.0, 0.0])
-            sums[0] += each.weight
-            sums[1] += each.hits
-        left = sum(weight * _entropy(hit / weight) for weight, hit in labels.values() if weight)
+    def information(self, position: int, *, points: bool = False) -> float:
+        """Return the information of one replay at a position about the location, in nats.
+
+        Labels are the origin, as far as this replay and the measured positions tell it, and the other
+        ways of failing.
+
+        Args:
+            position: the position.
+            points: whether points of no return are told apart, too.
+        """
+        labels = self._labels(position, points=points)
+        total, hits = sum(each for each, _ in labels), sum(each for _, each in labels)
+        left = sum(weight * _entropy(hit / weight) for weight, hit in labels if weight)
         return max(0.0, _entropy(hits / total) - left / total)
 
-    def _parts(self, position: int) -> Iterator[_Part]:
+    def rate(self, position: int) -> float:
+        """Return the expected success rate at a position."""
+        labels = self._labels(position)
+        return sum(each for _, each in labels) / sum(each for each, _ in labels)
+
+    def _labels(self, position: int, *, points: bool = False) -> list[tuple[float, float]]:
+        """Return the weight of each label, and the weight times the success rate at a position."""
         cells, kinds, prior = self._cells, self._kinds, self._prior
         rates = [rate_before(level, rises, position, self.length) for level, rises in BEFORE]
         pieces = list(self._pieces(position))
+        found = []
         for number, (k, first) in enumerate(pieces):
-            one = kinds.fall * prior.single(*first)
-            if one:
-                weight = one * sum(cells.single[k]) * cells.floor[k]
-                if first[0] >= position:
-                    hits = sum(map(_times, cells.single[k], rates)) * one * cells.floor[k]
-                else:
-                    hits = one * sum(cells.single[k]) * cells.floor_rates[k]
-                yield _Part(weight, hits, number)
+            is_before = first[0] >= position
+            one = prior.single(*first)
+            weight = one * self._single[k]
+            hits = one * self._single_sums[k] * cells.floor_rates[k]
+            if is_before:
+                hits = one * sum(map(mul, cells.single[k], rates)) * cells.floor[k]
             for m, second in pieces[number:]:
-                two = kinds.fall * prior.repairable(first, second)
-                if not two:
-                    continue
-                found = cells.between[k][m]
-                weight = two * sum(found) * cells.floor[m]
-                if first[0] >= position:
-                    hits = two * sum(map(_times, found, rates)) * cells.floor[m]
-                elif second[0] >= position:
-                    hits = sum(map(_times, cells.between_rates[k][m], rates)) * two * cells.floor[m]
-                else:
-                    hits = two * sum(found) * cells.floor_rates[m]
-                yield _Part(weight, hits, number)
+                two = prior.repairable(first, second)
+                if two:
+                    if is_before:
+                        more = sum(map(mul, cells.between[k][m], rates)) * cells.floor[m]
+                    elif second[0] >= position:
+                        more = sum(map(mul, cells.between_rates[k][m], rates)) * cells.floor[m]
+                    else:
+                        more = self._between_sums[k][m] * cells.floor_rates[m]
+                    if points:
+                        found.append(
+                            (kinds.fall * two * self._between[k][m], kinds.fall * two * more)
+                        )
+                    else:
+                        weight += two * self._between[k][m]
+                        hits += two * more
+            found.append((kinds.fall * weight, kinds.fall * hits))
         weight, hits = cells.systematic
-        yield _Part(kinds.systematic * weight, kinds.systematic * hits, -1)
+        found.append((kinds.systematic * weight, kinds.systematic * hits))
         falling = [rate_diffuse(level, position, self.length) for level in LEVELS]
-        hits = kinds.diffuse * sum(map(_times, cells.diffuse, falling))
-        yield _Part(kinds.diffuse * sum(cells.diffuse), hits, -2)
-        hits = kinds.none * sum(map(_times, cells.none, rates))
-        yield _Part(kinds.none * sum(cells.none), hits, -3)
+        hits = sum(map(mul, cells.diffuse, falling))
+        found.append((kinds.diffuse * sum(cells.diffuse), kinds.diffuse * hits))
+        hits = sum(map(mul, cells.none, rates))
+        found.append((kinds.none * sum(cells.none), kinds.none * hits))
+        return found
 
     def _pieces(self, position: int) -> Iterator[tuple[int, tuple[int, int]]]:
         """Yield cells with their positions; the cell around a position in two pieces."""
@@ -155,10 +160,6 @@ class Location:
                 yield cell, (position, high)
             else:
                 yield cell, (low, high)
-
-
-def _times(left: float, right: float) -> float:
-    return left * right
 
 
 def likely(probabilities: Mapping[int, float], share: float = 0.9) -> tuple[tuple[int, float], ...]:

@@ -10,6 +10,8 @@ from mast_trace_judge.replay.statistics.shapes import SINGLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_ROUNDING: Final = 1e-14
+
 UNIFORM: Final = 0.35
 """Share of the prior that does not follow the judge."""
 
@@ -59,9 +61,9 @@ class LocationPrior:
     def repairable(self, origin: tuple[int, int], point: tuple[int, int]) -> float:
         """Return the weight of an origin and a later point, each in a range (after, until]."""
         (low, high), (left, right) = origin, point
-        later = self._later
-        found = later[high + 1][right + 1] - later[low + 1][right + 1]
-        return max(0.0, found - later[high + 1][left + 1] + later[low + 1][left + 1])
+        until, after = self._later[high + 1], self._later[low + 1]
+        found = until[right + 1] - after[right + 1] - until[left + 1] + after[left + 1]
+        return found if found > _ROUNDING else 0.0
 
 
 @lru_cache(maxsize=64)

@@ -119,15 +119,16 @@ class Plan:
         operator = _OPERATORS.get(fix.source, "fix" if on_answer else "result")
         return self._comparison(position, Arm(operator, step, fix), fix.source, fix.text)
 
-    def joint_comparison(self, first: int, second: int) -> Comparison:
-        """Return a comparison of two fixes together, each at a position that has a written one."""
-        one, two = self.written(first), self.written(second)
-        assert one is not None
-        assert two is not None
-        step = self.points[second].step
-        arm = Arm("fix", self.points[first].step, one, also=((step, two),))
-        source = f"{one.source} with {two.source} at step {step}"
-        return self._comparison(first, arm, source, f"{one.text}\n\n{two.text}", joint=second)
+    def joint_comparison(self, positions: Sequence[int]) -> Comparison:
+        """Return a comparison of the written fixes of several positions together."""
+        fixes = [(self.points[each].step, self.written(each)) for each in sorted(positions)]
+        (step, first), *others = [(step, fix) for step, fix in fixes if fix is not None]
+        arm = Arm("fix", step, first, also=tuple(others))
+        source = ", ".join(
+            [first.source, *(f"{fix.source} at step {each}" for each, fix in others)]
+        )
+        text = "\n\n".join([first.text, *(fix.text for _, fix in others)])
+        return self._comparison(min(positions), arm, source, text)
 
     def earlier_comparisons(self) -> list[Comparison]:
         """Return the comparisons of earlier plans, which go on with their evidence."""
@@ -139,9 +140,7 @@ class Plan:
                     found.append(self.comparison(position, step, fix).after(each))
         return found
 
-    def _comparison(
-        self, position: int, arm: Arm, source: str, text: str, joint: int | None = None
-    ) -> Comparison:
+    def _comparison(self, position: int, arm: Arm, source: str, text: str) -> Comparison:
         return Comparison(
             position=position,
             agent=self.points[position].agent,
@@ -151,5 +150,4 @@ class Plan:
             text=text,
             threshold=self.threshold,
             most=self.limits.pairs,
-            joint=joint,
         )

@@ -12,13 +12,17 @@ from mast_trace_judge.replay.statistics.search import live_calls, search
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mast_trace_judge.replay.arms import Fix
     from mast_trace_judge.replay.statistics.comparison import Comparison
     from mast_trace_judge.replay.statistics.evidence import Evidence
 
-DOUBT: Final = 0.1
+DOUBT: Final = 0.05
 """Probability of an earlier origin from which on it is not excluded."""
 
-NEAR: Final = 0.3
+HOPELESS: Final = 0.08
+"""Expected success rate before a step below which its answer is not drawn again."""
+
+NEAR: Final = 0.5
 """Share of the best step's probability that an earlier one needs to be tried before it."""
 
 
@@ -36,18 +40,26 @@ def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
         if position is None:
             break
         tested.append(position)
-        for step, fix in evidence.plan.fixes[position]:
-            comparison = evidence.plan.comparison(position, step, fix)
-            found = [each for each in evidence.comparisons if each.fix == comparison.fix]
-            if not found:
-                evidence.comparisons.append(comparison)
-            yield from _pairs(evidence, found[0] if found else comparison, seed)
-            if (found[0] if found else comparison).proved:
+        for comparison in _comparisons(evidence, position):
+            yield from _pairs(evidence, comparison, seed)
+            if comparison in evidence.proved():
                 break
-            if _used_up(evidence):
-                return
-    if not any(each.proved for each in evidence.comparisons):
+    if evidence.proved():
+        yield from search(evidence, points=True)
+    else:
         yield from _together(evidence, tested, seed)
+
+
+def useful(evidence: Evidence, position: int) -> list[tuple[int, Fix]]:
+    """Return steps and fixes of a position that may help.
+
+    Asking the same model again succeeds as often as replays that keep everything before the step: it is
+    left out where these fail.
+    """
+    fixes = evidence.plan.fixes.get(position, [])
+    if evidence.location.rate(position - 1) >= HOPELESS:
+        return fixes
+    return [(step, fix) for step, fix in fixes if fix.source != "resample"]
 
 
 def chances(evidence: Evidence) -> dict[int, float]:
@@ -59,6 +71,7 @@ def chances(evidence: Evidence) -> dict[int, float]:
     return {
         each: location.origins[each] + location.kinds.systematic * weights[each]
         for each in evidence.plan.fixes
+        if useful(evidence, each)
     }
 
 
@@ -75,7 +88,7 @@ def _next(evidence: Evidence, tested: list[int]) -> int | None:
     """Return the next position to be tested."""
     left = evidence.plan.limits.steps - len(tested)
     found = {each: value for each, value in chances(evidence).items() if each not in tested}
-    proved = [each.position for each in evidence.comparisons if each.proved]
+    proved = [each.position for each in evidence.proved()]
     if proved:
         if earlier_chance(evidence, min(proved)) <= DOUBT:
             return None
@@ -86,8 +99,22 @@ def _next(evidence: Evidence, tested: list[int]) -> int | None:
     return min((each for each, value in members if value >= NEAR * members[0][1]), default=None)
 
 
+def _comparisons(evidence: Evidence, position: int) -> Iterator[Comparison]:
+    """Yield the comparisons of a position; those of an earlier plan go on."""
+    for step, fix in useful(evidence, position):
+        if _used_up(evidence):
+            return
+        comparison = evidence.plan.comparison(position, step, fix)
+        found = next((each for each in evidence.comparisons if each.fix == comparison.fix), None)
+        if found is None:
+            evidence.comparisons.append(comparison)
+        yield found or comparison
+
+
 def _pairs(evidence: Evidence, comparison: Comparison, seed: int) -> Iterator[tuple[Trial, ...]]:
-    while comparison.state == "open" and not _used_up(evidence):
+    while not _used_up(evidence):
+        if comparison.state(deterministic=evidence.deterministic) != "open":
+            return
         number = evidence.runs("pairs") // 2
         calls = live_calls(evidence, comparison.position)
         asked = comparison.source in {"resample", "stronger model"}
@@ -103,16 +130,15 @@ def _pairs(evidence: Evidence, comparison: Comparison, seed: int) -> Iterator[tu
 
 
 def _together(evidence: Evidence, tested: list[int], seed: int) -> Iterator[tuple[Trial, ...]]:
-    """Ask for pairs of a joint fix of two tested steps whose single fixes never succeeded."""
+    """Ask for pairs of a joint fix of the tested steps whose single fixes never succeeded."""
     plan = evidence.plan
-    failed = [
+    failed = {
         each.position
         for each in evidence.comparisons
         if each.position in tested and each.pairs and not each.contrast().fix_successes
-    ]
+    }
     written = [each for each in failed if plan.written(each) is not None]
-    order = sorted(set(written), key=lambda each: -plan.location.weights[each])[:2]
-    if plan.limits.joint and len(order) == 2:
-        comparison = plan.joint_comparison(*sorted(order))
+    if plan.limits.joint and len(written) > 1 and not _used_up(evidence):
+        comparison = plan.joint_comparison(written)
         evidence.comparisons.append(comparison)
         yield from _pairs(evidence, comparison, seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.replay.statistics.evidence import SEARCH
@@ -38,10 +39,15 @@ def measure(
         evidence.count(position, result)
 
 
-def search(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
-    """Ask for replays until the origin is located, or the share of the search is used up."""
+def search(evidence: Evidence, *, points: bool = False) -> Iterator[tuple[Trial, ...]]:
+    """Ask for replays until the origin is located, or the share of the search is used up.
+
+    Args:
+        evidence: of the experiment.
+        points: whether the point of no return is searched instead.
+    """
     limits = evidence.plan.limits
-    while not _settled(evidence) and (position := _best(evidence)) is not None:
+    while not _settled(evidence, points) and (position := _best(evidence, points)) is not None:
         if evidence.runs(*SEARCH) + limits.batch > limits.screening_runs:
             return
         if limits.search_calls is not None and evidence.search_calls >= limits.search_calls:
@@ -49,16 +55,38 @@ def search(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
         yield from measure(evidence, position, limits.batch, "screening")
 
 
-def _settled(evidence: Evidence) -> bool:
+def _settled(evidence: Evidence, points: bool) -> bool:
     location = evidence.location
     kinds = location.kinds
-    found = (kinds.systematic, kinds.diffuse, kinds.none, max(location.origins))
-    return max(found) >= LOCATED
+    best = max(location.points if points else location.origins)
+    return max(kinds.systematic, kinds.diffuse, kinds.none, best) >= LOCATED
 
 
-def _best(evidence: Evidence) -> int | None:
+def _best(evidence: Evidence, points: bool) -> int | None:
     location = evidence.location
     length = location.length
-    told = {each: location.information(each) for each in range(-1, length)}
+    told = {each: location.information(each, points=points) for each in _worth_measuring(evidence)}
     best = max(told, key=lambda each: told[each] / (length - 1 - each + START_COST * length))
     return best if told[best] >= LEAST else None
+
+
+def _worth_measuring(evidence: Evidence) -> set[int]:
+    """Return the measured positions, and the ends and the middle of the gaps between them.
+
+    The middle divides the probability of a fall in the gap.
+    """
+    location, length = evidence.location, evidence.plan.length
+    chances = [*map(max, location.origins, location.points)]
+    edges = sorted({-1, length - 1, *evidence.counts})
+    found = set(edges)
+    for low, high in pairwise(edges):
+        gap = range(low + 1, high)
+        if gap:
+            half, held = sum(chances[low + 1 : high + 1]) / 2, 0.0
+            found |= {gap[0], gap[-1]}
+            for position in gap:
+                held += chances[position]
+                if held >= half:
+                    found.add(position)
+                    break
+    return found

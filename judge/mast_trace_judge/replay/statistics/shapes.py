@@ -15,11 +15,14 @@ from typing import Final
 LEVELS: Final = (0.2, 0.35, 0.5, 0.65, 0.8, 0.93)
 """Success rates at the start, equally likely."""
 
-RISING: Final = (0.5, 0.5)
+RISING: Final = (0.7, 0.3)
 """Prior weights of a level that stays and of one that rises."""
 
-REPAIRED: Final = (0.25, 0.5, 0.7)
-"""Shares of the success rate that are left after an error that may be repaired, equally likely."""
+REPAIRED: Final = (0.25, 0.5)
+"""Shares of the success rate that are left after an error that may be repaired, equally likely.
+
+Weaker falls are no origin: most are below the smallest effect that a proof needs.
+"""
 
 FLOORS: Final = ((0.01, 0.75), (0.1, 0.25))
 """Success rates after the point of no return, with their prior weights."""
@@ -58,7 +61,7 @@ def rate_before(level: float, rises: bool, position: int, length: int) -> float:
     """
     if not rises:
         return level
-    return min(HIGHEST, level ** ((length - 1 - position) / length))
+    return min(HIGHEST, float(level ** ((length - 1 - position) / length)))
 
 
 def rate_diffuse(level: float, position: int, length: int) -> float:
