@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import stock
 from scripted_llm import Reply, ScriptedLLM
 
@@ -17,7 +18,7 @@ from mast_trace.replay.program import interception
 from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
 from mast_trace_judge.replay.arms import Arm, Fix
-from mast_trace_judge.replay.changes import NoChange, intervention_of
+from mast_trace_judge.replay.changes import NoChange, NotAnArm, intervention_of
 from mast_trace_judge.replay.points import decision_points
 
 if TYPE_CHECKING:
@@ -185,11 +186,11 @@ def check_planted(stage: Stage, error: stock.Error) -> None:
 
 
 def check_operators(stage: Stage) -> None:
-    """Assert the effects of every operator on a run in which the storekeeper misreads the count."""
-    failure = stage.record(stock.ERRORS[1])
-    run, points = failure.run, failure.points
-    counting, report = points[0].step, points[1].step
-    total = len(points)
+    """Assert the effects of the operators on a run in which the analyst forgets the weeks."""
+    failure = stage.record(stock.ERRORS[3])
+    run, points, wrong = failure.run, failure.points, failure.planted
+    report, total = points[wrong].step, len(points)
+    assert wrong > 0
 
     start = stage.replay(run, Arm("start"))
     assert start.success
@@ -198,20 +199,22 @@ def check_operators(stage: Stage) -> None:
     for place, point in enumerate(points):
         kept = stage.replay(run, Arm("keep", point.step))
         assert (kept.report.served_exchanges, len(kept.live)) == (place + 1, total - place - 1)
-        assert kept.success == (place == 0)
+        assert kept.success == (place < wrong)
         assert kept.executed == ()
-    held = stage.replay(run, Arm("keep", counting, hold=True))
+    held = stage.replay(run, Arm("keep", points[0].step, hold=True))
     assert (held.success, len(held.live)) == (False, 0)
 
     resampled = stage.replay(run, Arm("resample", report))
-    assert (resampled.success, len(resampled.live)) == (True, total - 1)
+    assert (resampled.success, len(resampled.live)) == (True, total - wrong)
 
-    fixed = stage.replay(run, Arm("fix", report, Fix("person", "There are 130 kettles in stock.")))
-    assert (fixed.success, fixed.report.served_exchanges) == (True, 2)
+    fix = Fix("person", "We shall sell 340 kettles.")
+    fixed = stage.replay(run, Arm("fix", report, fix))
+    assert (fixed.success, fixed.report.served_exchanges) == (True, wrong + 1)
 
     other = stage.replay(run, Arm("model", report, Fix("stronger model", model="gpt-large")))
     assert other.success
-    assert [request["model"] == "gpt-large" for request in other.live] == [True] + [False] * (total - 2)
+    asked = [request["model"] == "gpt-large" for request in other.live]
+    assert asked == [True] + [False] * (total - wrong - 1)
 
 
 def check_tools(stage: Stage) -> None:
@@ -229,8 +232,11 @@ def check_tools(stage: Stage) -> None:
     assert executed.executed == ("count_stock",)
     assert "300" in executed.answer
 
-    dropped = Arm("drop", failure.points[0].step)
-    said = stage.replay(run, Arm("fix", failure.points[0].step, Fix("person", "There are 99 kettles in stock.")))
-    assert (said.executed, said.success) == ((), False)
-    assert "241" in said.answer
-    assert stage.replay(run, dropped).report.served_executions <= 1
+    guessed = Fix("person", "There are 99 kettles in stock.")
+    for operator in ("drop", "fix"):
+        said = stage.replay(run, Arm(operator, failure.points[0].step, guessed))
+        assert (said.executed, said.success) == ((), False)
+        assert said.report.served_executions == 1
+        assert "241" in said.answer
+    with pytest.raises(NotAnArm, match="tool calls alone"):
+        stage.replay(run, Arm("drop", failure.points[0].step))
