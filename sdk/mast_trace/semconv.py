@@ -103,6 +103,9 @@ RESOURCE_VERSION: Final = "mast.resource.version"
 PLAN_OPEN_ITEMS: Final = "mast.plan.open_items"
 """Items of the framework's own plan that were still open when the span ended (string[])."""
 
+BRANCH: Final = "mast.branch"
+"""Number of a branch among those that a framework runs at the same time; absent elsewhere (int)."""
+
 FAILED_ATTEMPTS: Final = "mast.failed_attempts"
 """Number of failed attempts before the one that the span ends with, or before giving up (int)."""
 

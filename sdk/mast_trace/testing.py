@@ -193,7 +193,7 @@ def replayed(
         ValueError: the file holds no run, or several.
         NotReplayable: the run lacks data that a replay needs.
     """
-    from mast_trace._session import paused
+    from mast_trace._session import current_session, paused
     from mast_trace.replay.player import Player
     from mast_trace.replay.program import interception
     from mast_trace.replay.recording import tape_of
@@ -205,6 +205,9 @@ def replayed(
         patches.start()  # first, so that the spans of the instrumentations enclose the answers
         try:
             with capture_spans(**options) as captured:
+                provider = getattr(current_session(), "provider", None)
+                if provider is not None:
+                    provider.add_span_processor(player.branches)
                 yield ReplayedRun(recorded, captured, player)
         finally:
             patches.stop()

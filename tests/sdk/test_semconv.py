@@ -77,6 +77,7 @@ NAMES = {
     "RESOURCE_ACCESS": "mast.resource.access",
     "RESOURCE_VERSION": "mast.resource.version",
     "PLAN_OPEN_ITEMS": "mast.plan.open_items",
+    "BRANCH": "mast.branch",
     "FAILED_ATTEMPTS": "mast.failed_attempts",
     "RUN_KIND": "mast.run.kind",
     "RUN_OUTCOME": "mast.run.outcome",

@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import json
 import re
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,6 +56,15 @@ _STATUS = re.compile(r"Error code: ([45]\d\d)\b")
 """The HTTP status at the beginning of the texts of OpenAI's and Anthropic's errors."""
 
 
+@dataclass(frozen=True)
+class Found:
+    """A request for which the tape has an answer."""
+
+    interface: Interface
+    asked: dict[str, Any]
+    exchange: Exchange
+
+
 class HTTPClients:
     """The patches of the HTTP libraries during a replay."""
 
@@ -89,7 +99,10 @@ class HTTPClients:
         interface = _interface(request)
         if interface is None:
             return send(*args, **kwargs)
-        return _response(library, request, self._answer(interface, request, request.read()))
+        found = self._found(interface, request, request.read())
+        if isinstance(found, Found):
+            self._player.order.wait(found.exchange)
+        return _response(library, request, self._encoded(found))
 
     async def _asend(
         self, library: Any, send: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -98,11 +111,12 @@ class HTTPClients:
         interface = _interface(request)
         if interface is None:
             return await send(*args, **kwargs)
-        body = await request.aread()
-        await _let_others_run()
-        return _response(library, request, self._answer(interface, request, body))
+        found = self._found(interface, request, await request.aread())
+        if isinstance(found, Found) and _is_asyncio():
+            await self._player.order.wait_async(found.exchange)
+        return _response(library, request, self._encoded(found))
 
-    def _answer(self, interface: Interface | str, request: Any, body: bytes) -> Encoded:
+    def _found(self, interface: Interface | str, request: Any, body: bytes) -> Found | Encoded:
         agent = current_agent() or ""
         if isinstance(interface, str):
             return _stopped(self._player.refuse(f"{request.url.path}: {interface}", agent).text)
@@ -116,10 +130,17 @@ class HTTPClients:
         if exchange is None:
             divergence = self._player.report().divergence
             return _stopped(divergence.text if divergence else "")
+        return Found(interface, asked, exchange)
+
+    def _encoded(self, found: Found | Encoded) -> Encoded:
+        if isinstance(found, Encoded):
+            return found
+        exchange = found.exchange
         if exchange.answer is None:
-            found = _STATUS.search(exchange.error)
-            return failure(exchange.error, int(found[1]) if found else 400)
-        return interface.encode(asked, exchange, exchange.answer, next(self._numbers))
+            status = _STATUS.search(exchange.error)
+            return failure(exchange.error, int(status[1]) if status else 400)
+        number = next(self._numbers)
+        return found.interface.encode(found.asked, exchange, exchange.answer, number)
 
 
 def _answering(wrapper: Any, library: Any) -> Any:
@@ -154,10 +175,9 @@ def _stopped(text: str) -> Encoded:
     return failure(f"mast-trace: the replay has diverged from the recorded run. {text}", 400)
 
 
-async def _let_others_run() -> None:
-    """Suspend the task once, as a real request does, so that other tasks get their turn."""
+def _is_asyncio() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:  # another library's loop
-        return
-    await asyncio.sleep(0)
+        return False
+    return True

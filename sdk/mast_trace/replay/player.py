@@ -14,6 +14,8 @@ from mast_trace.replay.canonical import (
     difference,
     request_key,
 )
+from mast_trace.replay.live_branches import LiveBranches
+from mast_trace.replay.order import Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -66,7 +68,7 @@ class Player:
     """Serves each entry of a tape once.
 
     A process has one player, not one for each context, because frameworks run agents in threads and
-    tasks that do not inherit the context.
+    tasks that do not inherit the context. Its ``branches`` processes the program's spans.
 
     Args:
         tape: the record that calls are answered from.
@@ -88,6 +90,8 @@ class Player:
         for exchange in tape.exchanges:
             self._exchanges[exchange.key].append(exchange)
         self._executions = list(tape.executions)
+        self.order = Order(tape.exchanges)
+        self.branches = LiveBranches()
         self._served_exchanges = 0
         self._served_executions = 0
         self._live_executions = 0
@@ -101,13 +105,15 @@ class Player:
     def exchange(self, messages: Sequence[Message], agent: str) -> Exchange | None:
         """Return the recorded model call with the same request; None if the program has diverged.
 
-        Among equal requests, those of the same agent come first; each kind is in recorded order.
+        Among equal requests, those of the same parallel branch come first, then those of the same
+        agent; each kind is in recorded order.
         """
         request = canonical_request(messages)
+        branch = self.branches.current()
         with self._lock:
             waiting = self._exchanges[request_key(request)]
             if self._divergence is None and waiting:
-                own = next((each for each in waiting if each.agent == agent), waiting[0])
+                own = min(waiting, key=lambda each: _strangeness(each, agent, branch))
                 waiting.remove(own)
                 self._served_exchanges += 1
                 self._changed(self._report())
@@ -170,12 +176,15 @@ class Player:
             return asked[0]
         # Some frameworks do not pass the id of a call on to the code that executes the tool.
         same = [each for each in same if each.arguments == arguments]
-        own = [each for each in same if each.agent == agent]
-        return next(iter(own or same), None) if not call_id else None
+        if call_id or not same:
+            return None
+        branch = self.branches.current()
+        return min(same, key=lambda each: _strangeness(each, agent, branch))
 
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:
         if self._divergence is None:
             self._divergence = Divergence(kind, agent, text)
+            self.order.stop()
             self._changed(self._report())
         return self._divergence
 
@@ -191,6 +200,12 @@ class Player:
 
 class Blocked(Exception):  # an expected event, so the name has no suffix Error
     """A tool call that the recorded run does not hold; the tool was not executed."""
+
+
+def _strangeness(entry: Exchange | Execution, agent: str, branch: str) -> tuple[bool, bool, bool]:
+    """Return a sort key: smaller for entries of the same branch, then of the same agent."""
+    other = entry.branch != branch
+    return bool(branch) and other, entry.agent != agent, bool(entry.branch) and other
 
 
 def _plain_name(tool: str) -> str:

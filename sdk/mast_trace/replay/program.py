@@ -119,7 +119,9 @@ def play(folder: str) -> TracerProvider:
     replay.write_report(player.report())
     _close_network(player, frozenset(plan["hosts"]))
     interception(player).start()
-    return make_provider("", SimpleSpanProcessor(FileExporter(replay.spans)))
+    provider = make_provider("", SimpleSpanProcessor(FileExporter(replay.spans)))
+    provider.add_span_processor(player.branches)
+    return provider
 
 
 def _close_network(player: Player, hosts: frozenset[str]) -> None:

@@ -74,6 +74,9 @@ def _exchange(run: Trajectory, call: Invocation) -> Exchange:
         finish_reason=call.finish_reason,
         error=call.error or "",
         span_id=call.span_id,
+        branch=call.branch,
+        start=call.start,
+        end=call.end,
     )
 
 
@@ -93,4 +96,5 @@ def _execution(step: Step) -> Execution:
         call_id=step.call_id,
         error=step.error,
         span_id=step.span_id,
+        branch=step.branch,
     )

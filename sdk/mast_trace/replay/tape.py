@@ -32,6 +32,9 @@ class Exchange:
         finish_reason: the provider's reason for the answer's end; empty if not recorded.
         error: text of the error; empty unless the call failed.
         span_id: id of the recorded span.
+        branch: path of the parallel branch; empty outside of parallel branches.
+        start: nanoseconds since the epoch; 0 if unknown.
+        end: likewise.
     """
 
     agent: str
@@ -41,6 +44,9 @@ class Exchange:
     finish_reason: str = ""
     error: str = ""
     span_id: str = ""
+    branch: str = ""
+    start: int = 0
+    end: int = 0
     key: str = field(init=False, default="", compare=False)
     """The hash of ``request``."""
 
@@ -61,6 +67,7 @@ class Execution:
         call_id: the model's id of the call; empty if no model requested it.
         error: text of the tool's exception; None if it did not fail.
         span_id: id of the recorded span.
+        branch: path of the parallel branch; empty outside of parallel branches.
     """
 
     agent: str
@@ -70,6 +77,7 @@ class Execution:
     call_id: str = ""
     error: str | None = None
     span_id: str = ""
+    branch: str = ""
 
 
 @dataclass(frozen=True)

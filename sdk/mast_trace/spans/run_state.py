@@ -162,6 +162,12 @@ def beside_others(context: Context) -> Context:
     return trace.set_span_in_context(own, context)
 
 
+def innermost_span(context: Context | None = None) -> Span | None:
+    """Return the innermost span of ours that is open in ``context`` (default: the current one)."""
+    value = otel_context.get_value(_SPAN_KEY, context)
+    return value if isinstance(value, trace.Span) else None
+
+
 def with_span(span: Span, context: Context) -> Context:
     """Return ``context`` in which a span of ours is the current one."""
     return otel_context.set_value(_SPAN_KEY, span, trace.set_span_in_context(span, context))

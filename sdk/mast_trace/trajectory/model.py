@@ -83,6 +83,7 @@ class Step:
         error: text of the error, None if there was none.
         input_tokens: of a model action.
         output_tokens: likewise.
+        branch: the path of the parallel branch; empty outside of parallel branches.
     """
 
     index: int
@@ -107,6 +108,7 @@ class Step:
     error: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class Invocation:
         error: text of the error, None if there was none.
         model: the model's name, of a model call.
         finish_reason: likewise.
+        branch: the path of the parallel branch; empty outside of parallel branches.
     """
 
     kind: str
@@ -140,6 +143,7 @@ class Invocation:
     error: str | None = None
     model: str = ""
     finish_reason: str = ""
+    branch: str = ""
 
 
 @dataclass(frozen=True)
