@@ -80,6 +80,8 @@ NAMES = {
     "BRANCH": "mast.branch",
     "FAILED_ATTEMPTS": "mast.failed_attempts",
     "RUN_KIND": "mast.run.kind",
+    "HUMAN_INPUTS": "mast.human.inputs",
+    "RUN_RESUMES": "mast.run.resumes",
     "RUN_OUTCOME": "mast.run.outcome",
     "RUN_OUTCOME_REASON": "mast.run.outcome_reason",
     "RUN_TERMINATION_REASON": "mast.run.termination_reason",

@@ -16,6 +16,7 @@ from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.replay.comparison import first_difference
 from mast_trace.replay.program import ReplayFolder
 from mast_trace.replay.recording import tape_of
+from mast_trace.semconv import Termination
 from mast_trace.trajectory import SpanRecord, read_trajectory
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def replay(
     recorded: Trajectory,
     command: Sequence[str],
     *,
+    earlier: Sequence[Trajectory] = (),
     timeout: float = 120.0,
     live_tools: Sequence[str] = (),
     hosts: Sequence[str] = (),
@@ -67,6 +69,7 @@ def replay(
     Args:
         recorded: the recorded run.
         command: the program, which calls `mast_trace.instrument()`, and its arguments.
+        earlier: interrupted runs of the same program that the run continues, the first one first.
         timeout: seconds after which the program and its child processes are killed.
         live_tools: names of tools that are executed if the record has no result of the
             call; ``*`` for all.
@@ -77,17 +80,18 @@ def replay(
         NotReplayable: the record lacks data that a replay needs; the program was not started.
         OSError: the command cannot be started.
     """
-    tape = tape_of(recorded)
+    tape = tape_of(recorded, *earlier)
     with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
         files = ReplayFolder(Path(folder))
         files.write_plan(tape, live_tools, hosts)
         exit_status = _run(command, {**os.environ, PLAN_VARIABLE: folder}, timeout, quiet=quiet)
         report = files.read_report()
-        run = _replayed_run(files, recorded)
+        runs = _replayed_runs(files, [*earlier, recorded])
+    run = runs[-1]
     if report is None:
         text = "The program did not call mast_trace.instrument(), so nothing was answered."
         return Replayed("not recorded", text, None, exit_status or 0, run)
-    status, text = _outcome(recorded, run, report)
+    status, text = _outcome([*earlier, recorded], runs, report)
     if exit_status is None:
         return Replayed("timeout", f"It did not end within {timeout:g} s. {text}", report, -9, run)
     return Replayed(status, text, report, exit_status, run)
@@ -115,28 +119,42 @@ def _run(
         process.wait()
 
 
-def _replayed_run(files: ReplayFolder, recorded: Trajectory) -> Trajectory | None:
-    """Return the program's run with the task and name of the recorded one, else its first run."""
+def _replayed_runs(
+    files: ReplayFolder, recorded: Sequence[Trajectory]
+) -> list[Trajectory | None]:
+    """Return the program's run for each recorded one: with its task and name, else the first left."""
     if not files.spans.exists():
-        return None
+        return [None for _ in recorded]
     traces: dict[str, list[SpanRecord]] = {}
     for line in files.spans.read_text("utf-8").splitlines():
         span = SpanRecord(**json.loads(line))
         traces.setdefault(span.trace_id, []).append(span)
-    runs = [read_trajectory(spans) for spans in traces.values()]
-    same = [run for run in runs if (run.task, run.name) == (recorded.task, recorded.name)]
-    return next(iter(same or runs), None)
+    runs = sorted((read_trajectory(spans) for spans in traces.values()), key=lambda run: run.start)
+    found: list[Trajectory | None] = []
+    for each in recorded:
+        same = [run for run in runs if (run.task, run.name) == (each.task, each.name)]
+        own = next(iter(same or runs), None)
+        found.append(own)
+        runs = [run for run in runs if run is not own]
+    return found
 
 
-def _outcome(recorded: Trajectory, run: Trajectory | None, report: Report) -> tuple[Status, str]:
+def _outcome(
+    recorded: Sequence[Trajectory], runs: Sequence[Trajectory | None], report: Report
+) -> tuple[Status, str]:
     if report.divergence is not None:
-        return "diverged", report.divergence.text
+        text = report.divergence.text
+        all_made = not (report.waiting_exchanges or report.waiting_executions)
+        if all_made and recorded[-1].termination_reason == Termination.INTERRUPTED:
+            text += " The run was interrupted: replay the run that continues it, which includes it."
+        return "diverged", text
     if report.waiting_exchanges or report.waiting_executions:
         left = f"{report.waiting_exchanges} model calls and {report.waiting_executions} tool calls"
         return "unfinished", f"The program ended without {left} of the recorded run."
-    if run is None:
-        return "unfinished", "The program ended without a run."
-    difference = first_difference(recorded, run)
-    if difference is not None:
-        return "different", f"Step {difference.index}: {difference.text}."
+    for before, after in zip(recorded, runs, strict=True):
+        if after is None:
+            return "unfinished", "The program ended without a run."
+        difference = first_difference(before, after)
+        if difference is not None:
+            return "different", f"Step {difference.index}: {difference.text}."
     return "identical", ""

@@ -97,6 +97,11 @@ class Player:
         self._live_executions = 0
         self._divergence: Divergence | None = None
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Texts that a person typed while the recorded run was made."""
+        return self._tape.inputs
+
     def report(self) -> Report:
         """Return the counts and the divergence so far."""
         with self._lock:

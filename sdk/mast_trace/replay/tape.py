@@ -90,12 +90,14 @@ class Tape:
         executions: tool calls, in order of completion, without hand-offs.
         handing_over: names of the hand-off tools of the run. They are control flow of the framework,
             without side effects outside the process, so a replay executes them.
+        inputs: texts that a person typed, in order.
     """
 
     run: str
     exchanges: tuple[Exchange, ...] = ()
     executions: tuple[Execution, ...] = ()
     handing_over: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the tape as JSON text."""
@@ -105,6 +107,7 @@ class Tape:
             "exchanges": [_plain(each) for each in self.exchanges],
             "executions": [_plain(each) for each in self.executions],
             "handing_over": self.handing_over,
+            "inputs": self.inputs,
         }
         return json.dumps(shape, ensure_ascii=False)
 
@@ -124,6 +127,7 @@ class Tape:
                 exchanges=tuple(_exchange(each) for each in shape["exchanges"]),
                 executions=tuple(Execution(**each) for each in shape["executions"]),
                 handing_over=tuple(shape["handing_over"]),
+                inputs=tuple(shape.get("inputs", ())),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"The tape is incomplete: {error}.") from None

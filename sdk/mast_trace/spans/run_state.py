@@ -40,6 +40,8 @@ class Run:
         marks: free for instrumentations, for work that must happen once a run.
         cleaned: texts and tool calls after redaction, by the `Message.key` from before it.
         messages: the ids of its messages.
+        outermost: the run of which it is a part; None for one that is no part of another.
+        typed: texts that a person typed while it was open.
     """
 
     root: Span
@@ -47,6 +49,8 @@ class Run:
     marks: set[Hashable] = field(default_factory=set)
     cleaned: dict[str, tuple[str, tuple[ToolCall, ...]]] = field(default_factory=dict)
     messages: MessageIds = field(default_factory=MessageIds)
+    outermost: Run | None = None
+    typed: list[str] = field(default_factory=list)
     # Reentrant: the garbage collector may end another span of the run while it is held.
     _lock: threading.RLock = field(default_factory=threading.RLock)
 

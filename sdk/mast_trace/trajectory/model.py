@@ -158,6 +158,8 @@ class Trajectory:
         task: the text of the task.
         outcome: ``success``, ``failure`` or empty when none was recorded.
         termination_reason: the reason for which the framework stopped.
+        human_inputs: texts that a person typed, in order.
+        resumes: trace id of the interrupted run that this one continues; empty if there is none.
         open_items: items of the framework's plan that were open at the end.
         finished: whether the root span has arrived, and with it the run's end.
         error: text of the root span's error.
@@ -187,6 +189,8 @@ class Trajectory:
     output_tokens: int = 0
     unread_from: int = 0
     unread_to: int = 0
+    human_inputs: tuple[str, ...] = ()
+    resumes: str = ""
 
     @property
     def read_steps(self) -> tuple[Step, ...]:
