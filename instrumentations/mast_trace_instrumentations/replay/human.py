@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import builtins
-import threading
 from collections import deque
 from typing import TYPE_CHECKING
+
+from mast_trace.fork_safe import lock
 
 if TYPE_CHECKING:
     from mast_trace.replay.player import Player
@@ -17,7 +18,7 @@ class HumanInput:
     def __init__(self, player: Player) -> None:
         self._player = player
         self._texts = deque(player.inputs)
-        self._lock = threading.Lock()
+        self._lock = lock()
         self._original = builtins.input
 
     def start(self) -> None:

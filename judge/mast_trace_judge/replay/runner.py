@@ -119,9 +119,7 @@ def _run(
         process.wait()
 
 
-def _replayed_runs(
-    files: ReplayFolder, recorded: Sequence[Trajectory]
-) -> list[Trajectory | None]:
+def _replayed_runs(files: ReplayFolder, recorded: Sequence[Trajectory]) -> list[Trajectory | None]:
     """Return the program's run for each recorded one: with its task and name, else the first left."""
     if not files.spans.exists():
         return [None for _ in recorded]

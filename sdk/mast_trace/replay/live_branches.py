@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import format_span_id, format_trace_id
 
 from mast_trace import semconv
+from mast_trace.fork_safe import lock
 from mast_trace.spans.run_state import innermost_span
 from mast_trace.trajectory.branches import Paths
 
@@ -22,7 +22,7 @@ class LiveBranches(SpanProcessor):
 
     def __init__(self) -> None:
         self._paths = Paths()
-        self._lock = threading.Lock()
+        self._lock = lock()
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002
         """Note a span."""

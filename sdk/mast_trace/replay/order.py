@@ -9,9 +9,10 @@ program then works in another order, which the comparison of the runs shows.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from typing import TYPE_CHECKING
+
+from mast_trace.fork_safe import lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ class Order:
     """
 
     def __init__(self, exchanges: Sequence[Exchange]) -> None:
-        self._lock = threading.Lock()
+        self._lock = lock()
         self._exchanges = exchanges  # kept, so that their ids are not reused
         self._before = {
             id(own): [id(other) for other in _earlier(exchanges, place)]

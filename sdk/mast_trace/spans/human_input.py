@@ -10,12 +10,12 @@ from __future__ import annotations
 import builtins
 import functools
 import sys
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.content import is_cut
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.run_state import current_run
 
@@ -29,7 +29,7 @@ _MOST_WAITING = 100
 _DEBUGGERS = {"IPython", "code", "ipdb", "pdb", "pdbpp", "pudb"}
 
 # Reentrant: the garbage collector may end a run's span while it is held.
-_lock = threading.RLock()
+_lock = reentrant_lock()
 _open: dict[int, Run] = {}
 _waiting: deque[str] = deque(maxlen=_MOST_WAITING)
 _wrapped: tuple[Callable[..., str], Callable[..., str]] | None = None
