@@ -49,7 +49,8 @@ FLOORS = {
         verdict module_digest
         local fingerprint
         store layer_fusion version
-        batch llm replay
+        batch llm
+        replay
         assembly config
         study
         judge transfer worker

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.replay.comparison import first_difference
-from mast_trace.replay.program import ReplayFolder
 from mast_trace.replay.recording import tape_of
 from mast_trace.semconv import Termination
-from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace_judge.replay.process import Limits, play
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.replay.player import Report
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.replay.process import Played
 
-_STANDARD_ERROR = 2
 Status = Literal["identical", "different", "diverged", "unfinished", "timeout", "not recorded"]
 
 
@@ -80,13 +71,24 @@ def replay(
         NotReplayable: the record lacks data that a replay needs; the program was not started.
         OSError: the command cannot be started.
     """
-    tape = tape_of(recorded, *earlier)
-    with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
-        files = ReplayFolder(Path(folder))
-        files.write_plan(tape, live_tools, hosts)
-        exit_status = _run(command, {**os.environ, PLAN_VARIABLE: folder}, timeout, quiet=quiet)
-        report = files.read_report()
-        runs = _replayed_runs(files, [*earlier, recorded])
+    limits = Limits(timeout, live_tools, hosts, output="standard error" if quiet else "shown")
+    played = play(tape_of(recorded, *earlier), command, limits)
+    return compared(recorded, played, timeout, earlier)
+
+
+def compared(
+    recorded: Trajectory, played: Played, timeout: float, earlier: Sequence[Trajectory] = ()
+) -> Replayed:
+    """Compare a program that has ended with the recorded run.
+
+    Args:
+        recorded: the recorded run.
+        played: the program's traces.
+        timeout: seconds that it had.
+        earlier: interrupted runs that the recorded one continues, the first one first.
+    """
+    report, exit_status = played.report, played.exit_status
+    runs = played.runs_like([*earlier, recorded])
     run = runs[-1]
     if report is None:
         text = "The program did not call mast_trace.instrument(), so nothing was answered."
@@ -95,46 +97,6 @@ def replay(
     if exit_status is None:
         return Replayed("timeout", f"It did not end within {timeout:g} s. {text}", report, -9, run)
     return Replayed(status, text, report, exit_status, run)
-
-
-def _run(
-    command: Sequence[str], environment: dict[str, str], timeout: float, *, quiet: bool
-) -> int | None:
-    """Run a command and return its exit status; None if it was killed at the timeout."""
-    process = subprocess.Popen(
-        [*command],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=_STANDARD_ERROR if quiet else None,
-        start_new_session=True,
-    )
-    try:
-        return process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        # A program that has ended by itself may have left child processes.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _replayed_runs(files: ReplayFolder, recorded: Sequence[Trajectory]) -> list[Trajectory | None]:
-    """Return the program's run for each recorded one: with its task and name, else the first left."""
-    if not files.spans.exists():
-        return [None for _ in recorded]
-    traces: dict[str, list[SpanRecord]] = {}
-    for line in files.spans.read_text("utf-8").splitlines():
-        span = SpanRecord(**json.loads(line))
-        traces.setdefault(span.trace_id, []).append(span)
-    runs = sorted((read_trajectory(spans) for spans in traces.values()), key=lambda run: run.start)
-    found: list[Trajectory | None] = []
-    for each in recorded:
-        same = [run for run in runs if (run.task, run.name) == (each.task, each.name)]
-        own = next(iter(same or runs), None)
-        found.append(own)
-        runs = [run for run in runs if run is not own]
-    return found
 
 
 def _outcome(
