@@ -24,6 +24,7 @@ LONGEST = 1.0
 _PAUSE = 0.003
 """Seconds between two looks, and between two answers of overlapping calls."""
 _VAIN = 3
+_MOST = 32
 
 
 class Order:
@@ -80,7 +81,8 @@ class Order:
 def _earlier(exchanges: Sequence[Exchange], place: int) -> Iterator[Exchange]:
     """Yield the exchanges that ended while the one at ``place`` was open, before that ended."""
     own = exchanges[place]
-    for number in range(place - 1, -1, -1):
+    # Each of many calls at once waits for the nearest ones, which wait for those before them.
+    for number in range(place - 1, max(place - 1 - _MOST, -1), -1):
         other = exchanges[number]
         if other.end <= own.start:
             return

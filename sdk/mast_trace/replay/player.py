@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
+import os
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import content_hash
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay.canonical import (
     canonical_arguments,
     canonical_request,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mast_trace.replay.canonical import Item
     from mast_trace.replay.intervention import Intervention
     from mast_trace.replay.live import LiveCalls
+    from mast_trace.replay.network import Network
     from mast_trace.replay.tape import Exchange, Execution, Tape
 
 _FIRST_ERROR = 400
@@ -105,7 +107,8 @@ class Player:
     """Serves each entry of a tape once, up to the border of an intervention if there is one.
 
     A process has one player, not one for each context, because frameworks run agents in threads and
-    tasks that do not inherit the context. Its ``branches`` processes the program's spans.
+    tasks that do not inherit the context. Its ``branches`` processes the program's spans, and its
+    ``network`` is what the program may reach: None in a test, where nothing is closed.
 
     Args:
         tape: the record that calls are answered from.
@@ -113,6 +116,8 @@ class Player:
         changed: called with the new report after each event, while the player's lock is held.
         intervention: the change that is made to the run; without one, no request is ever live.
         live: the log of live calls, which an intervention needs.
+        claim: called before the first answer in each process; returns the reason why this process is
+            not answered, or nothing. Without it only the process that made the player is answered.
     """
 
     def __init__(
@@ -122,6 +127,7 @@ class Player:
         changed: Callable[[Report], None] = lambda _report: None,
         intervention: Intervention | None = None,
         live: LiveCalls | None = None,
+        claim: Callable[[], str] | None = None,
     ) -> None:
         if intervention is not None and live is None:
             raise ValueError("An intervention needs a log of live calls.")
@@ -130,7 +136,9 @@ class Player:
         self._live_tools = frozenset(live_tools)
         self._intervention = intervention
         self._live = live
-        self._lock = threading.RLock()
+        self._claim = claim or partial(_only, os.getpid())
+        self._admitted = 0
+        self._lock = reentrant_lock()
         self._exchanges: dict[str, list[Exchange]] = defaultdict(list)
         for exchange in tape.exchanges:
             self._exchanges[exchange.key].append(exchange)
@@ -138,6 +146,7 @@ class Player:
         self._executions = Executions(tape)
         self.order = Order(tape.exchanges)
         self.branches = LiveBranches()
+        self.network: Network | None = None
         self._served_exchanges = 0
         self._served_executions = 0
         self._live_exchanges = 0
@@ -179,6 +188,7 @@ class Player:
         key = request_key(request)
         branch = self.branches.current()
         with self._lock:
+            self._admit(agent)
             if self._divergence is not None or self._over_budget:
                 return None
             waiting = self._exchanges[key]
@@ -239,6 +249,7 @@ class Player:
             return None
         asked = canonical_arguments(arguments)
         with self._lock:
+            self._admit(agent)
             if self._divergence is None:
                 after, branch = self._is_changed, self.branches.current()
                 recorded = self._executions.take(
@@ -254,10 +265,27 @@ class Player:
             self._diverge("tool", agent, text)
             raise Blocked(text)
 
+    def runs_live(self, tool: str) -> bool:
+        """Return whether a call that no tape can answer is let through as that of a live tool."""
+        with self._lock:
+            if not self._live_tools & {tool, "*"}:
+                return False
+            self._live_executions += 1
+            self._changed(self._report())
+            return True
+
     def refuse(self, text: str, agent: str = "") -> Divergence:
         """Note a request that no tape can answer, and return the first divergence."""
         with self._lock:
             return self._diverge("unsupported", agent, text)
+
+    def _admit(self, agent: str) -> None:
+        """Note a divergence if this process is not the one that is answered."""
+        if self._admitted == os.getpid():
+            return
+        self._admitted = os.getpid()
+        if reason := self._claim():
+            self._diverge("unsupported", agent, reason)
 
     def _is_on_tape(self, found: Exchange) -> bool:
         intervention = self._intervention
@@ -346,6 +374,13 @@ class Player:
         own = [each for each in left if each.agent == agent] or left
         nearest = min(own, key=lambda each: _distance(each.request, request))
         return f"{who} asked the model otherwise:\n{difference(nearest.request, request)}"
+
+
+def _only(process: int) -> str:
+    own = os.getpid()
+    if own == process:
+        return ""
+    return f"A child process ({own}) makes calls, and the record answers its parent ({process})."
 
 
 class Blocked(Exception):  # an expected event, so the name has no suffix Error

@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Invocation, Step, Trajectory
 
 
+_UNANSWERED = {
+    "aws.bedrock": "botocore",
+    "cohere": "Cohere's client",
+    "gcp.gemini": "generateContent or gRPC",
+    "gcp.gen_ai": "generateContent or gRPC",
+    "gcp.vertex_ai": "generateContent or gRPC",
+    "ollama": "Ollama's client",
+}
+"""Providers whose own clients make requests that a tape cannot answer, with the way of those."""
+
+
 class NotReplayable(MastTraceError):
     """A run lacks data that a replay needs."""
 
@@ -63,6 +74,11 @@ def _obstacles(run: Trajectory, calls: list[Invocation]) -> Iterator[str]:
     if run.is_partial:
         yield "it is too long to be read whole."
     for call in calls:
+        if client := _UNANSWERED.get(call.provider):
+            yield (
+                f"{call.agent or 'an unknown agent'} asks a model of {call.provider} through {client}; "
+                "only clients on httpx with the interfaces of OpenAI and Anthropic are answered."
+            )
         who = f"a model call of {call.agent or 'an unknown agent'}"
         missing = [identity for identity in call.input_ids if identity not in run.texts]
         if missing:

@@ -127,6 +127,7 @@ class Invocation:
         model: the model's name, of a model call.
         finish_reason: likewise.
         branch: the path of the parallel branch; empty outside of parallel branches.
+        provider: name of the model's provider, of a model call.
     """
 
     kind: str
@@ -144,6 +145,7 @@ class Invocation:
     model: str = ""
     finish_reason: str = ""
     branch: str = ""
+    provider: str = ""
 
 
 @dataclass(frozen=True)

@@ -225,6 +225,7 @@ def invocation_of(
         model=str(vocabulary.read(attributes, "model") or ""),
         finish_reason=finish[0] if finish else "",
         branch=branch,
+        provider=text(attributes, semconv.PROVIDER_NAME),
     )
 
 

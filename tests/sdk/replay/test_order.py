@@ -94,7 +94,8 @@ def test_nothing_waits_after_a_stop() -> None:
 
 
 def test_ten_thousand_calls_are_ordered_quickly() -> None:
-    """The order of a long run without overlaps is found in linear time."""
-    began = time.monotonic()
+    """The order of a long run is found in linear time, with and without overlaps."""
+    began = time.process_time()
     Order([call(10 * number, 10 * number + 9) for number in range(10_000)])
-    assert time.monotonic() - began < 1.0
+    Order([call(1, number + 2) for number in range(10_000)])
+    assert time.process_time() - began < 2.0
