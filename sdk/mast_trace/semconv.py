@@ -88,6 +88,8 @@ INPUT_MESSAGE_IDS: Final = "mast.input.message_ids"
 """Ids of the messages that an agent or a model saw, in order (string[])."""
 INPUT_MESSAGE_ROLES: Final = "mast.input.message_roles"
 """Role under which each of these messages was shown, parallel to `INPUT_MESSAGE_IDS` (string[])."""
+REQUEST_PARAMETERS: Final = "mast.request.parameters"
+"""Parameters of a model request as ``name=value``, texts and structures as a hash (string[])."""
 INPUT_LENGTH: Final = "mast.input.length"
 """Characters of all messages that were shown together: the length of the context (int)."""
 

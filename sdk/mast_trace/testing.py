@@ -137,6 +137,8 @@ class ReplayedRun:
                 f"{report.waiting_exchanges} model calls and {report.waiting_executions} tool calls "
                 "of the recorded run were not made again."
             )
+        if report.other_parameters:
+            raise AssertionError(report.other_parameters)
         runs = self.captured.trajectories()
         if len(runs) != len(self._runs):
             tree = self.captured.tree()

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import wrapt
 
+from mast_trace import semconv
 from mast_trace.replay.live import in_live_call
 from mast_trace.replay.player import Live, Pending
-from mast_trace.spans import current_agent
+from mast_trace.spans import current_agent, open_chat
 from mast_trace_instrumentations.replay.encoding import Encoded, failure
 from mast_trace_instrumentations.replay.live_requests import (
     PAUSE,
@@ -165,6 +166,10 @@ class HTTPClients:
         if exchange is None:
             return self._refusal()
         mark_served()
+        # Compared as recorded: a framework's name of a model may be another than its server's.
+        span = getattr(open_chat(), "attributes", None) or {}
+        given = span.get(semconv.REQUEST_PARAMETERS, ())
+        self._player.note_parameters(exchange, str(span.get(semconv.REQUEST_MODEL) or ""), given)
         return Found(interface, asked, exchange)
 
     def _encoded(self, found: Found | Encoded) -> Encoded:

@@ -111,6 +111,8 @@ def _outcome(
     if report.waiting_exchanges or report.waiting_executions:
         left = f"{report.waiting_exchanges} model calls and {report.waiting_executions} tool calls"
         return "unfinished", f"The program ended without {left} of the recorded run."
+    if report.other_parameters:
+        return "different", report.other_parameters
     for before, after in zip(recorded, runs, strict=True):
         if after is None:
             return "unfinished", "The program ended without a run."

@@ -20,6 +20,7 @@ from mast_trace.replay.canonical import (
 from mast_trace.replay.executions import Executions, strangeness
 from mast_trace.replay.live_branches import LiveBranches
 from mast_trace.replay.order import Order
+from mast_trace.replay.parameters import other_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -90,6 +91,8 @@ class Report:
         live_exchanges: model calls that were sent to a model.
         changed: whether the change of the intervention has been made.
         over_budget: whether a model call was refused because of the limit of live calls.
+        other_parameters: description of the first model request that had the recorded messages, but
+            another model or other parameters; empty if there was none.
     """
 
     served_exchanges: int
@@ -101,6 +104,7 @@ class Report:
     live_exchanges: int = 0
     changed: bool = False
     over_budget: bool = False
+    other_parameters: str = ""
 
 
 class Player:
@@ -154,6 +158,7 @@ class Player:
         self._is_changed = intervention is not None and intervention.change == "start"
         self._asked_again = ""
         self._over_budget = False
+        self._other_parameters = ""
         self._divergence: Divergence | None = None
 
     @property
@@ -265,6 +270,21 @@ class Player:
             self._diverge("tool", agent, text)
             raise Blocked(text)
 
+    def note_parameters(self, exchange: Exchange, model: str, parameters: Sequence[str]) -> None:
+        """Compare the model and the parameters of an answered request with the recorded ones.
+
+        Args:
+            exchange: the recorded call that answers the request.
+            model: the model that the request names; empty if unknown.
+            parameters: as ``name=value``; empty if unknown.
+        """
+        found = other_parameters(exchange, model, parameters)
+        with self._lock:
+            if found and not self._other_parameters:
+                who = exchange.agent or "an unknown agent"
+                self._other_parameters = f"{who} asks the model with other parameters: {found}."
+                self._changed(self._report())
+
     def runs_live(self, tool: str) -> bool:
         """Return whether a call that no tape can answer is let through as that of a live tool."""
         with self._lock:
@@ -357,6 +377,7 @@ class Player:
             self._live_exchanges,
             self._is_changed,
             self._over_budget,
+            self._other_parameters,
         )
 
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:

@@ -109,6 +109,7 @@ def _exchange(run: Trajectory, call: Invocation) -> Exchange:
         branch=call.branch,
         start=call.start,
         end=call.end,
+        parameters=call.parameters,
     )
 
 

@@ -35,6 +35,7 @@ class Exchange:
         branch: path of the parallel branch; empty outside of parallel branches.
         start: nanoseconds since the epoch; 0 if unknown.
         end: likewise.
+        parameters: of the request, as ``name=value``; empty if not recorded.
     """
 
     agent: str
@@ -47,6 +48,7 @@ class Exchange:
     branch: str = ""
     start: int = 0
     end: int = 0
+    parameters: tuple[str, ...] = ()
     key: str = field(init=False, default="", compare=False)
     """The hash of ``request``."""
 
@@ -145,4 +147,6 @@ def _exchange(shape: Mapping[str, Any]) -> Exchange:
         calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
         answer = Message(**{**answer, "tool_calls": calls})
     request = tuple(tuple(item) for item in shape["request"])
-    return Exchange(**{**shape, "answer": answer, "request": request})
+    parameters = tuple(shape.get("parameters", ()))
+    fields = {**shape, "answer": answer, "request": request, "parameters": parameters}
+    return Exchange(**fields)

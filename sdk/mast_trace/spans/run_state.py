@@ -83,6 +83,17 @@ class Turn:
     sent: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
+class OpenChat:
+    """A model call in progress.
+
+    Attributes:
+        span: its span; None where it begins after the context of the call has been made.
+    """
+
+    span: Span | None = None
+
+
 def current_run(context: Context | None = None) -> Run | None:
     """Return the run to which ``context`` (default: the current one) belongs."""
     value = (context if context is not None else otel_context.get_current()).get(_KEY)
@@ -119,12 +130,18 @@ def chat_is_open(context: Context | None = None) -> bool:
     An instrumentation of a model client under an instrumented framework asks this, so that no
     call is recorded twice.
     """
-    return otel_context.get_value(_CHAT_KEY, context) is True
+    return isinstance(otel_context.get_value(_CHAT_KEY, context), OpenChat)
 
 
-def with_chat(context: Context) -> Context:
+def open_chat(context: Context | None = None) -> Span | None:
+    """Return the span of the model call that is being made in ``context`` (default: the current one)."""
+    value = otel_context.get_value(_CHAT_KEY, context)
+    return value.span if isinstance(value, OpenChat) else None
+
+
+def with_chat(context: Context, chat: OpenChat | None = None) -> Context:
     """Return ``context`` in which a model call has its span."""
-    return otel_context.set_value(_CHAT_KEY, True, context)
+    return otel_context.set_value(_CHAT_KEY, chat or OpenChat(), context)
 
 
 def open_tool(context: Context | None = None) -> Span | None:

@@ -22,6 +22,7 @@ from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
 from mast_trace.spans.run_state import (
+    OpenChat,
     Run,
     beside_others,
     current_agent,
@@ -289,7 +290,7 @@ class Telemetry:
         if input:
             more.update(self.inputs(input, context))
         span, own = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
-        return ChatSpan(self, span, with_chat(own))
+        return ChatSpan(self, span, with_chat(own, OpenChat(span)))
 
     def outcome(self, root: Span | SpanContext, outcome: str, reason: str = "") -> None:
         """Record whether a run reached its goal.

@@ -128,6 +128,7 @@ class Invocation:
         finish_reason: likewise.
         branch: the path of the parallel branch; empty outside of parallel branches.
         provider: name of the model's provider, of a model call.
+        parameters: of a model call, as ``name=value``; empty if not recorded.
     """
 
     kind: str
@@ -146,6 +147,7 @@ class Invocation:
     finish_reason: str = ""
     branch: str = ""
     provider: str = ""
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

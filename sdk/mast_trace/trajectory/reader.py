@@ -226,6 +226,7 @@ def invocation_of(
         finish_reason=finish[0] if finish else "",
         branch=branch,
         provider=text(attributes, semconv.PROVIDER_NAME),
+        parameters=vocabulary.strings(attributes.get(semconv.REQUEST_PARAMETERS)),
     )
 
 

@@ -50,3 +50,12 @@ def test_parallel_branches_with_equal_requests_are_identical(
     assert len({call.branch for call in recorded.invocations if call.kind == "model"}) == 7
     done = replay(recorded, [sys.executable, str(BRANCHES), replayed_way])
     assert (done.status, done.text) == ("identical", "")
+
+
+def test_parameters_beneath_a_framework_are_recorded(tmp_path: Path) -> None:
+    """The client under LangChain notes the parameters on the span that LangGraph's recorder made."""
+    recorded = record(EXAMPLES / "langgraph_team.py", "verified", folder=tmp_path)
+    calls = [call for call in recorded.invocations if call.kind == "model"]
+    noted = [{each.partition("=")[0] for each in call.parameters} for call in calls]
+    assert len(noted) > 3
+    assert all("tools" in names for names in noted)
