@@ -136,9 +136,10 @@ def test_nothing_is_live_before_the_change(
         done = stage.replay(failure.run, Arm(operator, step, given_fix, hold=hold))
     except NotAnArm:
         return
-    except Blocked as blocked:
-        assert operator in {"arguments", "fix", "result"}, blocked  # it asks for another call
-        return
+    except Blocked:
+        if operator not in {"arguments", "fix", "result"}:
+            raise
+        return  # the changed program calls a tool that was not recorded
     if operator == "start":
         asked = 0
     elif operator == "result":
