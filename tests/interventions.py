@@ -53,7 +53,7 @@ class Replay:
         return stock.is_right(self.answer)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Failure:
     """A recorded run with a planted error.
 
@@ -68,6 +68,10 @@ class Failure:
     requests: Sequence[dict]
     planted: int
     points: Sequence[Point]
+
+    def __repr__(self) -> str:
+        """Return a short text; whole trajectories hide the cause of a failed test."""
+        return f"Failure(planted={self.planted}, points={len(self.points)})"
 
 
 class Stage:
@@ -94,7 +98,9 @@ class Stage:
         wrong = [
             number
             for number, request in enumerate(requests)
-            if error and stock.agent_of(request) == error.agent and error.answer(request) is not None
+            if error
+            and stock.agent_of(request) == error.agent
+            and error.answer(request) is not None
         ]
         self.model.error = None
         run = captured.trajectory()
@@ -126,7 +132,9 @@ class Stage:
         assert report.changed
         assert report.live_exchanges == len(asked)
         run = captured.trajectory()
-        paid = [each for each in captured.records if each.attributes.get("gen_ai.usage.input_tokens")]
+        paid = [
+            each for each in captured.records if each.attributes.get("gen_ai.usage.input_tokens")
+        ]
         assert len([each for each in paid if each.operation == "chat"]) == len(asked)
         return Replay(answer, report, run, asked, tuple(stock.executed))
 
@@ -223,7 +231,9 @@ def check_tools(stage: Stage) -> None:
     run = failure.run
     counted = next(step for step in run.steps if step.tool == "count_stock")
 
-    changed = stage.replay(run, Arm("result", counted.index, Fix("reference", "kettle: 140 pieces in stock")))
+    changed = stage.replay(
+        run, Arm("result", counted.index, Fix("reference", "kettle: 140 pieces in stock"))
+    )
     assert (changed.success, changed.executed) == (False, ())
     assert "200" in changed.answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,11 +36,9 @@ def chat(url: str) -> str:
         )
         for name in stock.AGENTS
     ]
-    for one, other in zip(team, team[1:], strict=False):
+    for one, other in itertools.pairwise(team):
         one.handoffs.set_after_work(AgentTarget(other))
-    pattern = DefaultPattern(
-        initial_agent=team[0], agents=team, group_after_work=TerminateTarget()
-    )
+    pattern = DefaultPattern(initial_agent=team[0], agents=team, group_after_work=TerminateTarget())
     result, _variables, _last = initiate_group_chat(pattern, stock.TASK, max_rounds=12)
     return str(result.chat_history[-1]["content"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,7 +42,7 @@ def stage() -> Iterator[Stage]:
             agent = create_agent(model, tools=tools[name], name=name, system_prompt=prompt)
             graph.add_node(name, agent)
         order = [START, *stock.AGENTS, END]
-        for one, other in zip(order, order[1:], strict=False):
+        for one, other in itertools.pairwise(order):
             graph.add_edge(one, other)
         team = graph.compile(name="stock")
 
