@@ -67,8 +67,6 @@ def _at_most(hits: int, runs: int, rate: float) -> float:
 def bound(result: dict[str, Any]) -> str:
     """Return the bound that a class is held to; empty without one."""
     runs = result["runs"]
-    if result["limit"]:
-        return "a limit"
     if not result["something"]:
         return f"wrong <= {upper(false(result), runs):.1%}"
     return (

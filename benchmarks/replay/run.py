@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,6 @@ from simulate import baseline, simulate  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from classes import Class
     from simulate import Outcome
 
 RUNS, MORE_RUNS = 300, 400
@@ -40,26 +40,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, help="runs of each class; nothing is written then")
     parser.add_argument("--class", dest="kinds", action="append", help="part of a class's name")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     chosen = parser.parse_args()
+    kinds = [
+        number
+        for number, kind in enumerate(CLASSES)
+        if not chosen.kinds or any(each in kind.name for each in chosen.kinds)
+    ]
     results = []
-    for kind in CLASSES:
-        if chosen.kinds and not any(each in kind.name for each in chosen.kinds):
-            continue
-        few = kind.something or kind.nights > 1
-        found = measured(kind, chosen.runs or (RUNS if few else MORE_RUNS))
-        print(line(found), flush=True)
-        results.append(found)
+    with ProcessPoolExecutor(chosen.jobs) as processes:
+        for found in processes.map(measured, kinds, [chosen.runs] * len(kinds)):
+            print(line(found), flush=True)
+            results.append(found)
     if chosen.runs is None and not chosen.kinds:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         write(results)
 
 
-def measured(kind: Class, runs: int) -> dict[str, Any]:
-    """Return the counts of a class, and those of the baselines."""
+def measured(number: int, runs: int | None) -> dict[str, Any]:
+    """Return the counts of the class of a number, and those of the baselines."""
+    kind = CLASSES[number]
+    runs = runs or (RUNS if kind.something or kind.nights > 1 else MORE_RUNS)
     started = time.process_time()
     found = summed([simulate(kind, seed) for seed in range(runs)])
     found |= {"name": kind.name, "something": kind.something, "bound": kind.bound}
-    found |= {"limit": kind.limit, "ms": round((time.process_time() - started) / runs * 1000)}
+    found["ms"] = round((time.process_time() - started) / runs * 1000)
     found["baselines"] = {
         name: summed([baseline(kind, seed, method) for seed in range(min(runs, RUNS))])
         for name, method in BASELINES.items()

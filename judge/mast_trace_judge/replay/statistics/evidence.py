@@ -68,8 +68,17 @@ class Evidence:
                 found = (result.calls_hash, result.answer, result.success)
                 if result.success is None or seen.setdefault(trial.arm, found) != found:
                     return False
+                if result.live_calls and not result.calls_hash:
+                    return False
                 repeats += 1
         return repeats - len(seen) >= REPEATS
+
+    @property
+    def falls_once(self) -> bool:
+        """Whether no replay succeeded at or after a position at which one failed."""
+        failed = [each for each, (hits, runs) in self.counts.items() if hits < runs]
+        succeeded = [each for each, (hits, _) in self.counts.items() if hits]
+        return not failed or not succeeded or max(succeeded) < min(failed)
 
     def proved(self) -> list[Comparison]:
         """Return the comparisons that prove a fix."""

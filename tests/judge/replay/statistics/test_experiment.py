@@ -257,7 +257,7 @@ def test_a_deterministic_program_needs_two_pairs_and_the_conclusion_says_so() ->
     assert (found.status, found.origin) == ("confirmed", 13)
     assert "deterministic" in found.text
     assert found.contrasts[-1].pairs == 2
-    assert replays <= 6 + 24
+    assert replays <= 6 + 34
 
 
 def test_equal_outcomes_alone_are_not_deterministic() -> None:
