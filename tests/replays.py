@@ -24,18 +24,29 @@ NOWHERE = "http://127.0.0.1:9/v1"
 
 def record(program: Path, *arguments: str, folder: Path, keep: str = "none") -> Trajectory:
     """Run a program unchanged and return its only run; keeps variables that begin with ``keep``."""
+    (run,) = record_all(program, *arguments, folder=folder, keep=keep)
+    return run
+
+
+def record_all(
+    program: Path, *arguments: str, folder: Path, keep: str = "none", typed: str = ""
+) -> list[Trajectory]:
+    """Run a program unchanged and return its runs, while a person types lines."""
     file = folder / "recorded.jsonl"
     done = subprocess.run(
         [sys.executable, str(RECORDER), str(file), str(program), *arguments],
         env=_environment(keep),
+        input=typed,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     spans = [SpanRecord(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
-    assert len({span.trace_id for span in spans}) == 1
-    return read_trajectory(spans)
+    traces: dict[str, list[SpanRecord]] = {}
+    for span in sorted(spans, key=lambda each: each.start):
+        traces.setdefault(span.trace_id, []).append(span)
+    return [read_trajectory(each) for each in traces.values()]
 
 
 def check_replay(program: Path, *arguments: str, folder: Path) -> Replayed:

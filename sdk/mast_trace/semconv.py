@@ -88,6 +88,8 @@ INPUT_MESSAGE_IDS: Final = "mast.input.message_ids"
 """Ids of the messages that an agent or a model saw, in order (string[])."""
 INPUT_MESSAGE_ROLES: Final = "mast.input.message_roles"
 """Role under which each of these messages was shown, parallel to `INPUT_MESSAGE_IDS` (string[])."""
+REQUEST_PARAMETERS: Final = "mast.request.parameters"
+"""Parameters of a model request as ``name=value``, texts and structures as a hash (string[])."""
 INPUT_LENGTH: Final = "mast.input.length"
 """Characters of all messages that were shown together: the length of the context (int)."""
 
@@ -103,6 +105,9 @@ RESOURCE_VERSION: Final = "mast.resource.version"
 PLAN_OPEN_ITEMS: Final = "mast.plan.open_items"
 """Items of the framework's own plan that were still open when the span ended (string[])."""
 
+BRANCH: Final = "mast.branch"
+"""Number of a branch among those that a framework runs at the same time; absent elsewhere (int)."""
+
 FAILED_ATTEMPTS: Final = "mast.failed_attempts"
 """Number of failed attempts before the one that the span ends with, or before giving up (int)."""
 
@@ -113,11 +118,18 @@ MCP_SERVER_NAME: Final = "mast.mcp.server.name"
 
 RUN_KIND: Final = "mast.run.kind"
 """Span or resource attribute: the kind of run; absent for a program's own."""
+HUMAN_INPUTS: Final = "mast.human.inputs"
+"""Texts that a person typed for a run, in order, on its root (string[])."""
+RUN_RESUMES: Final = "mast.run.resumes"
+"""Trace id of the interrupted run that a run of the same process continues."""
 RUN_OUTCOME: Final = "mast.run.outcome"
 """Outcome: ``success`` or ``failure``; absent when none was recorded."""
 RUN_OUTCOME_REASON: Final = "mast.run.outcome_reason"
 RUN_TERMINATION_REASON: Final = "mast.run.termination_reason"
 """Reason why the framework stopped; `Termination` has the values that rules read."""
+
+REPLAY_SERVED: Final = "mast.replay.served"
+"""True on a model call of a replay that was answered from the record; it has no token usage."""
 
 CONTENT_TRUNCATED: Final = "mast.content.truncated"
 """Names of the attributes of this span whose text was cut (string[])."""

@@ -77,12 +77,14 @@ def replay(
     """
     with open_store(url, data_dir, config) as store:
         recorded = _recorded(store, resolve_run(store, run, project), project)
+        earlier = _continued(store, recorded, project)
     _ask(command, yes=yes)
     tools = ["*" if name == "all" else name for name in live_tools or ()]
     try:
         done = replay_program(
             recorded,
             command,
+            earlier=earlier,
             timeout=timeout,
             live_tools=tools,
             hosts=allow_hosts or (),
@@ -104,6 +106,17 @@ def _recorded(store: Store, trace_id: str, project: str | None) -> Trajectory:
     if summary is None:
         raise NotFound(f"there is no run {trace_id}")
     return read_alone(store, summary)
+
+
+def _continued(store: Store, run: Trajectory, project: str | None) -> list[Trajectory]:
+    """Return the interrupted runs that a run continues, the first one first."""
+    found: list[Trajectory] = []
+    seen = {run.trace_id}
+    while run.resumes and run.resumes not in seen:
+        seen.add(run.resumes)
+        run = _recorded(store, run.resumes, project)
+        found.insert(0, run)
+    return found
 
 
 def _ask(command: list[str], *, yes: bool) -> None:

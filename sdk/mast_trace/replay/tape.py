@@ -32,6 +32,10 @@ class Exchange:
         finish_reason: the provider's reason for the answer's end; empty if not recorded.
         error: text of the error; empty unless the call failed.
         span_id: id of the recorded span.
+        branch: path of the parallel branch; empty outside of parallel branches.
+        start: nanoseconds since the epoch; 0 if unknown.
+        end: likewise.
+        parameters: of the request, as ``name=value``; empty if not recorded.
     """
 
     agent: str
@@ -41,6 +45,10 @@ class Exchange:
     finish_reason: str = ""
     error: str = ""
     span_id: str = ""
+    branch: str = ""
+    start: int = 0
+    end: int = 0
+    parameters: tuple[str, ...] = ()
     key: str = field(init=False, default="", compare=False)
     """The hash of ``request``."""
 
@@ -61,6 +69,7 @@ class Execution:
         call_id: the model's id of the call; empty if no model requested it.
         error: text of the tool's exception; None if it did not fail.
         span_id: id of the recorded span.
+        branch: path of the parallel branch; empty outside of parallel branches.
     """
 
     agent: str
@@ -70,6 +79,7 @@ class Execution:
     call_id: str = ""
     error: str | None = None
     span_id: str = ""
+    branch: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,12 +92,14 @@ class Tape:
         executions: tool calls, in order of completion, without hand-offs.
         handing_over: names of the hand-off tools of the run. They are control flow of the framework,
             without side effects outside the process, so a replay executes them.
+        inputs: texts that a person typed, in order.
     """
 
     run: str
     exchanges: tuple[Exchange, ...] = ()
     executions: tuple[Execution, ...] = ()
     handing_over: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the tape as JSON text."""
@@ -97,6 +109,7 @@ class Tape:
             "exchanges": [_plain(each) for each in self.exchanges],
             "executions": [_plain(each) for each in self.executions],
             "handing_over": self.handing_over,
+            "inputs": self.inputs,
         }
         return json.dumps(shape, ensure_ascii=False)
 
@@ -116,6 +129,7 @@ class Tape:
                 exchanges=tuple(_exchange(each) for each in shape["exchanges"]),
                 executions=tuple(Execution(**each) for each in shape["executions"]),
                 handing_over=tuple(shape["handing_over"]),
+                inputs=tuple(shape.get("inputs", ())),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"The tape is incomplete: {error}.") from None
@@ -133,4 +147,6 @@ def _exchange(shape: Mapping[str, Any]) -> Exchange:
         calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
         answer = Message(**{**answer, "tool_calls": calls})
     request = tuple(tuple(item) for item in shape["request"])
-    return Exchange(**{**shape, "answer": answer, "request": request})
+    parameters = tuple(shape.get("parameters", ()))
+    fields = {**shape, "answer": answer, "request": request, "parameters": parameters}
+    return Exchange(**fields)

@@ -10,6 +10,7 @@ from opentelemetry.trace import Status, StatusCode
 
 from mast_trace import semconv
 from mast_trace.content import shown, truncate, well_formed
+from mast_trace.spans import human_input
 from mast_trace.spans.ended_runs import run_ended
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class RunSpan(OpenSpan):
     def end(self, error: BaseException | str | None = None, *, end_time: int | None = None) -> None:
         """End the span, as failed if there is an ``error``."""
         if self.span.is_recording():
+            if not self.nested:
+                self.set(human_input.run_ended(self.run, self._telemetry.content))
             super().end(error, end_time=end_time)
             if not self.nested:
                 run_ended(self.span.get_span_context())

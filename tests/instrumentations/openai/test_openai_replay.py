@@ -122,6 +122,37 @@ def test_one_recorded_way_answers_another(server: ScriptedLLM, options: dict[str
     replay.assert_identical()
 
 
+def test_another_parameter_is_a_difference(options: dict[str, Any]) -> None:
+    """A changed temperature, tool or model is named, though the messages are the recorded ones."""
+
+    def program(**more: Any) -> None:
+        client = openai.OpenAI(**options)
+        with mast_trace.run("work"), mast_trace.agent("worker"):
+            client.chat.completions.create(**{**_request("Hello"), "temperature": 0.2, **more})
+
+    with capture_spans(["openai"]) as captured:
+        program()
+    run = captured.trajectory()
+    for more, text in (
+        ({}, ""),
+        (
+            {"temperature": 0.7},
+            "worker asks the model with other parameters: temperature was 0.2, is 0.7.",
+        ),
+        ({"tools": [{**TOOL, "function": {"name": "other"}}]}, "tools has changed"),
+        ({"seed": 1}, "seed was absent, is 1"),
+        ({"model": "n"}, "model was m, is n"),
+    ):
+        with replayed(run, frameworks=["openai"]) as replay:
+            program(**more)
+        if not text:
+            replay.assert_identical()
+            continue
+        assert text in replay.report.other_parameters
+        with pytest.raises(AssertionError, match="other parameters"):
+            replay.assert_identical()
+
+
 def test_other_requests_are_not_touched(server: ScriptedLLM, options: dict[str, Any]) -> None:
     """Requests to other paths reach the network; model APIs that are not recorded are refused by name."""
     client = openai.OpenAI(**options)
