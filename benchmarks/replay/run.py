@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from baselines import BASELINES  # noqa: E402
-from classes import CLASSES  # noqa: E402
-from page import RESULTS, line, write  # noqa: E402
-from simulate import baseline, simulate  # noqa: E402
+from one_experiment import baseline, simulate  # noqa: E402
+from replay_page import RESULTS, line, write  # noqa: E402
+from run_classes import CLASSES  # noqa: E402
+from simpler_methods import BASELINES  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulate import Outcome
+    from one_experiment import Outcome
 
 RUNS, MORE_RUNS = 300, 400
 """Runs of a class, and of one where nothing is to be confirmed: the bound there is narrower."""

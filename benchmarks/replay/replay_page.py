@@ -2,7 +2,7 @@
 
 ::
 
-    python benchmarks/replay/page.py
+    python benchmarks/replay/replay_page.py
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from policies import LENGTH, RESAMPLE
+from random_programs import LENGTH, RESAMPLE
 
 from mast_trace_judge.replay.arms import Arm
 from mast_trace_judge.replay.statistics import Trial
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from policies import Policy
+    from random_programs import Policy
 
 _REPLAYS: Final = 4
 _LEVELS: Final = (0.03, 0.015, 0.01)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from policies import FIXES, LENGTH, RESAMPLE, Policy, judged
+from random_programs import FIXES, LENGTH, RESAMPLE, Policy, judged
 
 if TYPE_CHECKING:
     import random
