@@ -71,9 +71,9 @@ def _experiment(
     told: list[ArmResult] = []
     while True:
         experiment = Experiment(
-            points(),
+            points(policy.length),
             prior=policy.prior,
-            sources=policy.sources,
+            sources=policy.fixes,
             limits=Limits(joint=True),
             seed=seed,
             earlier=earlier,
