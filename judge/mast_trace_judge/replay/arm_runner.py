@@ -84,7 +84,7 @@ def run_arm(
             started_at=started,
             seconds=time.monotonic() - clock,
         )
-    tape = tape_of(recorded)
+    tape = tape_of(recorded, live_tools=settings.limits.live_tools)
     change = None if arm.operator == "verify" else intervention_of(recorded, tape, arm)
     played = play(tape, command, settings.limits, change)
     run = played.run_like(recorded)
