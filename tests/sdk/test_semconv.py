@@ -73,6 +73,7 @@ NAMES = {
     "INPUT_LENGTH": "mast.input.length",
     "SELECTED_BY": "mast.next_speaker.selected_by",
     "SELECTED_SPEAKER": "mast.next_speaker.name",
+    "TOOL_RESULT_TYPE": "mast.tool.result_type",
     "TOOL_REQUESTED_BY": "mast.tool.requested_by",
     "RESOURCE_ID": "mast.resource.id",
     "RESOURCE_ACCESS": "mast.resource.access",

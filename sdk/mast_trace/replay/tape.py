@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import Item, request_key
+from mast_trace.result_types import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,6 +71,7 @@ class Execution:
         error: text of the tool's exception; None if it did not fail.
         span_id: id of the recorded span.
         branch: path of the parallel branch; empty outside of parallel branches.
+        result_type: type of the result; empty if not recorded.
     """
 
     agent: str
@@ -80,6 +82,12 @@ class Execution:
     error: str | None = None
     span_id: str = ""
     branch: str = ""
+    result_type: str = ""
+
+    @property
+    def value(self) -> Any:
+        """The result as the value that the tool returned; its text if the type was not recorded."""
+        return value_of(self.result, self.result_type)
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class Step:
         input_tokens: of a model action.
         output_tokens: likewise.
         branch: the path of the parallel branch; empty outside of parallel branches.
+        result_type: type of a tool's result; see `mast_trace.semconv.TOOL_RESULT_TYPE`.
     """
 
     index: int
@@ -109,6 +110,7 @@ class Step:
     input_tokens: int = 0
     output_tokens: int = 0
     branch: str = ""
+    result_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
