@@ -12,6 +12,7 @@ from mast_trace_judge.study.model_calibration import calibration_of
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
+    from mast_trace_judge.replay.confirmation import Confirmation
     from mast_trace_judge.study.model_calibration import ModelCalibration
     from mast_trace_judge.verdict import Verdict
 
@@ -25,12 +26,14 @@ class FoundRun:
         stored: its steps and spans.
         verdict: the newest one; None if there is none.
         calibration: what labels tell of the model behind the verdict; None where they tell nothing.
+        confirmation: what replays have shown about the run; None where there were none.
     """
 
     row: dict[str, Any]
     stored: StoredRun
     verdict: Verdict | None
     calibration: ModelCalibration | None = None
+    confirmation: Confirmation | None = None
 
 
 def find_run(
