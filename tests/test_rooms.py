@@ -46,6 +46,7 @@ FLOORS = {
         collector draining
     """,
     "mast_trace_judge": """
+        arms confirmation
         verdict module_digest
         local fingerprint
         store layer_fusion version
