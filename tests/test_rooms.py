@@ -56,7 +56,7 @@ FLOORS = {
         judge transfer worker
     """,
     "mast_trace_dashboards": """
-        certainty durations fit_words totals printable queries stored_run whole_files
+        certainty confirmation_words durations fit_words totals printable queries stored_run whole_files
         found_run run_outcome alerts
         grafana web
         local

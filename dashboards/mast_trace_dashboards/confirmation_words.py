@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mast_trace_judge.replay.confirmation import Confirmation, ConfirmationStatus, Contrast
+    from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, Contrast
 
 RANK: Final = "confirmed by replay"
 """The rank of a decisive error that a contrast of replays has proved."""
@@ -27,6 +27,14 @@ HEADLINES: Final[Mapping[ConfirmationStatus, str]] = {
     "not isolated": "Not isolated: replays of this program cannot be compared",
 }
 """A few words for each conclusion."""
+SOURCES: Final[Mapping[str, str]] = {
+    "person": "a person's text",
+    "resample": "the same model, asked again",
+    "stronger model": "a stronger model",
+    "judge": "the judge's smallest fix",
+    "reference": "a reference result",
+}
+"""The origins of fixes in words."""
 _MANY = 1_000_000.0
 
 
@@ -56,7 +64,7 @@ def evidence_words(contrast: Contrast) -> str:
     value, needed = contrast.e_value, f"once in {contrast.threshold:,.0f}"
     if math.isnan(value) or value < 1.0:
         return f"The pairs do not speak for the fix; a confirmation needs {needed}."
-    rarity = f"{value:,.1f}" if value < 10 else f"{value:,.0f}"  # noqa: PLR2004 - one digit below ten
+    rarity = f"{value:,.1f}" if value < 10 else f"{value:,.0f}"
     if value > _MANY:
         rarity = "a million or more"
     chance = f"If the fix did not help, pairs like these would come up at most once in {rarity}"

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
+from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.verdicts import load_latest
 from mast_trace_judge.study.model_calibration import calibration_of
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.replay.confirmation import Confirmation
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.study.model_calibration import ModelCalibration
     from mast_trace_judge.verdict import Verdict
 
@@ -58,4 +59,5 @@ def find_run(
         return None
     stored = StoredRun(store, trace_id, row["Project"], size=row["Spans"])
     verdict = load_latest(store, trace_id, project=row["Project"])
-    return FoundRun(row, stored, verdict, calibration_of(store, verdict))
+    proof = confirmation_of(store, stored.project, trace_id, fingerprint=stored.fingerprint)
+    return FoundRun(row, stored, verdict, calibration_of(store, verdict), proof)

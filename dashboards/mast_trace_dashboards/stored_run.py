@@ -143,6 +143,11 @@ class StoredRun:
         self.spans = RunSpans(store, trace_id, project=project)
 
     @property
+    def fingerprint(self) -> str:
+        """The state of the run; empty for a run without spans."""
+        return self._summary.fingerprint if self._summary else ""
+
+    @property
     def is_ready(self) -> bool:
         """Whether its outline is cached, or takes no noticeable time."""
         return not self.is_long or self._cache.find(self._key) is not None

@@ -29,8 +29,8 @@ from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
 from mast_trace_dashboards.run_outcome import outcome_words
 from mast_trace_dashboards.totals import tokens_of
-from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web import replay_commands
+from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
 from mast_trace_dashboards.web.runbooks import Runbooks

@@ -108,8 +108,8 @@ def _pairs(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
     fields = [_fields(step) for step in left], [_fields(step) for step in right]
     ours, theirs = ([tuple(each.values()) for each in side] for side in fields)
     same = common(ours, theirs)
-    for one, other in zip(left[:same], right[:same], strict=True):
-        yield Pair(one, other, equal=True)
+    for before, after in zip(left[:same], right[:same], strict=True):
+        yield Pair(before, after, equal=True)
     matcher = SequenceMatcher(None, ours[same:], theirs[same:])
     for kind, *ends in matcher.get_opcodes():
         one, two, three, four = (same + end for end in ends)
@@ -141,6 +141,10 @@ def _blocks(pairs: Sequence[Pair]) -> Iterator[Block]:
             continue
         begin = 0 if together[0] is pairs[0] else _CONTEXT
         end = len(together) if together[-1] is pairs[-1] else len(together) - _CONTEXT
-        for part, folded in ((together[:begin], False), (together[begin:end], True), (together[end:], False)):
+        for part, folded in (
+            (together[:begin], False),
+            (together[begin:end], True),
+            (together[end:], False),
+        ):
             if part:
                 yield Block(part, folded)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_dashboards.web.loaded_run import LoadedRun
+    from mast_trace_dashboards.web.rows import Row
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,14 @@ def stored_and_file(stored: LoadedRun, run: Trajectory) -> dict[str, Any]:
 
 def _stored(letter: str, run: LoadedRun) -> Side:
     rows = run.page.rows(0, PAGE, clip=LONGEST + 1)
-    marks = {row.step.index: (*(["DECISIVE"] if row.decisive else []), *row.modes) for row in rows}
+    marks = {row.step.index: _words(row) for row in rows}
     steps = [row.step for row in rows]
     name = str(run.row["Name"])
     return Side(letter, name, run.stored.trace_id, run.row, run.page.count, steps, marks)
+
+
+def _words(row: Row) -> tuple[str, ...]:
+    return (*(["DECISIVE"] if row.decisive else []), *row.marks, *row.modes)
 
 
 def _values(left: Side, right: Side, later: int | None) -> dict[str, Any]:

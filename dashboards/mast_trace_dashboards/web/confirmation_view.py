@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_dashboards.confirmation_words import (
     HEADLINES,
+    SOURCES,
     cost_words,
     count_words,
     evidence_words,
@@ -14,19 +15,21 @@ from mast_trace_dashboards.confirmation_words import (
     proved_step,
 )
 from mast_trace_dashboards.web.text_changes import changes
-from mast_trace_judge.replay.arms import START
+from mast_trace_judge.arms import START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace_dashboards.web.text_changes import Change
-    from mast_trace_judge.replay.confirmation import Confirmation, Contrast, SuccessRate
+    from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
 
 WIDTH: Final = 440
 HEIGHT: Final = 150
 MOST_POINTS: Final = 60
 """Most steps in the chart and the table of V, the earliest first."""
-_LEFT, _RIGHT, _TOP, _BOTTOM = 34, 12, 8, 26
+LONGEST: Final = 20_000
+"""Characters of a fix, and of the answer that it replaces, that are shown."""
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 8, 26
 _LABELS = 12
 """Most labels below the chart."""
 
@@ -75,6 +78,7 @@ class TestedFix:
 
     Attributes:
         contrast: the counts.
+        source: the origin of the fix in words.
         fixed: successes of the arm with the fix, such as "6 of 8".
         kept: successes of the arm without it.
         evidence: the e-value as a sentence.
@@ -83,6 +87,7 @@ class TestedFix:
     """
 
     contrast: Contrast
+    source: str
     fixed: str
     kept: str
     evidence: str
@@ -92,7 +97,7 @@ class TestedFix:
 
 @dataclass(frozen=True)
 class ConfirmationView:
-    """What replays have shown about a run.
+    """The view of a conclusion.
 
     Attributes:
         confirmation: the conclusion.
@@ -166,9 +171,10 @@ def _tested(contrast: Contrast, answers: Mapping[int, str], proved: int | None) 
     text = contrast.fix_text
     return TestedFix(
         contrast=contrast,
+        source=SOURCES.get(contrast.source, contrast.source),
         fixed=count_words(contrast.fix_successes, contrast.pairs),
         kept=count_words(contrast.keep_successes, contrast.pairs),
         evidence=evidence_words(contrast),
-        changes=changes(answers.get(contrast.step, ""), text) if text else (),
+        changes=changes(answers.get(contrast.step, "")[:LONGEST], text[:LONGEST]) if text else (),
         confirms=contrast.step == proved and contrast.e_value >= contrast.threshold,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_dashboards.certainty import marked
 from mast_trace_dashboards.confirmation_words import RANK, proved_step
-from mast_trace_dashboards.web.confirmation_view import confirmation_view
+from mast_trace_dashboards.web.confirmation_view import LONGEST, confirmation_view
 from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory.outline import Outline
     from mast_trace_dashboards.stored_run import StoredRun
     from mast_trace_dashboards.web.confirmation_view import ConfirmationView
-    from mast_trace_judge.replay.confirmation import Confirmation
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.verdict import Verdict
 
 PAGE = 500
@@ -31,8 +31,6 @@ MOST_AGENTS = 60
 MOST_TICKS = 400
 """Most steps in the timeline of agents."""
 _COLOURS = 8
-_ANSWER = 20_000
-"""Characters of a recorded answer that are compared with a fix."""
 _QUOTED_WITHIN = 1024 * 1024
 """Characters of a step within which the verdict's quotes are marked."""
 
@@ -148,7 +146,7 @@ class Page:
         """Return the view of what replays have shown, with the recorded answers beside the fixes."""
         fixed = {each.step for each in confirmation.contrasts if each.fix_text}
         unknown = sorted(n for n in fixed - set(self._answers) if 0 <= n < self.count)
-        steps = self._stored.steps(unknown, clip=_ANSWER) if unknown else []
+        steps = self._stored.steps(unknown, clip=LONGEST) if unknown else []
         answers = {step.index: step.text for step in steps} | dict(self._answers)
         return confirmation_view(confirmation, self._agent, answers)
 

@@ -45,7 +45,9 @@ def changes(old: str, new: str) -> list[Change]:
 
 def common(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """Return the number of items with which both begin."""
-    return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(left, right, strict=False)))
+    return sum(
+        1 for _ in takewhile(lambda both: both[0] == both[1], zip(left, right, strict=False))
+    )
 
 
 def _between(left: Sequence[str], right: Sequence[str]) -> Iterator[Change]:

@@ -20,9 +20,7 @@ LARGEST: Final = 8 * 1024 * 1024
 """Bytes of the largest file."""
 _ENVELOPE = 4096
 _FIELD = "file"
-_EXPECTED = (
-    "a file of `mast-trace replay --out`, the JSON download of a run, or one line of `mast-trace export`"
-)
+_EXPECTED = "a file of `mast-trace replay --out`, the JSON download of a run, or one line of `mast-trace export`"
 
 
 async def read_upload(request: Request) -> Trajectory:
