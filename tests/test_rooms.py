@@ -48,7 +48,7 @@ FLOORS = {
     "mast_trace_judge": """
         arms confirmation
         verdict module_digest
-        local fingerprint
+        local fingerprint proof
         store layer_fusion version
         batch llm replay
         assembly config
@@ -56,7 +56,8 @@ FLOORS = {
         judge transfer worker
     """,
     "mast_trace_dashboards": """
-        certainty confirmation_words durations fit_words totals printable queries stored_run whole_files
+        certainty confirmation_words durations fit_words replay_words totals printable queries
+        stored_run whole_files
         found_run run_outcome alerts
         grafana web
         local

@@ -1,4 +1,4 @@
-"""Words for what replays have shown about a run, the same on pages and in terminals."""
+"""Words for the arms of a confirmation: counts, intervals, and e-values as sentences."""
 
 from __future__ import annotations
 
@@ -8,25 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, Contrast
+    from mast_trace_judge.confirmation import Contrast
 
-RANK: Final = "confirmed by replay"
-"""The rank of a decisive error that a contrast of replays has proved."""
-PROVING: Final = frozenset({"confirmed", "repairable"})
-"""The conclusions that prove a step to be the decisive error."""
-HEADLINES: Final[Mapping[ConfirmationStatus, str]] = {
-    "untested": "Not tested by replay",
-    "confirmed": "Confirmed by replay",
-    "repairable": "Confirmed by replay, and later steps could still have repaired it",
-    "refuted": "Refuted by replay",
-    "inconclusive": "Not decided by replay",
-    "systematic": "Systematic: the program fails from the start",
-    "overdetermined": "Overdetermined: no single fix helps",
-    "diffuse": "Diffuse: no single step explains the failure",
-    "unstable": "Unstable: the check of the outcome does not judge the same answer alike",
-    "not isolated": "Not isolated: replays of this program cannot be compared",
-}
-"""A few words for each conclusion."""
 SOURCES: Final[Mapping[str, str]] = {
     "person": "a person's text",
     "resample": "the same model, asked again",
@@ -36,13 +19,6 @@ SOURCES: Final[Mapping[str, str]] = {
 }
 """The origins of fixes in words."""
 _MANY = 1_000_000.0
-
-
-def proved_step(confirmation: Confirmation | None) -> int | None:
-    """Return the step that replays have proved to be the decisive error; None if there is none."""
-    if confirmation is None or confirmation.status not in PROVING:
-        return None
-    return confirmation.origin
 
 
 def count_words(successes: int, runs: int) -> str:
@@ -71,10 +47,3 @@ def evidence_words(contrast: Contrast) -> str:
     if value < contrast.threshold:
         return f"{chance}; a confirmation needs {needed}, so this is not enough."
     return f"{chance}; a confirmation needs {needed}."
-
-
-def cost_words(confirmation: Confirmation) -> str:
-    """Return the effort of all replays so far, such as "48 replays with 310 live calls, $0.42"."""
-    cost = confirmation.cost_usd
-    price = "at an unknown price" if cost is None else f"${cost:,.4f}"
-    return f"{confirmation.replays:,} replays with {confirmation.live_calls:,} live calls, {price}"

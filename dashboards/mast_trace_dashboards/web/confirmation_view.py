@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_dashboards.confirmation_words import (
-    HEADLINES,
     SOURCES,
-    cost_words,
     count_words,
     evidence_words,
     interval_words,
-    proved_step,
 )
+from mast_trace_dashboards.replay_words import heading, place, price
 from mast_trace_dashboards.web.text_changes import changes
 from mast_trace_judge.arms import START
+from mast_trace_judge.proof import proved_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +40,7 @@ class Point:
     Attributes:
         step: index of the step; -1 for the start.
         agent: its agent; empty at the start.
+        place: its part in the conclusion, such as "point of no return"; empty if it has none.
         counts: such as "3 of 8".
         interval: the 95 % interval in words.
         share: the success rate, in per cent.
@@ -55,6 +55,7 @@ class Point:
 
     step: int
     agent: str
+    place: str
     counts: str
     interval: str
     share: float
@@ -135,21 +136,26 @@ def confirmation_view(
     proved = proved_step(confirmation)
     return ConfirmationView(
         confirmation=confirmation,
-        headline=HEADLINES[confirmation.status],
+        headline=heading(confirmation),
         proved=proved,
-        points=[_point(rate, n, len(shown), actor) for n, rate in enumerate(shown)],
+        points=[
+            _point(rate, place(confirmation, rate.step), n, len(shown), actor)
+            for n, rate in enumerate(shown)
+        ],
         fixes=[_tested(each, answers, proved) for each in confirmation.contrasts],
-        cost=cost_words(confirmation),
+        cost=price(confirmation),
     )
 
 
-def _point(rate: SuccessRate, number: int, count: int, actor: Callable[[int], str]) -> Point:
+def _point(
+    rate: SuccessRate, part: str, number: int, count: int, actor: Callable[[int], str]) -> Point:
     share = rate.successes / rate.runs if rate.runs else 0.0
     width = WIDTH - _LEFT - _RIGHT
     every = -(-count // _LABELS)
     return Point(
         step=rate.step,
         agent=actor(rate.step) if rate.step != START else "",
+        place=part,
         counts=count_words(rate.successes, rate.runs),
         interval=interval_words(rate.low, rate.high),
         share=round(100 * share, 1),

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from mast_trace_dashboards.confirmation_words import proved_step
 from mast_trace_dashboards.found_run import FoundRun
 from mast_trace_dashboards.web.replay_points import ReplayPoints, points_of
-from mast_trace_dashboards.web.run_view import Page, decisive_step
-
-if TYPE_CHECKING:
-    from mast_trace_judge.verdict import Candidate, DecisiveError
+from mast_trace_dashboards.web.run_view import Page
 
 
 @dataclass(frozen=True)
@@ -29,28 +24,6 @@ class LoadedRun(FoundRun):
     def points(self) -> ReplayPoints:
         """The steps from which replays run on."""
         return points_of(self.stored)
-
-    @property
-    def proved(self) -> int | None:
-        """The step that replays have proved to be the decisive error; None if there is none."""
-        return proved_step(self.confirmation)
-
-    @property
-    def decisive(self) -> DecisiveError | None:
-        """The judge's decisive error, unless replays have refuted it or proved another step."""
-        error = self.verdict.decisive if self.verdict else None
-        named = decisive_step(self.verdict, self.confirmation)
-        return error if error is not None and error.step == named else None
-
-    @property
-    def others(self) -> list[tuple[int, Candidate]]:
-        """The judge's further candidates with their places, from 1; refuted ones are left out."""
-        if self.verdict is None:
-            return []
-        out = {decisive_step(self.verdict, self.confirmation)}
-        out |= set(self.confirmation.refuted) if self.confirmation else set()
-        places = enumerate(self.verdict.named_candidates, 1)
-        return [(place, each) for place, each in places if each.step not in out]
 
     @cached_property
     def places(self) -> dict[str, int]:

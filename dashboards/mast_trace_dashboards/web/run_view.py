@@ -7,9 +7,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mast_trace_dashboards.certainty import marked
-from mast_trace_dashboards.confirmation_words import RANK, proved_step
 from mast_trace_dashboards.web.confirmation_view import LONGEST, confirmation_view
 from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of
+from mast_trace_judge.proof import RULE, proved_step, refuted_steps
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -88,9 +88,10 @@ class Page:
         self.count = len(self.outline)
         agents = enumerate(self.outline.agents)
         self.colours = {agent: number % _COLOURS for number, agent in agents}
-        self._modes, self._quotes = _findings(verdict)
-        self._decisive = decisive_step(verdict, confirmation)
-        self._ranks = _ranks(verdict, confirmation, self._decisive)
+        self._ranks, self._modes, self._quotes = _findings(verdict)
+        self._decisive = verdict.decisive.step if verdict and verdict.decisive else None
+        if verdict is None:
+            self._decisive = proved_step(confirmation)
         self._marks = _marks(confirmation)
         self._answers = answers or {}
         self.proof = self._view_of(confirmation) if confirmation else None
@@ -185,36 +186,22 @@ def parting(left: Outline, right: Outline) -> int | None:
     return next((number for number, (one, other) in enumerate(likenesses) if one != other), None)
 
 
-def decisive_step(verdict: Verdict | None, confirmation: Confirmation | None) -> int | None:
-    """Return the decisive step: the one that replays have proved, else the verdict's if not refuted."""
-    proved = proved_step(confirmation)
-    if proved is not None:
-        return proved
-    if verdict is None or verdict.decisive is None:
-        return None
-    step = verdict.decisive.step
-    return None if confirmation and step in confirmation.refuted else step
-
-
-def _findings(verdict: Verdict | None) -> tuple[dict[int, list[str]], list[str]]:
+def _findings(
+    verdict: Verdict | None,
+) -> tuple[dict[int, int], dict[int, list[str]], list[str]]:
+    ranks: dict[int, int] = {}
     modes: dict[int, list[str]] = {}
     quotes: list[str] = []
-    for finding in verdict.modes if verdict else ():
+    if verdict is None:
+        return ranks, modes, quotes
+    likeliest = [verdict.decisive.step] if verdict.decisive else []
+    likeliest += [candidate.step for candidate in verdict.named_candidates]
+    ranks |= {number: rank for rank, number in enumerate(list(dict.fromkeys(likeliest))[:3], 1)}
+    for finding in verdict.modes:
         quotes += [quote for quote in finding.quotes if quote]
         for number in finding.steps:
             modes.setdefault(number, []).append(marked(finding))
-    return modes, quotes
-
-
-def _ranks(
-    verdict: Verdict | None, confirmation: Confirmation | None, decisive: int | None
-) -> dict[int, int]:
-    """Return the places of the likeliest decisive steps, from 1; a refuted step has none."""
-    likeliest = [] if decisive is None else [decisive]
-    likeliest += [candidate.step for candidate in verdict.named_candidates] if verdict else []
-    refuted = confirmation.refuted if confirmation else ()
-    left = [number for number in dict.fromkeys(likeliest) if number not in refuted]
-    return {number: rank for rank, number in enumerate(left[:3], 1)}
+    return ranks, modes, quotes
 
 
 def _marks(confirmation: Confirmation | None) -> dict[int, list[str]]:
@@ -224,10 +211,10 @@ def _marks(confirmation: Confirmation | None) -> dict[int, list[str]]:
         return marks
     proved, last = proved_step(confirmation), confirmation.point_of_no_return
     if proved is not None:
-        marks.setdefault(proved, []).append(RANK)
+        marks.setdefault(proved, []).append(RULE)
     if last is not None:
         marks.setdefault(last, []).append("point of no return")
-    for number in confirmation.refuted:
+    for number in refuted_steps(confirmation):
         marks.setdefault(number, []).append("refuted by replay")
     return marks
 

@@ -116,7 +116,7 @@ def precedence(moment: datetime, *, ended: bool = False) -> int:
 
 
 def _plan_id(project: str, trace_id: str, name: str) -> str:
-    text = "\0".join((project, trace_id, name))
+    text = f"{project}\x00{trace_id}\x00{name}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
 
 

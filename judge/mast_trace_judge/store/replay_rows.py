@@ -80,5 +80,5 @@ def result_of(row: Mapping[str, Any]) -> ArmResult:
 
 def fix_hash(fix: Fix) -> str:
     """Return a short digest of a fix, equal for the same source, text and model."""
-    text = "\0".join((fix.source, fix.text, fix.model))
+    text = f"{fix.source}\x00{fix.text}\x00{fix.model}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

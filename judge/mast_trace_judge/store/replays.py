@@ -130,11 +130,19 @@ def reserve(
         StorageError: the database does not answer, or does not accept it: do not start it either.
     """
     holder = holder or holder_of_this_process()
-    if any(row["Holder"] != holder or row["Status"] != RESERVED for row in _at(store, plan, sequence)):
+    if any(
+        row["Holder"] != holder or row["Status"] != RESERVED for row in _at(store, plan, sequence)
+    ):
         return False
     now = datetime.now(timezone.utc)
     asked = ArmResult(
-        arm, "error", phase=phase, pair=pair, live_calls=live_calls, cost_usd=cost_usd, started_at=now
+        arm,
+        "error",
+        phase=phase,
+        pair=pair,
+        live_calls=live_calls,
+        cost_usd=cost_usd,
+        started_at=now,
     )
     row = {**row_of_result(asked), "Status": RESERVED}
     store.insert(TABLE, [_row(plan, sequence, row, holder=holder, span_id=span_id)])
