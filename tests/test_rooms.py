@@ -50,7 +50,8 @@ FLOORS = {
         verdict module_digest
         local fingerprint proof
         store layer_fusion version
-        batch llm replay
+        batch llm
+        replay
         assembly config
         study
         judge transfer worker

@@ -119,6 +119,9 @@ RUN_OUTCOME_REASON: Final = "mast.run.outcome_reason"
 RUN_TERMINATION_REASON: Final = "mast.run.termination_reason"
 """Reason why the framework stopped; `Termination` has the values that rules read."""
 
+REPLAY_SERVED: Final = "mast.replay.served"
+"""True on a model call of a replay that was answered from the record; it has no token usage."""
+
 CONTENT_TRUNCATED: Final = "mast.content.truncated"
 """Names of the attributes of this span whose text was cut (string[])."""
 PROJECT: Final = "mast.project"

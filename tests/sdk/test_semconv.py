@@ -82,6 +82,7 @@ NAMES = {
     "RUN_OUTCOME": "mast.run.outcome",
     "RUN_OUTCOME_REASON": "mast.run.outcome_reason",
     "RUN_TERMINATION_REASON": "mast.run.termination_reason",
+    "REPLAY_SERVED": "mast.replay.served",
     "CONTENT_TRUNCATED": "mast.content.truncated",
     "PROJECT": "mast.project",
 }

@@ -11,14 +11,23 @@ import asyncio
 import itertools
 import json
 import re
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import wrapt
 
+from mast_trace.replay.player import Live, Pending
 from mast_trace.spans import current_agent
 from mast_trace_instrumentations.replay import anthropic_messages, chat_completions, responses
 from mast_trace_instrumentations.replay.encoding import Encoded, failure
+from mast_trace_instrumentations.replay.live_requests import (
+    PAUSE,
+    Patience,
+    live_call,
+    mark_served,
+    renamed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,6 +60,7 @@ INTERFACES: dict[str, Interface] = {
 REFUSED = ("/completions", "/embeddings", ":generateContent", ":streamGenerateContent")
 """Ends of paths of model APIs whose recorded requests cannot be replayed."""
 
+_NO_JSON = "A model request is no JSON object."
 _STATUS = re.compile(r"Error code: ([45]\d\d)\b")
 """The HTTP status at the beginning of the texts of OpenAI's and Anthropic's errors."""
 
@@ -85,41 +95,69 @@ class HTTPClients:
             self._undo.append(partial(setattr, owner, "send", original))
 
     def _send(self, library: Any, send: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        request = args[0] if args else kwargs["request"]
+        request = args[0] if args else kwargs.pop("request")
         interface = _interface(request)
         if interface is None:
-            return send(*args, **kwargs)
-        return _response(library, request, self._answer(interface, request, request.read()))
+            return send(request, *args[1:], **kwargs)
+        body = request.read()
+        patience = Patience()
+        while (answer := self._answer(interface, request, body, patience)) is None:
+            time.sleep(PAUSE)
+        if isinstance(answer, Live):
+            sent = renamed(answer.model, library, request, body)
+            with live_call(self._player, answer) as call:
+                call.response = send(sent, *args[1:], **kwargs)
+            return call.response
+        return _response(library, request, answer)
 
     async def _asend(
         self, library: Any, send: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        request = args[0] if args else kwargs["request"]
+        request = args[0] if args else kwargs.pop("request")
         interface = _interface(request)
         if interface is None:
-            return await send(*args, **kwargs)
+            return await send(request, *args[1:], **kwargs)
         body = await request.aread()
         await _let_others_run()
-        return _response(library, request, self._answer(interface, request, body))
+        patience = Patience()
+        while (answer := self._answer(interface, request, body, patience)) is None:
+            await _let_others_run(PAUSE)
+        if isinstance(answer, Live):
+            sent = renamed(answer.model, library, request, body)
+            with live_call(self._player, answer) as call:
+                call.response = await send(sent, *args[1:], **kwargs)
+            return call.response
+        return _response(library, request, answer)
 
-    def _answer(self, interface: Interface | str, request: Any, body: bytes) -> Encoded:
+    def _answer(
+        self, interface: Interface | str, request: Any, body: bytes, patience: Patience
+    ) -> Encoded | Live | None:
+        """Return the answer, or `Live` if the request is to be sent; None to wait and ask again."""
         agent = current_agent() or ""
-        if isinstance(interface, str):
-            return _stopped(self._player.refuse(f"{request.url.path}: {interface}", agent).text)
-        try:
-            asked = json.loads(body)
-        except ValueError:
-            asked = None
-        if not isinstance(asked, dict):
-            return _stopped(self._player.refuse("A model request is no JSON object.", agent).text)
-        exchange = self._player.exchange(interface.messages(asked), agent)
+        asked = _json(body)
+        if isinstance(interface, str) or not isinstance(asked, dict):
+            text = f"{request.url.path}: {interface}" if isinstance(interface, str) else _NO_JSON
+            return self._player.opaque(asked, text, agent) or self._refusal()
+        exchange = self._player.exchange(
+            interface.messages(asked), agent, str(asked.get("model") or ""), waits=patience.lasts()
+        )
+        if isinstance(exchange, Pending):
+            return None
+        if isinstance(exchange, Live):
+            return exchange
         if exchange is None:
-            divergence = self._player.report().divergence
-            return _stopped(divergence.text if divergence else "")
+            return self._refusal()
+        mark_served()
         if exchange.answer is None:
             found = _STATUS.search(exchange.error)
             return failure(exchange.error, int(found[1]) if found else 400)
         return interface.encode(asked, exchange, exchange.answer, next(self._numbers))
+
+    def _refusal(self) -> Encoded:
+        report = self._player.report()
+        if report.divergence is None and report.over_budget:
+            return failure("mast-trace: the replay's live model calls are used up.", 400)
+        return _stopped(report.divergence.text if report.divergence else "")
 
 
 def _answering(wrapper: Any, library: Any) -> Any:
@@ -154,10 +192,20 @@ def _stopped(text: str) -> Encoded:
     return failure(f"mast-trace: the replay has diverged from the recorded run. {text}", 400)
 
 
-async def _let_others_run() -> None:
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+async def _let_others_run(seconds: float = 0.0) -> None:
     """Suspend the task once, as a real request does, so that other tasks get their turn."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:  # another library's loop
+        import anyio  # both HTTP libraries need it
+
+        await anyio.sleep(seconds)
         return
-    await asyncio.sleep(0)
+    await asyncio.sleep(seconds)

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.replay.comparison import first_difference
-from mast_trace.replay.program import ReplayFolder
 from mast_trace.replay.recording import tape_of
-from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace_judge.replay.process import Limits, play
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.replay.player import Report
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.replay.process import Played
 
-_STANDARD_ERROR = 2
 Status = Literal["identical", "different", "diverged", "unfinished", "timeout", "not recorded"]
 
 
@@ -77,13 +68,19 @@ def replay(
         NotReplayable: the record lacks data that a replay needs; the program was not started.
         OSError: the command cannot be started.
     """
-    tape = tape_of(recorded)
-    with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
-        files = ReplayFolder(Path(folder))
-        files.write_plan(tape, live_tools, hosts)
-        exit_status = _run(command, {**os.environ, PLAN_VARIABLE: folder}, timeout, quiet=quiet)
-        report = files.read_report()
-        run = _replayed_run(files, recorded)
+    limits = Limits(timeout, live_tools, hosts, output="standard error" if quiet else "shown")
+    return compared(recorded, play(tape_of(recorded), command, limits), timeout)
+
+
+def compared(recorded: Trajectory, played: Played, timeout: float) -> Replayed:
+    """Compare a program that has ended with the recorded run.
+
+    Args:
+        recorded: the recorded run.
+        played: the program's traces.
+        timeout: seconds that it had.
+    """
+    report, run, exit_status = played.report, played.run_like(recorded), played.exit_status
     if report is None:
         text = "The program did not call mast_trace.instrument(), so nothing was answered."
         return Replayed("not recorded", text, None, exit_status or 0, run)
@@ -91,41 +88,6 @@ def replay(
     if exit_status is None:
         return Replayed("timeout", f"It did not end within {timeout:g} s. {text}", report, -9, run)
     return Replayed(status, text, report, exit_status, run)
-
-
-def _run(
-    command: Sequence[str], environment: dict[str, str], timeout: float, *, quiet: bool
-) -> int | None:
-    """Run a command and return its exit status; None if it was killed at the timeout."""
-    process = subprocess.Popen(
-        [*command],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=_STANDARD_ERROR if quiet else None,
-        start_new_session=True,
-    )
-    try:
-        return process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        # A program that has ended by itself may have left child processes.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _replayed_run(files: ReplayFolder, recorded: Trajectory) -> Trajectory | None:
-    """Return the program's run with the task and name of the recorded one, else its first run."""
-    if not files.spans.exists():
-        return None
-    traces: dict[str, list[SpanRecord]] = {}
-    for line in files.spans.read_text("utf-8").splitlines():
-        span = SpanRecord(**json.loads(line))
-        traces.setdefault(span.trace_id, []).append(span)
-    runs = [read_trajectory(spans) for spans in traces.values()]
-    same = [run for run in runs if (run.task, run.name) == (recorded.task, recorded.name)]
-    return next(iter(same or runs), None)
 
 
 def _outcome(recorded: Trajectory, run: Trajectory | None, report: Report) -> tuple[Status, str]:

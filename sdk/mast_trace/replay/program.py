@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 import threading
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from mast_trace.delivery.provider import make_provider
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay import PLAN_VARIABLE
+from mast_trace.replay.intervention import Intervention
+from mast_trace.replay.live import LiveCalls, in_live_call
+from mast_trace.replay.orphans import end_with
 from mast_trace.replay.player import Divergence, Player, Report
 from mast_trace.replay.tape import Tape
 
@@ -67,7 +71,7 @@ class ReplayFolder:
 
     @property
     def plan(self) -> Path:
-        """Path of the plan: tape, live tools and allowed hosts, as JSON."""
+        """Path of the plan: tape, intervention, live tools, allowed hosts and limits, as JSON."""
         return self.path / "plan.json"
 
     @property
@@ -80,9 +84,37 @@ class ReplayFolder:
         """Path of the player's report, as JSON; the file is replaced after each event."""
         return self.path / "report.json"
 
-    def write_plan(self, tape: Tape, live_tools: Sequence[str], hosts: Sequence[str]) -> None:
-        """Write the plan."""
-        shape = {"tape": tape.to_json(), "live_tools": [*live_tools], "hosts": [*hosts]}
+    @property
+    def live(self) -> Path:
+        """Path of the log of live model calls; see `mast_trace.replay.live`."""
+        return self.path / "live.jsonl"
+
+    def write_plan(
+        self,
+        tape: Tape,
+        live_tools: Sequence[str],
+        hosts: Sequence[str],
+        intervention: Intervention | None = None,
+        max_calls: int | None = None,
+    ) -> None:
+        """Write the plan, which only its owner can read.
+
+        Args:
+            tape: the record that calls are answered from.
+            live_tools: names of tools that may be executed; ``*`` for all.
+            hosts: addresses to which the program may connect.
+            intervention: the change of the run; without one, no request is live.
+            max_calls: number of live model calls that may be sent; None for any number.
+        """
+        shape = {
+            "tape": tape.to_json(),
+            "live_tools": [*live_tools],
+            "hosts": [*hosts],
+            "intervention": intervention.to_plain() if intervention else None,
+            "max_calls": max_calls,
+            "starter": os.getpid(),
+        }
+        self.plan.touch(0o600)
         self.plan.write_text(json.dumps(shape), "utf-8")
 
     def write_report(self, report: Report) -> None:
@@ -110,15 +142,19 @@ def play(folder: str) -> TracerProvider:
     try:
         plan = json.loads(replay.plan.read_text("utf-8"))
         tape = Tape.from_json(plan["tape"])
+        change = plan["intervention"]
+        intervention = Intervention.from_plain(change) if change else None
+        live = LiveCalls(replay.live, plan["max_calls"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
             f"{PLAN_VARIABLE} names {folder}, which holds no plan of a replay ({error}). "
             "Unset it, or start the program by `mast-trace replay`."
         ) from error
-    player = Player(tape, plan["live_tools"], replay.write_report)
+    player = Player(tape, plan["live_tools"], replay.write_report, intervention, live)
     replay.write_report(player.report())
     _close_network(player, frozenset(plan["hosts"]))
     interception(player).start()
+    end_with(plan["starter"], replay.path)
     return make_provider("", SimpleSpanProcessor(FileExporter(replay.spans)))
 
 
@@ -131,6 +167,8 @@ def _close_network(player: Player, hosts: frozenset[str]) -> None:
         address = args[1]
         if not isinstance(address, tuple) or str(address[0]) in hosts:
             return  # a Unix socket, which event loops use
+        if in_live_call.get():
+            return  # the player has let this request through, and no other code runs inside it
         text = f"The program connects to {address[0]}:{address[1]}, which the record cannot answer."
         player.refuse(f"{text} --allow-host {address[0]} lets it through.")
         raise ConnectionRefusedError(f"mast-trace: the replay is offline. {text}")

@@ -1,0 +1,85 @@
+"""Model requests that a replay sends to a model, after the change of an intervention."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry import trace
+
+from mast_trace import semconv
+from mast_trace.replay.live import UNANSWERED, in_live_call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace.replay.player import Live, Player
+
+PAUSE: Final = 0.005
+"""Seconds between two questions of a request that waits for the change."""
+_PATIENCE: Final = 10.0
+"""Seconds that a request of a parallel branch waits for the change."""
+_OF_BODIES: Final = {"content-length", "transfer-encoding"}
+
+
+class Patience:
+    """The time that a request of a parallel branch waits, from its first question."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + _PATIENCE
+
+    def lasts(self) -> bool:
+        """Return whether there is time left."""
+        return time.monotonic() < self._end
+
+
+@dataclass
+class _Sent:
+    """A live call; ``response`` is set when the client has received one."""
+
+    response: Any = None
+
+
+@contextmanager
+def live_call(player: Player, call: Live) -> Iterator[_Sent]:
+    """Let the code of the block connect to the model, and report the response's status to the player."""
+    sent = _Sent()
+    token = in_live_call.set(True)
+    try:
+        yield sent
+    finally:
+        in_live_call.reset(token)
+        received = sent.response is not None
+        player.answered(call, sent.response.status_code if received else UNANSWERED)
+
+
+def renamed(model: str, library: Any, request: Any, body: bytes) -> Any:
+    """Return a request to another model.
+
+    Args:
+        model: name of the other model; empty to return the request as it is.
+        library: ``httpx`` or ``httpx2``.
+        request: the request.
+        body: its body, a JSON object.
+    """
+    if not model:
+        return request
+    headers = [(k, v) for k, v in request.headers.multi_items() if k.lower() not in _OF_BODIES]
+    return library.Request(
+        request.method,
+        request.url,
+        headers=headers,
+        content=json.dumps({**json.loads(body), "model": model}).encode(),
+        extensions=request.extensions,
+    )
+
+
+def mark_served() -> None:
+    """Mark the span of the model call that is answered from the tape."""
+    span = trace.get_current_span()
+    attributes = getattr(span, "attributes", None) or {}
+    if attributes.get(semconv.OPERATION_NAME) == semconv.CHAT:
+        span.set_attribute(semconv.REPLAY_SERVED, True)
