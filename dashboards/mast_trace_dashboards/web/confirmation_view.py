@@ -148,7 +148,8 @@ def confirmation_view(
 
 
 def _point(
-    rate: SuccessRate, part: str, number: int, count: int, actor: Callable[[int], str]) -> Point:
+    rate: SuccessRate, part: str, number: int, count: int, actor: Callable[[int], str]
+) -> Point:
     share = rate.successes / rate.runs if rate.runs else 0.0
     width = WIDTH - _LEFT - _RIGHT
     every = -(-count // _LABELS)

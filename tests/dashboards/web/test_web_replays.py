@@ -13,7 +13,8 @@ import pytest
 from replayed_runs import FIX, PROVED, SAID, TWIN, conclude, contrast, proof, rate, team
 from web_runs import HOSTILE, LONG, SHORT, judged, message
 
-from mast_trace_dashboards.confirmation_words import HEADLINES, evidence_words
+from mast_trace_dashboards.confirmation_words import evidence_words
+from mast_trace_dashboards.replay_words import HEADINGS
 from mast_trace_dashboards.web import replay_commands
 from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus
 from mast_trace_judge.store.verdicts import save
@@ -43,7 +44,6 @@ def test_a_proved_step_is_decisive_with_its_rank(client: httpx.Client) -> None:
     """It takes the place of the step that the judge alone has named."""
     page = client.get(f"/runs/{PROVED}").text
     assert "Decisive error: researcher, step 2 confirmed by replay" in said(page)
-    assert "The judge alone named researcher, step 1 ." in said(page)
     assert "DECISIVE confirmed by replay" in step_of(page, 2)
     assert "DECISIVE" not in step_of(page, 1)
     assert "refuted by replay" in step_of(page, 1)
@@ -70,23 +70,24 @@ def test_both_arms_the_evidence_and_the_difference_are_shown(client: httpx.Clien
     assert "at most once in 312" in corrected
     assert "<del>181</del><ins>118</ins>" in fixes[1]
     assert "<del>362</del><ins>236</ins>" in fixes[1]
-    assert "48 replays with 1,310 live calls, $0.4242." in said(page)
+    assert "48 replays, 1,310 live model calls, $0.4242." in said(page)
 
 
 @pytest.mark.parametrize("status", get_args(ConfirmationStatus))
 def test_each_conclusion_has_its_words(
     client: httpx.Client, store: Store, status: ConfirmationStatus
 ) -> None:
-    """Only two of them prove a step; under the others the judge's own step keeps its rank."""
-    run = f"{list(HEADLINES).index(status) + 0x70:032x}"
+    """Three of them may prove a step, two exclude a single step; else the judge's own keeps its rank."""
+    run = f"{list(HEADINGS).index(status) + 0x70:032x}"
     store.insert("otel_traces", team(run))
     save(store, [judged(store, run, len(SAID), 1)])
     conclude(store, run, proof(status=status, refuted=()))
     page = client.get(f"/runs/{run}").text
-    assert HEADLINES[status] in said(page)
-    proves = status in {"confirmed", "repairable"}
+    proves = status in {"confirmed", "repairable", "systematic"}
+    spread = status in {"overdetermined", "diffuse"}
+    assert HEADINGS[status] in said(page) or (proves and "Confirmed by replay" in said(page))
     assert ("DECISIVE confirmed by replay" in step_of(page, 2)) is proves
-    assert ("DECISIVE" in step_of(page, 1)) is not proves
+    assert ("DECISIVE" in step_of(page, 1)) is not (proves or spread)
     assert ("Origin, not proved" in said(page)) is not proves
     assert ("With 90 % probability among" in said(page)) is not proves
 
@@ -97,7 +98,8 @@ def test_a_refuted_step_is_not_decisive(client: httpx.Client, store: Store) -> N
     save(store, [judged(store, run, len(SAID), 1)])
     conclude(store, run, proof(status="refuted", origin=None, point_of_no_return=None))
     page = client.get(f"/runs/{run}").text
-    assert "Refuted by replay: the judge named researcher, step 1" in said(page)
+    assert "no step stands out as the decisive error, and replays have refuted" in said(page)
+    assert "refuted by replay" in step_of(page, 1)
     assert "DECISIVE" not in page
 
 
@@ -153,7 +155,7 @@ def test_unknown_costs_are_not_zero(client: httpx.Client, store: Store) -> None:
     run = "9e" * 16
     store.insert("otel_traces", team(run))
     conclude(store, run, proof(cost_usd=None))
-    assert "1,310 live calls, at an unknown price." in said(client.get(f"/runs/{run}").text)
+    assert "1,310 live model calls, cost unknown." in said(client.get(f"/runs/{run}").text)
 
 
 @pytest.mark.parametrize(
