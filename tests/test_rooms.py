@@ -49,7 +49,7 @@ FLOORS = {
         arms confirmation
         verdict module_digest
         local fingerprint proof
-        store layer_fusion version
+        store layer_fusion version pricing
         batch llm
         replay
         assembly config
