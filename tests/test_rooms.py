@@ -57,7 +57,7 @@ FLOORS = {
         judge transfer worker
     """,
     "mast_trace_dashboards": """
-        certainty confirmation_words durations fit_words replay_words totals printable queries
+        certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
         stored_run whole_files
         found_run run_outcome alerts
         grafana web
