@@ -66,6 +66,7 @@ def place(confirmation: Confirmation, step: int) -> str:
 
 
 def price(confirmation: Confirmation) -> str:
-    """Return the number of replays and their cost."""
+    """Return the number of replays and their cost, and whether they were made elsewhere."""
     cost = "cost unknown" if confirmation.cost_usd is None else f"${confirmation.cost_usd:.4f}"
-    return f"{confirmation.replays:,} replays, {confirmation.live_calls:,} live model calls, {cost}"
+    made = "" if confirmation.plan_id or not confirmation.replays else ", taken over from a file"
+    return f"{confirmation.replays:,} replays, {confirmation.live_calls:,} live model calls, {cost}{made}"

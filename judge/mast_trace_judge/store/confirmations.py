@@ -6,12 +6,15 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.proof import proved_step, refuted_steps
+from mast_trace_judge.store.replay_plans import Plan
+from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
-    from mast_trace_judge.store.replay_plans import Plan
 
 TABLE: Final = "mast_confirmations"
 CHANGED: Final = (
@@ -27,6 +30,7 @@ def record_confirmation(store: Store, plan: Plan, confirmation: Confirmation) ->
 
     Raises:
         StorageError: the database does not answer, or does not accept it.
+        ValueError: it holds a number that JSON cannot hold, such as infinity.
     """
     stored = confirmation.model_copy(
         update={
@@ -34,8 +38,32 @@ def record_confirmation(store: Store, plan: Plan, confirmation: Confirmation) ->
             "origin_span_id": confirmation.origin_span_id or _span_of(store, plan, confirmation),
         }
     )
+    stored = Confirmation.model_validate_json(stored.model_dump_json())
     store.insert(TABLE, [row_of(stored, plan)])
     return stored
+
+
+def take_over(store: Store, run: RunSummary, confirmation: Confirmation) -> bool:
+    """Store a conclusion that was reached elsewhere, unless the run has one; return whether it was stored.
+
+    It has no plan, so it neither continues nor replaces an experiment of this store.
+
+    Raises:
+        StorageError: the database does not answer, or does not accept it.
+    """
+    if confirmations_of(store, [(run.project, run.trace_id)]):
+        return False
+    plan = Plan(
+        project=run.project,
+        trace_id=run.trace_id,
+        plan_id="",
+        name="",
+        fingerprint=run.fingerprint,
+        service=run.service,
+        run_end=utc(run.end),
+    )
+    store.insert(TABLE, [row_of(confirmation.model_copy(update={"plan_id": ""}), plan)])
+    return True
 
 
 def confirmation_of(
@@ -57,7 +85,7 @@ def confirmation_of(
     if not found:
         return None
     told, of = found[project, trace_id]
-    return told if not fingerprint or not of or of == fingerprint else outdated(told)
+    return told if not fingerprint or of == fingerprint else outdated(told)
 
 
 def confirmations_of(
@@ -100,8 +128,12 @@ def outdated(confirmation: Confirmation) -> Confirmation:
 
 
 def row_of(confirmation: Confirmation, plan: Plan) -> dict[str, Any]:
-    """Return the row of a conclusion about the run of a plan."""
+    """Return the row of a conclusion about the run of a plan.
+
+    Its columns have what takes effect (`mast_trace_judge.proof`); ``Json`` has all of it.
+    """
     curve, contrasts = confirmation.curve, confirmation.contrasts
+    step = proved_step(confirmation)
     return {
         "Project": plan.project,
         "TraceId": plan.trace_id,
@@ -110,12 +142,12 @@ def row_of(confirmation: Confirmation, plan: Plan) -> dict[str, Any]:
         "PlanId": confirmation.plan_id,
         "Status": confirmation.status,
         "Text": confirmation.text,
-        "OriginStep": confirmation.origin,
-        "OriginAgent": confirmation.origin_agent,
-        "OriginSpanId": confirmation.origin_span_id,
+        "OriginStep": step,
+        "OriginAgent": "" if step is None else confirmation.origin_agent,
+        "OriginSpanId": "" if step is None else confirmation.origin_span_id,
         "PointOfNoReturn": confirmation.point_of_no_return,
         "PointAgent": confirmation.point_agent,
-        "Refuted": list(confirmation.refuted),
+        "Refuted": list(refuted_steps(confirmation)),
         **_nested("Curve", curve, _CURVE),
         **_nested("Contrasts", contrasts, _CONTRASTS),
         "PlannedContrasts": confirmation.planned_contrasts,

@@ -77,6 +77,7 @@ CREATE TABLE IF NOT EXISTS {database}.mast_confirmations{local} {on_cluster}
 (
     Project LowCardinality(String),
     TraceId String CODEC(ZSTD(1)),
+    RunKey UInt64 MATERIALIZED halfMD5(Project, TraceId) CODEC(NONE),
     ConfirmedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
     Fingerprint String CODEC(ZSTD(1)),
     PlanId String CODEC(ZSTD(1)),
