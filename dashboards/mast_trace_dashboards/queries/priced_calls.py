@@ -14,7 +14,7 @@ from mast_trace_collector.storage.span_sql import field, literal
 from mast_trace_dashboards.queries.query import Param
 from mast_trace_dashboards.queries.sql import RUNS
 from mast_trace_judge.pricing.stored_prices import PROVIDER
-from mast_trace_judge.proof import PROVED
+from mast_trace_judge.proof import WITHOUT_A_STEP
 
 ONLY: Final = {"only": Param("Array(String)", [], "ids of runs; none means all")}
 RUNS_OF_COST: Final = f"""SELECT RunKey, Project, TraceId, Name, Start, InputTokens, OutputTokens, Totals
@@ -46,21 +46,24 @@ _COUNTED = f"""SELECT * FROM (
 _AGENTS = f"""SELECT Project, TraceId, SpanId, toString(AgentName) AS TurnOf FROM otel_traces
     WHERE Operation = 'invoke_agent' AND AgentName != '' AND {_OF_RUNS}
     LIMIT 1 BY Project, TraceId, SpanId"""
-# The step that replays have proved takes the place of the judge's; refuted ones have none.
-_PROVED = ", ".join(literal(status) for status in PROVED)
-_DECIDED = f"""SELECT Project, TraceId,
-      if(c.Status IN ({_PROVED}) AND c.OriginSpanId != '', c.OriginSpanId,
-        if(isNotNull(v.DecisiveStep) AND NOT has(c.Refuted, assumeNotNull(v.DecisiveStep)),
-          v.DecisiveSpanId, '')) AS SpanId
+# As `mast_trace_judge.proof.as_shown`: a step that replays have proved takes the place of the judge's, and one that
+# they have refuted counts no more.
+_WITHOUT = ", ".join(literal(status) for status in WITHOUT_A_STEP)
+_DECIDED = f"""SELECT v.Project AS Project, v.TraceId AS TraceId,
+      multiIf(isNotNull(c.OriginStep), c.OriginSpanId,
+        isNull(v.DecisiveStep) OR has(c.Refuted, toInt32(v.DecisiveStep))
+          OR c.Conclusion IN ({_WITHOUT}), '',
+        v.DecisiveSpanId) AS SpanId
     FROM (
-      SELECT Project, TraceId, Outcome, DecisiveStep, DecisiveSpanId FROM mast_latest_verdicts
+      SELECT Project, TraceId, Fingerprint, Outcome, DecisiveStep, DecisiveSpanId
+      FROM mast_latest_verdicts
       WHERE {_OF_RUNS}
     ) AS v
     LEFT JOIN (
-      SELECT Project, TraceId, Status, OriginSpanId, Refuted FROM mast_confirmations
+      SELECT Project, TraceId, Fingerprint, toString(Status) AS Conclusion, OriginStep, OriginSpanId, Refuted
+      FROM mast_confirmations FINAL
       WHERE {_OF_RUNS}
-      ORDER BY ConfirmedAt DESC LIMIT 1 BY Project, TraceId
-    ) AS c ON c.Project = v.Project AND c.TraceId = v.TraceId
+    ) AS c ON c.Project = v.Project AND c.TraceId = v.TraceId AND c.Fingerprint = v.Fingerprint
     WHERE v.Outcome != 'success' AND SpanId != ''"""
 DECIDED: Final = f"""SELECT Project, TraceId, min(Timestamp) AS DecidedAt FROM otel_traces
   WHERE {_OF_RUNS} AND (Project, TraceId, SpanId) GLOBAL IN (SELECT Project, TraceId, SpanId FROM ({_DECIDED}))
