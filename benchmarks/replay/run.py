@@ -4,13 +4,14 @@
 
     python benchmarks/replay/run.py               # 300 runs of a class, 400 where nothing is planted
     python benchmarks/replay/run.py --runs 30     # fewer, printed and not written
-    python benchmarks/replay/run.py --class "V .6"
+    python benchmarks/replay/run.py --class "V .6"  # these again, the others stay
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import time
 from collections import Counter
@@ -21,15 +22,15 @@ from typing import TYPE_CHECKING, Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from baselines import BASELINES  # noqa: E402
-from classes import CLASSES  # noqa: E402
-from page import RESULTS, line, write  # noqa: E402
-from simulate import baseline, simulate  # noqa: E402
+from one_experiment import baseline, simulate  # noqa: E402
+from replay_page import RESULTS, line, write  # noqa: E402
+from run_classes import CLASSES  # noqa: E402
+from simpler_methods import BASELINES  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulate import Outcome
+    from one_experiment import Outcome
 
 RUNS, MORE_RUNS = 300, 400
 """Runs of a class, and of one where nothing is to be confirmed: the bound there is narrower."""
@@ -52,9 +53,17 @@ def main() -> None:
         for found in processes.map(measured, kinds, [chosen.runs] * len(kinds)):
             print(line(found), flush=True)
             results.append(found)
-    if chosen.runs is None and not chosen.kinds:
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-        write(results)
+    if chosen.runs is None:
+        store(results)
+
+
+def store(results: list[dict[str, Any]]) -> None:
+    """Write results, with those of the other classes as they were."""
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    by_name = {each["name"]: each for each in [*known, *results]}
+    merged = [by_name[kind.name] for kind in CLASSES if kind.name in by_name]
+    RESULTS.write_text(json.dumps(merged, indent=1) + "\n")
+    write(merged)
 
 
 def measured(number: int, runs: int | None) -> dict[str, Any]:
@@ -63,7 +72,8 @@ def measured(number: int, runs: int | None) -> dict[str, Any]:
     runs = runs or (RUNS if kind.something or kind.nights > 1 else MORE_RUNS)
     started = time.process_time()
     found = summed([simulate(kind, seed) for seed in range(runs)])
-    found |= {"name": kind.name, "something": kind.something, "bound": kind.bound}
+    length = kind.make(random.Random(0)).length
+    found |= {"name": kind.name, "length": length, "something": kind.something, "bound": kind.bound}
     found["ms"] = round((time.process_time() - started) / runs * 1000)
     found["baselines"] = {
         name: summed([baseline(kind, seed, method) for seed in range(min(runs, RUNS))])

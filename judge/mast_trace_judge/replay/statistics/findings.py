@@ -145,6 +145,9 @@ def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
 
 def _unproved(evidence: Evidence) -> Finding:
     location, point = evidence.location, _point(evidence)
+    if evidence.without_outcome:
+        text = f"too many replays have no outcome, the last one: {evidence.without_outcome}"
+        return Finding("inconclusive", text, point=point)
     if location.kinds.systematic >= SURE:
         return Finding("systematic", f"{_from_the_start(evidence)}; no tested fix helps")
     if location.kinds.diffuse + location.kinds.none >= SURE:

@@ -87,7 +87,8 @@ def earlier_chance(evidence: Evidence, position: int) -> float:
 
 
 def _used_up(evidence: Evidence) -> bool:
-    return evidence.runs("pairs") + 2 > evidence.plan.limits.pair_runs
+    full = evidence.runs("pairs") + 2 > evidence.plan.limits.pair_runs
+    return full or bool(evidence.without_outcome)
 
 
 def _next(evidence: Evidence, tested: list[int]) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from policies import FIXES, LENGTH, RESAMPLE, Policy, judged
+from random_programs import FIXES, LENGTH, RESAMPLE, Policy, judged
 
 if TYPE_CHECKING:
     import random
@@ -36,13 +36,13 @@ class Class:
     stops: int = 0
 
 
-def single(rate: float, floor: float = 0.0) -> Maker:
+def single(rate: float, floor: float = 0.0, length: int = LENGTH) -> Maker:
     """An error that cannot be repaired, in a program that succeeds with `rate` otherwise."""
 
     def make(draw: random.Random) -> Policy:
-        error = draw.randrange(2, LENGTH - 2)
-        rates = [rate] * (error + 1) + [floor] * (LENGTH - error)
-        return Policy(rates, error, error, judged(draw, error))
+        error = draw.randrange(2, length - 2)
+        rates = [rate] * (error + 1) + [floor] * (length - error)
+        return Policy(rates, error, error, judged(draw, error, length=length))
 
     return make
 
@@ -137,6 +137,14 @@ CLASSES = (
     Class("single error, V .6", single(0.6), something=True, bound=0.70),
     Class("single error, V .3", single(0.3), something=True),
     Class("single error, V rising from .3", rising(0.3), something=True),
+    *(
+        Class(
+            f"single error, V {rate:.1g}, {length} steps".replace("0.", "."), maker, something=True
+        )
+        for length in (10, 40, 80)
+        for rate in (0.9, 0.6)
+        for maker in (single(rate, length=length),)
+    ),
     Class("guess floor .1, V .9", single(0.9, 0.1), something=True),
     Class("guess floor .1, V .6", single(0.6, 0.1), something=True),
     Class("repairable .3, V .6", repairable(0.3), something=True),
