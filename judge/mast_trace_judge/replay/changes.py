@@ -131,8 +131,8 @@ def _of_result(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
     text = arm.fix.text if arm.fix else ""
     if step.error is None and canonical_text(text) == canonical_text(step.text):
         raise NoChange(f"Step {arm.step} has this result already, so nothing would change.")
-    ended = {call.span_id for call in recorded.invocations if call.end <= step.end}
-    border = sum(each.span_id in ended for each in tape.exchanges)
+    later = {call.span_id for call in recorded.invocations if call.end > step.end}
+    border = sum(each.span_id not in later for each in tape.exchanges)
     return Intervention("result", place, border, result=text, hold=arm.hold)
 
 

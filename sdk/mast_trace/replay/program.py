@@ -157,7 +157,11 @@ class ReplayFolder:
         answered = self.answered.read_text("utf-8") if self.answered.exists() else ""
         own = reports.get(f"report-{answered}", next(iter(reports.values())))
         divergences = [each.divergence for each in reports.values() if each.divergence]
-        return dataclasses.replace(own, divergence=own.divergence or next(iter(divergences), None))
+        return dataclasses.replace(
+            own,
+            divergence=own.divergence or next(iter(divergences), None),
+            over_budget=any(each.over_budget for each in reports.values()),
+        )
 
 
 def _report(file: Path) -> Report:
