@@ -134,3 +134,26 @@ class TestRefusals:
         assert status == 1
         assert "Not tried: the fix of step 2 from person. It holds '210'" in err
         assert "A larger budget goes on from here" in out
+
+
+def test_an_oracle_judges_a_program_that_records_no_outcome(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each replay is judged by the oracle, and so is the recorded answer, five times."""
+    code = "import sys; sys.exit('210' not in sys.stdin.read())"
+    with failed_shop(tmp_path, "no-outcome") as failed:
+        capsys.readouterr()
+        options = ("--oracle", f'{sys.executable} -c "{code}"', "--max-runs", "5", "--jobs", "2")
+        assert run(failed.arguments(*options, "--json", way="no-outcome")) == 1
+        told = json.loads(capsys.readouterr().out)
+        assert "5 of 5 replays" in told["stopped"]
+        with failed.store() as store:
+            rows = store.query(
+                "SELECT Phase, Status, Outcome, count() AS Count FROM mast_replays FINAL "
+                "GROUP BY Phase, Status, Outcome ORDER BY Phase"
+            )
+    assert rows == [
+        {"Phase": "score", "Status": "ok", "Outcome": "failure", "Count": 5},
+        {"Phase": "start", "Status": "ok", "Outcome": "success", "Count": 4},
+        {"Phase": "verify", "Status": "ok", "Outcome": "failure", "Count": 1},
+    ]
