@@ -25,7 +25,7 @@ FOLDERS = {
 }
 FLOORS = {
     "mast_trace": """
-        exceptions semconv taxonomy content effective_setting retry_after _diagnosis _report
+        exceptions fork_safe semconv taxonomy content effective_setting retry_after _diagnosis _report
         content_settings untrusted_json urls
         messages _settings
         spans trajectory delivery _frameworks

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace._report import InstrumentReport
 from mast_trace._settings import SDKSettings
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.urls import masked
 
@@ -58,7 +58,7 @@ class Session:
         )
 
 
-_lock = threading.RLock()
+_lock = reentrant_lock()
 _session: Session | None = None
 
 

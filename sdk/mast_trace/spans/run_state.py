@@ -6,16 +6,17 @@ generators see the state of their own context.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.spans.message_ids import MessageIds
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Hashable
 
     from opentelemetry.context import Context
@@ -48,7 +49,7 @@ class Run:
     cleaned: dict[str, tuple[str, tuple[ToolCall, ...]]] = field(default_factory=dict)
     messages: MessageIds = field(default_factory=MessageIds)
     # Reentrant: the garbage collector may end another span of the run while it is held.
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _lock: threading.RLock = field(default_factory=reentrant_lock)
 
     def once(self, mark: Hashable) -> bool:
         """Return True the first time that ``mark`` is seen in this run."""
