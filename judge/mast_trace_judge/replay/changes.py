@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.replay.tape import Exchange, Tape
-    from mast_trace.trajectory import Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.replay.arms import Arm
     from mast_trace_judge.replay.points import Point
 
@@ -50,13 +50,18 @@ def intervention_of(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
     """
     if arm.operator == "start":
         return Intervention("start")
-    if arm.operator == "result":
+    if arm.operator in {"result", "error"}:
         return _of_result(recorded, tape, arm)
     point = _point_of(recorded, arm)
     place = next(
         place for place, each in enumerate(tape.exchanges) if each.span_id == point.span_id
     )
     exchange = tape.exchanges[place]
+    if arm.operator == "request":
+        change = parsed(arm.fix.text) if arm.fix else None
+        if not isinstance(change, dict):
+            raise NotAnArm("The operator `request` needs the change of the messages.")
+        return Intervention("ask", place, place, request=change, hold=arm.hold)
     if arm.operator in {"resample", "model"}:
         model = arm.fix.model if arm.fix else ""
         if arm.operator == "model" and not model:
@@ -127,11 +132,20 @@ def _of_result(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
             + (f"; the nearest is step {nearest}." if nearest is not None else ".")
         )
     text = arm.fix.text if arm.fix else ""
+    if arm.operator == "error":
+        return Intervention(
+            "result", place, _border(recorded, tape, step), error=text, hold=arm.hold
+        )
     if step.error is None and canonical_text(text) == canonical_text(step.text):
         raise NoChange(f"Step {arm.step} has this result already, so nothing would change.")
-    ended = {call.span_id for call in recorded.invocations if call.end <= step.end}
-    border = sum(each.span_id in ended for each in tape.exchanges)
+    border = _border(recorded, tape, step)
     return Intervention("result", place, border, result=text, hold=arm.hold)
+
+
+def _border(recorded: Trajectory, tape: Tape, step: Step) -> int:
+    """Return the number of model calls that had ended when a tool call ended."""
+    ended = {call.span_id for call in recorded.invocations if call.end <= step.end}
+    return sum(each.span_id in ended for each in tape.exchanges)
 
 
 def _answer(recorded: Trajectory, arm: Arm, exchange: Exchange) -> Message:
