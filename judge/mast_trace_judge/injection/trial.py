@@ -65,21 +65,21 @@ class Trial:
     @property
     def verdict(self) -> Verdict:
         """The decision so far."""
-        failures = sum(each.success is False for each in self.faulty)
-        censored = sum(each.success is None for each in (*self.faulty, *self.restored))
-        if censored > _ALIKE[0]:
+        enough = len(self.faulty) >= _ALIKE[0]
+        if self.censored > _ALIKE[0]:
             return "censored"
-        if len(self.faulty) < _ALIKE[0]:
-            return "open"
-        if failures == 0:
+        if enough and not any(each.success is False for each in self.faulty):
             return "survived"
-        if len(self.restored) < _ALIKE[1]:
+        if not enough or len(self.restored) < _ALIKE[1]:
             return "open"
-        if self.is_deterministic:
-            return "kept"
-        if self.e_value >= THRESHOLD:
+        if self.is_deterministic or self.e_value >= THRESHOLD:
             return "kept"
         return "unproved" if self.pairs >= MOST_PAIRS else "open"
+
+    @property
+    def censored(self) -> int:
+        """Number of replays without an outcome."""
+        return sum(each.success is None for each in (*self.faulty, *self.restored))
 
     @property
     def is_deterministic(self) -> bool:
