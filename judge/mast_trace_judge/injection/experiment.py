@@ -70,15 +70,13 @@ class InjectionExperiment:
         if len(self._clean) <= STARTS:
             return (Trial(Arm("start"), "start", calls=self._places),)
         while True:
-            if not self.trials or self.trials[-1].verdict != "open":
-                if len(self.trials) == len(self._faults):
-                    return ()
-                self.trials.append(FaultTrial(self._faults[len(self.trials)]))
-            trial = self.trials[-1]
-            arm = trial.ask()
+            arm = self.trials[-1].ask() if self.trials else None
             if arm is not None:
                 calls = self._calls.get(arm.step, self._places)
                 return (Trial(arm, _PHASE, len(self.trials) - 1, calls),)
+            if len(self.trials) == len(self._faults):
+                return ()
+            self.trials.append(FaultTrial(self._faults[len(self.trials)]))
 
     def tell(self, result: ArmResult) -> None:
         """Take the result of the replay that comes next.

@@ -23,6 +23,8 @@ THRESHOLD: Final = 20.0
 MOST_PAIRS: Final = 20
 DECISIVE_UNTIL: Final = 0.1
 """The success rate after the fault up to which its step is called decisive, and not only the origin."""
+FOR_DECISIVE: Final = 10
+"""Faulty replays that are needed to call a step decisive in a program that is not deterministic."""
 _ALIKE: Final = (3, 2)
 """Faulty and restored replays that must be alike in a deterministic program."""
 
@@ -48,7 +50,7 @@ class Trial:
     def ask(self) -> Arm | None:
         """Return the arm of the next replay; None if the fault is decided."""
         if self.verdict != "open":
-            return None
+            return self.fault.change.arm if self._may_be_decisive else None
         if len(self.faulty) < _ALIKE[0]:
             return self.fault.change.arm
         return self.restore if len(self.restored) < len(self.faulty) else self.fault.change.arm
@@ -68,7 +70,7 @@ class Trial:
         enough = len(self.faulty) >= _ALIKE[0]
         if self.censored > _ALIKE[0]:
             return "censored"
-        if enough and not any(each.success is False for each in self.faulty):
+        if enough and all(each.success for each in self.faulty):
             return "survived"
         if not enough or len(self.restored) < _ALIKE[1]:
             return "open"
@@ -114,6 +116,22 @@ class Trial:
 
     @property
     def is_decisive(self) -> bool:
-        """Whether the step may be called decisive: after it the run hardly ever succeeds."""
+        """Whether the step may be called decisive: after it the run hardly ever succeeds.
+
+        In a program that is not deterministic this takes `FOR_DECISIVE` replays: fewer failures in a row
+        happen after faults that others often repair.
+        """
         rate = self.success_after
-        return self.verdict == "kept" and rate is not None and rate <= DECISIVE_UNTIL
+        enough = self.is_deterministic or len(self.faulty) >= FOR_DECISIVE
+        return self.verdict == "kept" and enough and rate is not None and rate <= DECISIVE_UNTIL
+
+    @property
+    def _may_be_decisive(self) -> bool:
+        """Whether more replays of the fault are needed to call it decisive, or not."""
+        successes = sum(each.success is not False for each in self.faulty)
+        return (
+            self.verdict == "kept"
+            and not self.is_deterministic
+            and len(self.faulty) < FOR_DECISIVE
+            and successes <= DECISIVE_UNTIL * FOR_DECISIVE
+        )

@@ -41,9 +41,10 @@ def test_a_deterministic_fault_takes_five_replays() -> None:
 def test_equal_outcomes_of_different_requests_prove_nothing() -> None:
     """Three failures and two successes happen by chance; only equal requests show a deterministic program."""
     trial = decided(0, 1, 1)
-    assert trial.pairs > 3
-    assert trial.e_value >= 20
     assert not trial.is_deterministic
+    assert trial.e_value >= 20
+    assert trial.pairs >= 3
+    assert len(trial.faulty) == 10
 
 
 def test_a_run_that_succeeds_all_the_same_is_a_negative() -> None:
