@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.replay.confirm import Progress as State
+    from mast_trace_judge.replay.conducting import Progress as State
     from mast_trace_judge.replay.confirm import Stopped
     from mast_trace_judge.replay.preparation import Prepared
     from mast_trace_judge.replay.setup import Budget, Setup

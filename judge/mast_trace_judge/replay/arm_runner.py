@@ -43,11 +43,13 @@ class ArmSettings:
         oracle: judges the final answer of a program that records no outcome; it may raise an
             exception if it cannot tell.
         prices: by name of the model; without a price, `ArmResult.cost_usd` is None.
+        replayed: takes the run that the program made, before it is thrown away.
     """
 
     limits: Limits = field(default_factory=Limits)
     oracle: Oracle | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
+    replayed: Callable[[Trajectory], None] = lambda _run: None
 
 
 def run_arm(
@@ -88,6 +90,8 @@ def run_arm(
     change = None if arm.operator == "verify" else intervention_of(recorded, tape, arm)
     played = play(tape, command, settings.limits, change)
     run = played.run_like(recorded)
+    if run is not None:
+        settings.replayed(run)
     if arm.operator == "verify":
         status, reason = _verified(recorded, played, settings.limits.timeout)
     else:
