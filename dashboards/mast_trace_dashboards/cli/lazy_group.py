@@ -19,6 +19,7 @@ MODULES = {
     "runs": "runs",
     "outcome": "runs",
     "show": "show",
+    "mcp": "mcp",
     "judge": "judge",
     "replay": "replay",
     "label": "labels",
