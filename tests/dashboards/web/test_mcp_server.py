@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
 import pytest
@@ -119,8 +119,8 @@ def _program(url: str) -> None:
         messages: list[Any] = [{"role": "user", "content": task}]
         first = client.chat.completions.create(model="m", messages=messages, tools=tools)
         said = first.choices[0].message
-        call: Any = (said.tool_calls or [None])[0]
-        result = price_of(**json.loads(call.function.arguments))  # type: ignore[union-attr]
+        (call,) = cast("Any", said.tool_calls)
+        result = price_of(**json.loads(call.function.arguments))
         messages += [said, {"role": "tool", "tool_call_id": call.id, "content": result}]
         last = client.chat.completions.create(model="m", messages=messages, tools=tools)
         return last.choices[0].message.content or ""
