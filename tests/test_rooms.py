@@ -52,14 +52,16 @@ FLOORS = {
         store layer_fusion version
         batch llm
         replay
+        injection
         assembly config
         study
         judge transfer worker
     """,
     "mast_trace_dashboards": """
         certainty durations fit_words replay_words totals printable queries stored_run whole_files
-        found_run run_outcome alerts
+        found_run run_names run_outcome step_input alerts
         grafana web
+        mcp_server
         local
         cli
         __main__

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.cli import confirm_work
-from mast_trace_dashboards.cli.arguments import resolve_run
+from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_dashboards.cli.confirm_session import Session, as_dict, conduct, show
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url

@@ -10,11 +10,11 @@ import typer
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli.arguments import NotFound, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.replay import Replayed
 from mast_trace_judge.replay import replay as replay_program
 from mast_trace_judge.store.runs import read_alone
