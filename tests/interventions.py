@@ -93,7 +93,9 @@ class Stage:
         wrong = [
             number
             for number, request in enumerate(requests)
-            if error and stock.agent_of(request) == error.agent and error.answer(request) is not None
+            if error
+            and stock.agent_of(request) == error.agent
+            and error.answer(request) is not None
         ]
         self.model.error = None
         run = captured.trajectory()
@@ -125,7 +127,9 @@ class Stage:
         assert report.changed
         assert report.live_exchanges == len(asked)
         run = captured.trajectory()
-        paid = [each for each in captured.records if each.attributes.get("gen_ai.usage.input_tokens")]
+        paid = [
+            each for each in captured.records if each.attributes.get("gen_ai.usage.input_tokens")
+        ]
         assert len([each for each in paid if each.operation == "chat"]) == len(asked)
         return Replay(answer, report, run, asked, tuple(stock.executed))
 
@@ -211,7 +215,9 @@ def check_operators(stage: Stage) -> None:
 
     other = stage.replay(run, Arm("model", report, Fix("stronger model", model="gpt-large")))
     assert other.success
-    assert [request["model"] == "gpt-large" for request in other.live] == [True] + [False] * (total - 2)
+    assert [request["model"] == "gpt-large" for request in other.live] == [True] + [False] * (
+        total - 2
+    )
 
 
 def check_tools(stage: Stage) -> None:
@@ -220,7 +226,9 @@ def check_tools(stage: Stage) -> None:
     run = failure.run
     counted = next(step for step in run.steps if step.tool == "count_stock")
 
-    changed = stage.replay(run, Arm("result", counted.index, Fix("reference", "kettle: 140 pieces in stock")))
+    changed = stage.replay(
+        run, Arm("result", counted.index, Fix("reference", "kettle: 140 pieces in stock"))
+    )
     assert (changed.success, changed.executed) == (False, ())
     assert "200" in changed.answer
 
@@ -230,7 +238,9 @@ def check_tools(stage: Stage) -> None:
     assert "300" in executed.answer
 
     dropped = Arm("drop", failure.points[0].step)
-    said = stage.replay(run, Arm("fix", failure.points[0].step, Fix("person", "There are 99 kettles in stock.")))
+    said = stage.replay(
+        run, Arm("fix", failure.points[0].step, Fix("person", "There are 99 kettles in stock."))
+    )
     assert (said.executed, said.success) == ((), False)
     assert "241" in said.answer
     assert stage.replay(run, dropped).report.served_executions <= 1

@@ -49,7 +49,10 @@ def agent_of(request: dict) -> str:
 
 def read(request: dict, pattern: str) -> int | None:
     """Return the number that a pattern finds last in the request; None if it finds none."""
-    texts = [str(message.get("content") or message.get("output") or "") for message in messages_of(request)]
+    texts = [
+        str(message.get("content") or message.get("output") or "")
+        for message in messages_of(request)
+    ]
     found = re.findall(pattern, "\n".join(texts))
     return int(found[-1]) if found else None
 
@@ -101,10 +104,22 @@ def _after(done: str, wrong: str) -> Callable[[dict], str | None]:
 
 
 ERRORS = (
-    Error("counts another item", "Storekeeper", _wrong_item("count_stock", r"(\d+) pieces in stock")),
-    Error("misreads the count", "Storekeeper", _after(r"(\d+) pieces in stock", "There are 310 kettles in stock.")),
-    Error("asks for another item's sales", "Analyst", _wrong_item("weekly_sales", r"(\d+) pieces a week")),
-    Error("forgets the weeks", "Analyst", _after(r"(\d+) pieces a week", "We shall sell 85 kettles.")),
+    Error(
+        "counts another item", "Storekeeper", _wrong_item("count_stock", r"(\d+) pieces in stock")
+    ),
+    Error(
+        "misreads the count",
+        "Storekeeper",
+        _after(r"(\d+) pieces in stock", "There are 310 kettles in stock."),
+    ),
+    Error(
+        "asks for another item's sales",
+        "Analyst",
+        _wrong_item("weekly_sales", r"(\d+) pieces a week"),
+    ),
+    Error(
+        "forgets the weeks", "Analyst", _after(r"(\d+) pieces a week", "We shall sell 85 kettles.")
+    ),
     Error("ignores the stock", "Buyer", lambda _request: "Order 340 kettles."),
 )
 

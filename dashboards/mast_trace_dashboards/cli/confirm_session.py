@@ -13,10 +13,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.run_names import NotFound
 from mast_trace_dashboards.cli.output import console, plain, warn
 from mast_trace_dashboards.cli.render_confirmation import confirmation_view
 from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.replay.bounds import call_cost
 from mast_trace_judge.replay.checks import check
 from mast_trace_judge.replay.conduct import confirming

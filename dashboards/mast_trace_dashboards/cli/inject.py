@@ -77,7 +77,9 @@ def plant(
     ] = None,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0.0, metavar="USD", help="US dollars in all.", show_default=False),
+        typer.Option(
+            "--max-cost", min=0.0, metavar="USD", help="US dollars in all.", show_default=False
+        ),
     ] = None,
     prices: Annotated[
         list[str] | None,
@@ -90,11 +92,18 @@ def plant(
     ] = None,
     oracle: Annotated[
         str | None,
-        typer.Option("--oracle", metavar="CMD", help="Judges a final answer; see confirm.", show_default=False),
+        typer.Option(
+            "--oracle",
+            metavar="CMD",
+            help="Judges a final answer; see confirm.",
+            show_default=False,
+        ),
     ] = None,
     reset: Annotated[
         str | None,
-        typer.Option("--reset", metavar="CMD", help="Restores state before each replay.", show_default=False),
+        typer.Option(
+            "--reset", metavar="CMD", help="Restores state before each replay.", show_default=False
+        ),
     ] = None,
     timeout: Annotated[
         float, typer.Option(min=1.0, metavar="SECONDS", help="Time until a replay is killed.")

@@ -37,9 +37,7 @@ def chat(url: str) -> str:
     ]
     for one, other in zip(team, team[1:], strict=False):
         one.handoffs.set_after_work(AgentTarget(other))
-    pattern = DefaultPattern(
-        initial_agent=team[0], agents=team, group_after_work=TerminateTarget()
-    )
+    pattern = DefaultPattern(initial_agent=team[0], agents=team, group_after_work=TerminateTarget())
     result, _variables, _last = initiate_group_chat(pattern, stock.TASK, max_rounds=12)
     return str(result.chat_history[-1]["content"])
 

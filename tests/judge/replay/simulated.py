@@ -27,7 +27,9 @@ POINTS = tuple(Point(step, f"agent {step}", f"span {step}", "...") for step in r
 RECORDED = Trajectory(
     run().trace_id,
     (),
-    tuple(Invocation("model", "", f"span {step}", "", 0, 1, model="m") for step in range(DECISIONS)),
+    tuple(
+        Invocation("model", "", f"span {step}", "", 0, 1, model="m") for step in range(DECISIONS)
+    ),
     outcome="failure",
 )
 COST = CallCost(0.001, 0.004)

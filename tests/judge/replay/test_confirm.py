@@ -77,7 +77,9 @@ def test_a_killed_process_loses_the_running_replay_alone(store: Store, every: in
 @pytest.mark.parametrize("limit", [1, 23, 60])
 @pytest.mark.parametrize("greedy", [False, True])
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_calls_never_exceed_their_limit(store: Store, limit: int, jobs: int, *, greedy: bool) -> None:
+def test_calls_never_exceed_their_limit(
+    store: Store, limit: int, jobs: int, *, greedy: bool
+) -> None:
     """Not even with a program that asks without end, kills, restarts and replays at the same time."""
     program = Program(greedy=greedy)
 
@@ -120,7 +122,9 @@ def test_replays_are_limited_and_a_larger_budget_goes_on(store: Store) -> None:
     work.resume()
     done = work.run()
     assert "3 of 3 replays are used" in done.reason
-    assert [phase for phase, *_ in program.replays if phase != "score"] == ["verify"] + ["start"] * 2
+    assert [phase for phase, *_ in program.replays if phase != "score"] == ["verify"] + [
+        "start"
+    ] * 2
     more = confirming(store, program)
     more.resume()
     assert more.run().confirmation.status == "confirmed"
