@@ -24,6 +24,7 @@ MODULES = {
     "replay": "replay",
     "confirm": "confirm",
     "inject": "inject",
+    "dataset": "dataset",
     "label": "labels",
     "import": "transfer",
     "export": "transfer",

@@ -13,9 +13,12 @@ from policies import shop
 from replays import record
 from scripted_llm import ScriptedLLM
 
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.injection.dataset import build
 from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.injections import injections
+from mast_trace_judge.study.datasets.injected import read_injected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +85,28 @@ def test_labels_the_planted_step(team: Team, store: Store) -> None:
         ]
     stored = {each.fault_id: each for each in injections(store)}
     assert [stored[each.fault_id] for each in done.injections] == list(done.injections)
+
+
+def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Path) -> None:
+    """The set holds the kept and the surviving runs, and names no agent for the environment."""
+    done = team.inject(store, only=["2.6-computed", "tool-wrong"], count=3)
+    written = build(store, tmp_path / "set", licence="CC0-1.0")
+    labelled = [each for each in done.injections if each.verdict in {"kept", "survived"}]
+    assert {each.id for each in written} == {each.fault_id for each in labelled}
+    read = {each.name: each for each in read_injected(tmp_path / "set")}
+    assert read.keys() == {each.fault_id for each in labelled if each.verdict == "kept"}
+    for each in labelled:
+        if each.verdict == "kept":
+            run = read[each.fault_id]
+            assert run.trajectory == each.run
+            assert (run.step, run.group) == (each.step, team.recorded.trace_id)
+            assert run.agent == (each.agent if each.mode else "")
+    card = (tmp_path / "set" / "card.md").read_text()
+    assert "CC0-1.0" in card
+    assert "2.6-computed" in card
+    (tmp_path / "set" / "runs.jsonl").write_text('{"format": 1}\n')
+    with pytest.raises(ConfigurationError, match=r"runs\.jsonl:1 is no labelled run"):
+        read_injected(tmp_path / "set")
 
 
 def test_blames_nobody_for_the_environment(team: Team, store: Store) -> None:
