@@ -52,6 +52,7 @@ FLOORS = {
         store layer_fusion version pricing
         batch llm
         replay
+        injection
         assembly config
         study
         judge transfer worker
@@ -59,8 +60,9 @@ FLOORS = {
     "mast_trace_dashboards": """
         certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
         stored_run whole_files
-        found_run run_outcome alerts
+        found_run run_names run_outcome step_input alerts
         grafana web
+        mcp_server
         local
         cli
         __main__

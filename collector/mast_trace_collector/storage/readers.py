@@ -45,6 +45,7 @@ READABLE: Final = {
     "mast_evaluations": Rows.OF_VIEW,
     "mast_findings": Rows.OF_PROJECT,
     "mast_human_labels": Rows.OF_PROJECT,
+    "mast_injections": Rows.OF_PROJECT,
     "mast_judge_calls": Rows.OF_PROJECT,
     "mast_latest_verdicts": Rows.OF_VIEW,
     "mast_prices": Rows.OF_PROJECT,

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from mast_trace.exceptions import StorageError
-from mast_trace_dashboards.cli.arguments import parse_time, resolve_run
+from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn

@@ -10,7 +10,6 @@ import typer
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli.arguments import NotFound, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
@@ -18,6 +17,7 @@ from mast_trace_dashboards.cli.replay_arms import ask, change, warning
 from mast_trace_dashboards.cli.replay_changes import arm_of
 from mast_trace_dashboards.cli.replay_file import write_replay
 from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.replay import Replayed
 from mast_trace_judge.replay import replay as replay_program

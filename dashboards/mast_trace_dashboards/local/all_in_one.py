@@ -22,6 +22,7 @@ from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.local.model_endpoint import unreachable
 from mast_trace_dashboards.local.reader_password import ReaderPassword
+from mast_trace_dashboards.mcp_server.endpoint import endpoints
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.server import WebView
 from mast_trace_judge.judge import Judge
@@ -206,14 +207,16 @@ class AllInOne:
 
     async def _serve_web(self, parts: AsyncExitStack, refused: Callable[[str], None]) -> str:
         # Users of this machine could always inspect its processes; keys protect the network.
+        idle = self._collector_config.run_idle_seconds
         view = WebView(
             self.store,
             self._web_config,
             self._collector_config.keys_file,
-            idle=self._collector_config.run_idle_seconds,
+            idle=idle,
             open_beside_keys=True,
             limits=HTTPLimits.of(self._collector_config),
             refused=refused,
+            mounted=endpoints(self.store, writes=self._web_config.web_mcp_writes, idle=idle),
         )
         await view.start()
         parts.push_async_callback(view.stop)

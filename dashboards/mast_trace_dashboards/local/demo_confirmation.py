@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.replay.confirm import Progress
+    from mast_trace_judge.replay.conducting import Progress
 
 POLICY: Final = "trip_policy.py"
 """The model of the replays: it reads what it is shown."""

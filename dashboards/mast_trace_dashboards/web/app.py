@@ -40,6 +40,7 @@ from mast_trace_dashboards.web.views import Views
 from mast_trace_dashboards.web.visitor import visitor_or_none
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from starlette.requests import Request
@@ -55,7 +56,11 @@ _RUN = "/runs/{run:str}"
 
 
 def web_app(
-    store: Store, access: Access | None = None, *, idle: float = DEFAULT_RUN_IDLE
+    store: Store,
+    access: Access | None = None,
+    *,
+    idle: float = DEFAULT_RUN_IDLE,
+    mounted: Mapping[str, ASGIApp] | None = None,
 ) -> ASGIApp:
     """Return the web view on a store.
 
@@ -63,6 +68,7 @@ def web_app(
         store: the database, of all projects.
         access: access control; None admits everybody who reaches it under a name of this machine.
         idle: seconds after which a run without a root counts as finished.
+        mounted: further applications by path, for the same visitors.
     """
     access = access or Access()
     templates = Jinja2Templates(
@@ -83,6 +89,7 @@ def web_app(
             Route(SIGN_IN, sign_in.enter, methods=["POST"]),
             Route("/sign-out", sign_in.leave, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_STATIC)),
+            *(Mount(path, other) for path, other in (mounted or {}).items()),
         ],
         exception_handlers={HTTPException: failed, StorageError: failed},
     )

@@ -41,7 +41,7 @@ FROM otel_traces
 WHERE Operation = 'chat' AND Timestamp >= fromUnixTimestamp64Nano({{since:Int64}})
   AND Timestamp < fromUnixTimestamp64Nano({{until:Int64}}) AND {field("input_tokens")} != ''
 GROUP BY Project, Model, Provider
-LIMIT {_MOST}"""
+LIMIT {_MOST}"""  # noqa: S608
 _LAST: Final = 2**62
 
 
@@ -79,9 +79,7 @@ def store_prices(
 def _columns(bands: tuple[Band, ...]) -> dict[str, Any]:
     names = {each.name for each in dataclasses.fields(Band)}
     assert names == set(COLUMNS)
-    return {
-        column: [getattr(band, name) for band in bands] for name, column in COLUMNS.items()
-    }
+    return {column: [getattr(band, name) for band in bands] for name, column in COLUMNS.items()}
 
 
 def _nanoseconds(moment: datetime | None, otherwise: int) -> int:

@@ -23,7 +23,7 @@ from mast_trace.replay.order import Order
 from mast_trace.replay.parameters import other_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mast_trace.messages import Message
     from mast_trace.replay.canonical import Item
@@ -63,10 +63,12 @@ class Live:
     Attributes:
         number: number of the call, for `Player.answered`.
         model: name of the model that is to be asked; empty for the one that the request names.
+        request: the change of its messages; None to send it as it is.
     """
 
     number: int
     model: str = ""
+    request: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -357,14 +359,16 @@ class Player:
     def _send(self, key: str, model: str) -> Live | None:
         assert self._live is not None
         intervention = self._intervention
-        other = intervention.model if intervention and key == self._asked_again else ""
+        at_change = intervention if intervention and key == self._asked_again else None
+        other = at_change.model if at_change else ""
         number = self._live.begin(key, other or model)
         if number is None:
             self._over_budget = True
         else:
             self._live_exchanges += 1
         self._changed(self._report())
-        return None if number is None else Live(number, other)
+        request = at_change.request if at_change else None
+        return None if number is None else Live(number, other, request)
 
     def _report(self) -> Report:
         waiting = sum(map(len, self._exchanges.values()))

@@ -8,9 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from jinja2 import Environment
 from starlette.routing import Mount, Route
-from starlette.templating import Jinja2Templates
 from starlette.testclient import TestClient
 from two_projects import (
     CANARY,
@@ -32,7 +30,7 @@ from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web import views
+from mast_trace_dashboards.web import per_project
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig
@@ -327,16 +325,16 @@ def test_what_the_database_says_is_the_operators(
 def test_projects_that_nobody_looks_at_keep_no_connections(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "_MOST_PROJECTS", 3)
-    shown = views.Views(two.store, Jinja2Templates(env=Environment(autoescape=True)))
-    first = shown._pages(OURS)
+    monkeypatch.setattr(per_project, "_MOST_PROJECTS", 3)
+    shown = per_project.PerProject(two.store, lambda its: [its])
+    first = shown.of(OURS)
     for number in range(5):
-        shown._pages(f"p{number}")
-        assert shown._pages(OURS) is first
+        shown.of(f"p{number}")
+        assert shown.of(OURS) is first
     assert list(shown._of_project) == ["p3", "p4", OURS]
-    monkeypatch.setattr(views, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(per_project, "_IDLE_SECONDS", 0.0)
     closed = shown._of_project["p3"].store
-    shown._pages("last")
+    shown.of("last")
     assert list(shown._of_project) == ["last"]
     with pytest.raises(StorageError, match="closed"):
         closed.query("SELECT 1")

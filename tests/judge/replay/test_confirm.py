@@ -11,7 +11,7 @@ from judge.store.replays import run
 
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.arms import Arm
-from mast_trace_judge.replay.confirm import INTERRUPTED, CannotContinue
+from mast_trace_judge.replay.conducting import INTERRUPTED, CannotContinue
 from mast_trace_judge.replay.daily import DailyBudget
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.confirmations import confirmation_of
