@@ -9,12 +9,12 @@ import typer
 from rich.table import Table
 
 from mast_trace.exceptions import StorageError
-from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_judge.pricing import PriceConfig, store_prices
 
 if TYPE_CHECKING:
