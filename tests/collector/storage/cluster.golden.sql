@@ -1127,6 +1127,7 @@ CREATE TABLE IF NOT EXISTS traces.mast_confirmations ON CLUSTER main AS traces.m
 ENGINE = Distributed('main', 'traces', 'mast_confirmations_local', cityHash64(TraceId));
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (17, 'replays', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
 ALTER TABLE traces.mast_judge_calls_local ON CLUSTER main
     ADD COLUMN IF NOT EXISTS Sample UInt8 DEFAULT 1;
 
@@ -1175,7 +1176,7 @@ SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory 
 CREATE TABLE IF NOT EXISTS traces.mast_prices ON CLUSTER main AS traces.mast_prices_local
 ENGINE = Distributed('main', 'traces', 'mast_prices_local', cityHash64(Model));
 
-INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (18, 'prices', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (19, 'prices', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
 CREATE TABLE IF NOT EXISTS traces.mast_injections_local ON CLUSTER main
 (
@@ -1216,5 +1217,5 @@ SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory 
 CREATE TABLE IF NOT EXISTS traces.mast_injections ON CLUSTER main AS traces.mast_injections_local
 ENGINE = Distributed('main', 'traces', 'mast_injections_local', cityHash64(TraceId));
 
-INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (18, 'injections', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (20, 'injections', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
