@@ -46,8 +46,9 @@ FLOORS = {
         collector draining
     """,
     "mast_trace_judge": """
+        arms confirmation
         verdict module_digest
-        local fingerprint
+        local fingerprint proof
         store layer_fusion version
         batch llm
         replay
@@ -56,7 +57,7 @@ FLOORS = {
         judge transfer worker
     """,
     "mast_trace_dashboards": """
-        certainty durations fit_words totals printable queries stored_run whole_files
+        certainty durations fit_words replay_words totals printable queries stored_run whole_files
         found_run run_outcome alerts
         grafana web
         local

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
+from mast_trace_judge.proof import has_effect
 from mast_trace_judge.store.verdicts import load_latest
 from mast_trace_judge.study.model_calibration import calibration_of
 
@@ -23,8 +24,9 @@ class FoundRun:
     Attributes:
         row: of the query `run`.
         stored: its steps and spans.
-        verdict: the newest one; None if there is none.
-        calibration: what labels tell of the model behind the verdict; None where they tell nothing.
+        verdict: the newest one, with what replays have shown; None if there is none.
+        calibration: what labels tell of the model behind the verdict; None where they tell nothing,
+            as after replays have changed it.
     """
 
     row: dict[str, Any]
@@ -55,4 +57,5 @@ def find_run(
         return None
     stored = StoredRun(store, trace_id, row["Project"], size=row["Spans"])
     verdict = load_latest(store, trace_id, project=row["Project"])
-    return FoundRun(row, stored, verdict, calibration_of(store, verdict))
+    of_labels = verdict if verdict and not has_effect(verdict.confirmation) else None
+    return FoundRun(row, stored, verdict, calibration_of(store, of_labels))

@@ -8,8 +8,19 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mast_trace_judge.confirmation import Confirmation
+
 SHOWN_FROM = 0.5
 """The probability from which a failure mode counts as shown, everywhere; below it is possible."""
+
+
+Rank = Literal["confirmed by replay", "exact", "model", "calibrated guess", "guess"]
+"""The kind of evidence for a decisive error, the strongest first.
+
+``confirmed by replay``: replays of the run have shown it; ``exact``: an exact finding contains the step;
+``model``: a finding of a model with verified quotes contains it; ``calibrated guess``: how often such
+steps are right was measured on labelled runs; ``guess``: it was not. No rank is silence: no step is named.
+"""
 
 
 class Evidence(str, Enum):
@@ -119,6 +130,9 @@ class Verdict(_Record):
             runs like this one; otherwise only their order is meaningful.
         run: run metadata at judging time; excluded from JSON; None in verdicts stored by earlier
             versions.
+        rank: the kind of evidence for ``decisive``; filled in when a verdict is read to be shown.
+        confirmation: what replays of the run have shown; joined to a verdict when it is read to be
+            shown, and then in effect: see `mast_trace_judge.proof`.
     """
 
     trace_id: str
@@ -149,6 +163,8 @@ class Verdict(_Record):
     output_tokens: int = 0
     cost_usd: float = 0.0
     run: RunFacts | None = Field(None, exclude=True, repr=False)
+    rank: Rank | None = None
+    confirmation: Confirmation | None = None
 
     @property
     def shown(self) -> tuple[ModeFinding, ...]:

@@ -21,6 +21,7 @@ MODULES = {
     "show": "show",
     "judge": "judge",
     "replay": "replay",
+    "confirm": "confirm",
     "label": "labels",
     "import": "transfer",
     "export": "transfer",

@@ -43,11 +43,14 @@ class ArmSettings:
         oracle: judges the final answer of a program that records no outcome; it may raise an
             exception if it cannot tell.
         prices: by name of the model; without a price, `ArmResult.cost_usd` is None.
+        earlier: interrupted runs that the recorded one continues, the first one first. They are
+            answered from the record by every operator but ``start``.
     """
 
     limits: Limits = field(default_factory=Limits)
     oracle: Oracle | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
+    earlier: Sequence[Trajectory] = ()
 
 
 def run_arm(
@@ -84,12 +87,12 @@ def run_arm(
             started_at=started,
             seconds=time.monotonic() - clock,
         )
-    tape = tape_of(recorded, live_tools=settings.limits.live_tools)
+    tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
     change = None if arm.operator == "verify" else intervention_of(recorded, tape, arm)
     played = play(tape, command, settings.limits, change)
-    run = played.run_like(recorded)
+    run = played.runs_like([*settings.earlier, recorded])[-1]
     if arm.operator == "verify":
-        status, reason = _verified(recorded, played, settings.limits.timeout)
+        status, reason = _verified(recorded, played, settings)
     else:
         status, reason = _ended(played, settings.limits)
     success = None
@@ -136,8 +139,10 @@ def calls_hash(calls: Sequence[LiveCall]) -> str:
     )
 
 
-def _verified(recorded: Trajectory, played: Played, timeout: float) -> tuple[ReplayStatus, str]:
-    done = compared(recorded, played, timeout)
+def _verified(
+    recorded: Trajectory, played: Played, settings: ArmSettings
+) -> tuple[ReplayStatus, str]:
+    done = compared(recorded, played, settings.limits.timeout, settings.earlier)
     if done.status == "identical":
         return "ok", ""
     if done.status == "timeout":

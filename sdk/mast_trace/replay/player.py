@@ -356,6 +356,7 @@ class Player:
         ):
             self._is_changed = True
             recorded = intervention.execution(recorded)
+            self.order.stop()
         self._changed(self._report())
         return recorded
 

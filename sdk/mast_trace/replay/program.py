@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import threading
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
+from mast_trace import semconv
 from mast_trace.delivery.provider import make_provider
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay import PLAN_VARIABLE
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 _ENTRY_POINT_GROUP = "mast_trace_replay"
+_SERVED = re.compile(r"(chatcmpl|resp|msg)[-_]replayed[-_]")
+"""Beginning of the ids of answers from a tape."""
 
 
 class Interception(Protocol):
@@ -153,7 +157,11 @@ class ReplayFolder:
         answered = self.answered.read_text("utf-8") if self.answered.exists() else ""
         own = reports.get(f"report-{answered}", next(iter(reports.values())))
         divergences = [each.divergence for each in reports.values() if each.divergence]
-        return dataclasses.replace(own, divergence=own.divergence or next(iter(divergences), None))
+        return dataclasses.replace(
+            own,
+            divergence=own.divergence or next(iter(divergences), None),
+            over_budget=any(each.over_budget for each in reports.values()),
+        )
 
 
 def _report(file: Path) -> Report:
@@ -208,5 +216,9 @@ class FileExporter(SpanExporter):
             for span in spans:
                 shape = dataclasses.asdict(span_record(span))
                 shape.pop("operation")
+                if _SERVED.match(str(shape["attributes"].get(semconv.RESPONSE_ID, ""))):
+                    # Where a framework reports its calls by events, the span is not at hand when
+                    # the call is answered.
+                    shape["attributes"] = {**shape["attributes"], semconv.REPLAY_SERVED: True}
                 file.write(json.dumps(shape, default=list) + "\n")
         return SpanExportResult.SUCCESS
