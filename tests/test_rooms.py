@@ -49,7 +49,7 @@ FLOORS = {
         arms confirmation
         verdict module_digest
         local fingerprint proof
-        store layer_fusion version
+        store layer_fusion version pricing
         batch llm
         replay
         assembly config
@@ -57,7 +57,8 @@ FLOORS = {
         judge transfer worker
     """,
     "mast_trace_dashboards": """
-        certainty durations fit_words replay_words totals printable queries stored_run whole_files
+        certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
+        stored_run whole_files
         found_run run_outcome alerts
         grafana web
         local

@@ -147,7 +147,7 @@ def test_a_program_that_never_ends_when_it_is_live(
     with failed_shop(tmp_path) as failed:
         failed.server.script = lambda request: Reply(shop(request), delay=600)
         capsys.readouterr()
-        status = run(failed.arguments("--json", "--timeout", "8", "--max-runs", "5"))
+        status = run(failed.arguments("--json", "--timeout", "25", "--max-runs", "5"))
         told = json.loads(capsys.readouterr().out)
         assert status == 1
         assert told["confirmation"]["status"] == "inconclusive"

@@ -20,7 +20,7 @@ from mast_trace_dashboards.cli.render_confirmation import confirmation_view
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_judge.replay.bounds import call_cost
 from mast_trace_judge.replay.checks import check
-from mast_trace_judge.replay.conduct import confirming
+from mast_trace_judge.replay.conduct import check_limits, confirming
 from mast_trace_judge.replay.preparation import expected_calls, new_experiment, stored_experiment
 from mast_trace_judge.store.runs import read_alone
 
@@ -94,6 +94,7 @@ def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:
         typer.Exit: the person has interrupted it; the results so far are stored.
     """
     points = check(session.recorded, session.setup)
+    check_limits(session.recorded, session.setup, session.budget, session.prices, jobs=session.jobs)
     known = stored_experiment(session.store, session.run, session.recorded, points, session.setup)
     expected = (
         expected_calls(points, session.setup)

@@ -40,7 +40,7 @@ class ArmSettings:
 
     Attributes:
         limits: limits of each replay.
-        oracle: judges the final answer of a program that records no outcome; it may raise an
+        oracle: judges the final answer, also of a program that records an outcome; it may raise an
             exception if it cannot tell.
         prices: by name of the model; without a price, `ArmResult.cost_usd` is None.
         earlier: interrupted runs that the recorded one continues, the first one first. They are
@@ -187,10 +187,10 @@ def _unanswered(calls: Sequence[LiveCall]) -> list[LiveCall]:
 def _judged(
     oracle: Oracle | None, outcome: str, answer: str, exit_status: int, reason: str = ""
 ) -> tuple[ReplayStatus, bool | None, str]:
-    """Return status, success and reason from the recorded outcome, else from the oracle."""
-    if outcome:
+    """Return status, success and reason from the oracle, without one from the recorded outcome."""
+    if outcome and oracle is None:
         return "ok", outcome == "success", reason
-    if exit_status:
+    if exit_status and not outcome:
         return "error", None, f"The program ended with {exit_status} and without an outcome."
     if oracle is None:
         return "error", None, "The program recorded no outcome, and there is no oracle."

@@ -12,8 +12,10 @@ from mast_trace_judge.replay.execution import executing
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_judge.llm.budget import Price
+    from mast_trace_judge.replay.bounds import CallCost
     from mast_trace_judge.replay.confirm import Progress
     from mast_trace_judge.replay.daily import DailyBudget
     from mast_trace_judge.replay.preparation import Prepared
@@ -47,14 +49,8 @@ def confirming(
         ConfigurationError: dollars are limited and a price is unknown, or replays that run at the same
             time would share the state that ``reset`` restores.
     """
-    if jobs > 1 and setup.reset:
-        raise ConfigurationError(
-            "--jobs and --reset exclude each other: replays that run at the same time would change "
-            "the state that the others begin with"
-        )
     known = prices or {}
-    capped = budget.max_cost_usd is not None or (day is not None and day.limits_cost)
-    cost = (capped_call_cost if capped else call_cost)(prepared.recorded, known)
+    capped = day is not None and day.limits_cost
     return Confirming(
         store,
         prepared.plan,
@@ -63,8 +59,41 @@ def confirming(
         setup,
         executing(prepared.recorded, setup, known),
         budget,
-        cost=cost,
+        cost=check_limits(prepared.recorded, setup, budget, known, jobs=jobs, capped=capped),
         day=day,
         jobs=jobs,
         changed=changed,
     )
+
+
+def check_limits(
+    recorded: Trajectory,
+    setup: Setup,
+    budget: Budget,
+    prices: Mapping[str, Price],
+    *,
+    jobs: int = 1,
+    capped: bool = False,
+) -> CallCost | None:
+    """Return the cost of a live call, as far as known, if the limits can be held.
+
+    Args:
+        recorded: the run.
+        setup: of the replays.
+        budget: of the experiment.
+        prices: of models, by name.
+        jobs: replays that run at the same time.
+        capped: whether dollars are limited besides by the budget.
+
+    Raises:
+        ConfigurationError: dollars are limited and a price is unknown, or replays that run at the same
+            time would share the state that ``reset`` restores.
+    """
+    if jobs > 1 and setup.reset:
+        raise ConfigurationError(
+            "--jobs and --reset exclude each other: replays that run at the same time would change "
+            "the state that the others begin with"
+        )
+    if budget.max_cost_usd is not None or capped:
+        return capped_call_cost(recorded, prices)
+    return call_cost(recorded, prices)

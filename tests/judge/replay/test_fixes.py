@@ -7,27 +7,42 @@ import sys
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace.messages import Message
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.replay.arms import Fix
 from mast_trace_judge.replay.candidates import point_of
 from mast_trace_judge.replay.fixes import Sources, planned_fixes
 from mast_trace_judge.replay.oracle import Oracle
-from mast_trace_judge.replay.points import Point
+from mast_trace_judge.replay.points import decision_points
 
-POINTS = (
-    Point(1, "researcher", "a", "The room costs 181 EUR."),
-    Point(3, "planner", "b", "Together 939 EUR."),
-)
+
+def _message(step: int, agent: str, text: str, span: str = "") -> Step:
+    return Step(step, StepKind.MESSAGE, agent, text, span_id=span, start=step, end=step)
+
+
+def _call(agent: str, span: str, time: int, answer: str) -> Invocation:
+    shown = ("asked",)
+    return Invocation("model", agent, span, "", time, time, shown, ("user",), None, answer)
+
+
+TEXTS = {
+    "asked": Message("What does it cost?", "user"),
+    "one": Message("The room costs 181 EUR."),
+    "two": Message("Together 939 EUR."),
+}
 RUN = Trajectory(
     "t",
     (
-        Step(0, StepKind.MESSAGE, "user", "What does it cost?"),
-        Step(1, StepKind.MESSAGE, "researcher", "The room costs 181 EUR."),
-        Step(2, StepKind.TOOL, "planner", "118 EUR"),
-        Step(3, StepKind.MESSAGE, "planner", "Together 939 EUR."),
+        _message(0, "user", "What does it cost?"),
+        _message(1, "researcher", "The room costs 181 EUR.", "a"),
+        Step(2, StepKind.TOOL, "planner", "118 EUR", span_id="t", tool="hotel", start=2, end=2),
+        _message(3, "planner", "Together 939 EUR.", "b"),
     ),
+    (_call("researcher", "a", 1, "one"), _call("planner", "b", 3, "two")),
+    TEXTS,
     task="Rooms cost 118 EUR.",
 )
+POINTS = decision_points(RUN)
 
 
 def test_sources_come_in_their_order() -> None:
@@ -55,8 +70,7 @@ def test_sources_come_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (" The room costs\n181 EUR. ", "recorded answer"),
-        ("  ", "empty"),
+        (" The room costs 181 EUR. ", "has this answer already"),
         ("The trip costs 750 EUR.", "'750'"),
         ("The trip costs 750.0 EUR.", "'750.0'"),
         ("right", "oracle takes its text for the right answer"),
@@ -81,11 +95,33 @@ def test_the_last_answer_may_be_right_by_itself() -> None:
     assert fixes[3][0] == Fix("person", "118 EUR")
 
 
-def test_a_step_without_a_model_answer_cannot_be_corrected() -> None:
-    with pytest.raises(ConfigurationError, match="steps that can: 1, 3"):
-        planned_fixes(RUN, POINTS, Sources({2: "x"}))
-    _, refused = planned_fixes(RUN, POINTS, Sources({}, judge={2: "x"}))
+def test_a_step_that_no_model_has_made_cannot_be_corrected() -> None:
+    with pytest.raises(ConfigurationError, match="not a tool call with a result"):
+        planned_fixes(RUN, POINTS, Sources({0: "x"}))
+    _, refused = planned_fixes(RUN, POINTS, Sources({}, judge={0: "x"}))
     assert refused[0].source == "judge"
+
+
+@pytest.mark.parametrize(("text", "said"), [("  ", "empty"), ('{"tool_calls": 3}', "list")])
+def test_a_text_that_is_no_answer_is_a_mistake(text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        planned_fixes(RUN, POINTS, Sources({1: text}))
+
+
+def test_the_result_of_a_tool_can_be_corrected() -> None:
+    """The same result again is no correction."""
+    fixes, refused = planned_fixes(RUN, POINTS, Sources({}, reference={2: "181 EUR"}))
+    assert fixes[2] == (Fix("reference", "181 EUR"),)
+    assert refused == ()
+    _, refused = planned_fixes(RUN, POINTS, Sources({}, reference={2: "118 EUR"}))
+    assert "has this result already" in refused[0].reason
+
+
+def test_the_text_within_an_answer_with_calls_is_judged_too() -> None:
+    oracle = Oracle((sys.executable, "-c", "import sys; sys.exit(sys.stdin.read() != 'right')"))
+    call = '{"text": "right", "tool_calls": [{"name": "hotel", "arguments": {}}]}'
+    _, refused = planned_fixes(RUN, POINTS, Sources({1: call}), oracle)
+    assert "takes its text for the right answer" in refused[0].reason
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ EFFECT: Final = 0.2
 State = Literal["open", "confirmed", "abandoned", "exhausted"]
 
 _ALIKE: Final = 2
-"""Equal pairs after which a program counts as deterministic, and live calls that a replay needs."""
+"""Equal pairs that decide on a fix of a deterministic program."""
 
 _FEW: Final = 4
 """Pairs after which a fix is given up that never succeeded, or not more often than the kept step did."""
@@ -105,18 +105,15 @@ class Comparison:
 
     @property
     def alike(self) -> bool:
-        """Whether the pairs were all alike: equal live calls, answers and outcomes in each arm.
-
-        At least two live calls must follow: a single one is asked the same whatever the model draws.
-        """
+        """Whether the pairs were all alike: equal live calls, answers and outcomes in each arm."""
         if self.pairs < _ALIKE or self.earlier:
             return False
-        for arm in zip(*self._results, strict=True):
-            if len({(each.calls_hash, each.answer, each.success) for each in arm}) > 1:
-                return False
-            if arm[0].success is None or not arm[0].calls_hash or arm[0].live_calls < _ALIKE:
-                return False
-        return True
+        arms = zip(*self._results, strict=True)
+        return all(
+            len({(each.calls_hash, each.answer, each.success) for each in arm}) == 1
+            and arm[0].success is not None
+            for arm in arms
+        )
 
     def proved(self, *, deterministic: bool) -> bool:
         """Return whether the fix turns failure into success more often than keeping the step.

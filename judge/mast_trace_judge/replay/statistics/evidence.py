@@ -19,6 +19,9 @@ SEARCH: Final = frozenset({"start", "screening"})
 LIVE: Final = SEARCH | {"pairs"}
 """Phases in which a part of the program runs live."""
 
+CENSORED: Final = 8
+"""Live replays in a row without an outcome after which an experiment ends."""
+
 REPEATS: Final = 6
 """Repeated replays that must all be alike before a program counts as deterministic."""
 
@@ -68,8 +71,25 @@ class Evidence:
                 found = (result.calls_hash, result.answer, result.success)
                 if result.success is None or seen.setdefault(trial.arm, found) != found:
                     return False
+                if result.live_calls and not result.calls_hash:
+                    return False
                 repeats += 1
         return repeats - len(seen) >= REPEATS
+
+    @property
+    def without_outcome(self) -> str:
+        """The reason why the last `CENSORED` live replays had no outcome; empty if one had."""
+        live = [result for trial, result in self.results if trial.phase in LIVE][-CENSORED:]
+        if len(live) < CENSORED or any(each.success is not None for each in live):
+            return ""
+        return f"{live[-1].status} {live[-1].reason}".strip()
+
+    @property
+    def falls_once(self) -> bool:
+        """Whether no replay succeeded at or after a position at which one failed."""
+        failed = [each for each, (hits, runs) in self.counts.items() if hits < runs]
+        succeeded = [each for each, (hits, _) in self.counts.items() if hits]
+        return not failed or not succeeded or max(succeeded) < min(failed)
 
     def proved(self) -> list[Comparison]:
         """Return the comparisons that prove a fix."""

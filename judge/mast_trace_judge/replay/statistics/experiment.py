@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.replay.confirmation import Confirmation
     from mast_trace_judge.replay.points import Point
 
-_USUAL_SEARCH, _USUAL_PAIRS = 24, 16
+_USUAL_SEARCH, _USUAL_PAIRS = 40, 24
 """Replays that search and proof usually take, for the estimate."""
 
 

@@ -23,6 +23,11 @@ NEVER: Final = 0.01
 
 _EARLIER: Final = "an earlier, repairable error is not excluded"
 
+_SHARED: Final = (
+    "replays of the same arm are all alike, but their outcomes go up and down along the run, so that they "
+    "seem to share one draw, by a cache or a fixed seed: nothing is proved"
+)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -105,6 +110,8 @@ def _proved(evidence: Evidence, best: Comparison) -> Finding:
     record = best.contrast()
     counts = f"{record.fix_successes} of {record.pairs} with a fix, {record.keep_successes} without"
     if evidence.deterministic and best.alike:
+        if not evidence.falls_once:
+            return Finding("inconclusive", _SHARED)
         counts += " (deterministic: proved for these answers of the model alone)"
     if location.kinds.systematic >= LIKELY:
         text = f"{_from_the_start(evidence)}; a fix of {name} helps: {counts}"
@@ -138,6 +145,9 @@ def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
 
 def _unproved(evidence: Evidence) -> Finding:
     location, point = evidence.location, _point(evidence)
+    if evidence.without_outcome:
+        text = f"too many replays have no outcome, the last one: {evidence.without_outcome}"
+        return Finding("inconclusive", text, point=point)
     if location.kinds.systematic >= SURE:
         return Finding("systematic", f"{_from_the_start(evidence)}; no tested fix helps")
     if location.kinds.diffuse + location.kinds.none >= SURE:
@@ -159,6 +169,8 @@ def _unproved(evidence: Evidence) -> Finding:
 
 
 def _point(evidence: Evidence) -> int | None:
+    if evidence.deterministic and not evidence.falls_once:
+        return None
     points = evidence.location.points
     best = max(range(len(points)), key=lambda each: points[each])
     return best if points[best] >= SURE else None

@@ -45,6 +45,18 @@ class Limits:
     max_calls: int | None = None
     max_cost_usd: float | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse sizes with which an experiment would never end.
+
+        Raises:
+            ValueError: a size is negative, or a batch has no replay.
+        """
+        sizes = (self.verifications, self.scores, self.start_runs, self.screening_runs)
+        if min(*sizes, self.pair_runs, self.pairs, self.steps) < 0 or self.batch < 1:
+            raise ValueError(
+                f"sizes of an experiment are not negative, and a batch has a replay: {self}"
+            )
+
 
 @dataclass(frozen=True)
 class Trial:

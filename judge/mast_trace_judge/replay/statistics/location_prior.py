@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import math
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.replay.statistics.shapes import SINGLE
@@ -21,9 +22,10 @@ def origin_weights(length: int, candidates: Mapping[int, float]) -> tuple[float,
 
     Args:
         length: number of decisions.
-        candidates: the judge's probabilities by position; negative ones are left out.
+        candidates: the judge's probabilities by position; those that are no positive numbers are left out.
     """
-    weights = [max(0.0, candidates.get(each, 0.0)) for each in range(length)]
+    given = [candidates.get(each, 0.0) for each in range(length)]
+    weights = [each if 0 < each < math.inf else 0.0 for each in given]
     total = sum(weights)
     if not total:
         return tuple(1 / length for _ in range(length))
@@ -42,17 +44,13 @@ class LocationPrior:
         self.length = len(weights)
         self.weights = tuple(weights)
         last = self.length - 1
-        self._single = [0.0]
-        self._later: list[list[float]] = [[0.0] * (self.length + 1)]
-        for origin, weight in enumerate(weights):
-            single = weight * (SINGLE if origin < last else 1.0)
-            self._single.append(self._single[-1] + single)
-            each = (weight - single) / max(1, last - origin)
-            above, row = self._later[-1], [0.0]
-            for point in range(self.length):
-                inside = each if point > origin else 0.0
-                row.append(row[-1] + above[point + 1] - above[point] + inside)
-            self._later.append(row)
+        single = [each * SINGLE for each in weights[:-1]] + [*weights[-1:]]
+        # The weight of each later point of no return, by origin.
+        later = [(1 - SINGLE) * each / (last - origin) for origin, each in enumerate(weights[:-1])]
+        later.append(0.0)
+        self._single = [0.0, *accumulate(single)]
+        self._later = [0.0, *accumulate(later)]
+        self._moments = [0.0, *accumulate(origin * each for origin, each in enumerate(later))]
 
     def single(self, after: int, until: int) -> float:
         """Return the weight of an origin in (after, until] that is the point of no return too."""
@@ -61,12 +59,9 @@ class LocationPrior:
     def repairable(self, origin: tuple[int, int], point: tuple[int, int]) -> float:
         """Return the weight of an origin and a later point, each in a range (after, until]."""
         (low, high), (left, right) = origin, point
-        until, after = self._later[high + 1], self._later[low + 1]
-        found = until[right + 1] - after[right + 1] - until[left + 1] + after[left + 1]
+        inside = max(low, min(high, left))
+        found = (right - left) * (self._later[inside + 1] - self._later[low + 1])
+        until, after = max(inside, min(high, right)) + 1, inside + 1
+        found += right * (self._later[until] - self._later[after])
+        found -= self._moments[until] - self._moments[after]
         return found if found > _ROUNDING else 0.0
-
-
-@lru_cache(maxsize=64)
-def location_prior(weights: tuple[float, ...]) -> LocationPrior:
-    """Return the prior of these weights; equal weights share it."""
-    return LocationPrior(weights)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
+from mast_trace_judge.replay.statistics.evidence import SEARCH
 from mast_trace_judge.replay.statistics.limits import Trial
 from mast_trace_judge.replay.statistics.location import likely
-from mast_trace_judge.replay.statistics.search import live_calls, search
+from mast_trace_judge.replay.statistics.search import live_calls, measure, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,9 @@ DOUBT: Final = 0.05
 
 HOPELESS: Final = 0.08
 """Expected success rate before a step below which its answer is not drawn again."""
+
+DOUBTS: Final = 5
+"""Further positions that are measured before a deterministic program is believed."""
 
 NEAR: Final = 0.5
 """Share of the best step's probability that an earlier one needs to be tried before it."""
@@ -45,6 +49,8 @@ def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
             if comparison in evidence.proved():
                 break
     if evidence.proved():
+        if evidence.deterministic:
+            yield from _doubt(evidence)
         yield from search(evidence, points=True)
     else:
         yield from _together(evidence, tested, seed)
@@ -81,7 +87,8 @@ def earlier_chance(evidence: Evidence, position: int) -> float:
 
 
 def _used_up(evidence: Evidence) -> bool:
-    return evidence.runs("pairs") + 2 > evidence.plan.limits.pair_runs
+    full = evidence.runs("pairs") + 2 > evidence.plan.limits.pair_runs
+    return full or bool(evidence.without_outcome)
 
 
 def _next(evidence: Evidence, tested: list[int]) -> int | None:
@@ -127,6 +134,21 @@ def _pairs(evidence: Evidence, comparison: Comparison, seed: int) -> Iterator[tu
         evidence.count(comparison.position, told[comparison.keep])
         if comparison.source == "resample":
             evidence.count(comparison.position - 1, told[comparison.fix])
+
+
+def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
+    """Ask for replays at further positions of a program whose replays were all alike.
+
+    Replays that share one draw, by a cache or a fixed seed, are alike, too; their outcomes then jump up
+    and down along the run, while those of a deterministic program fall once.
+    """
+    limits = evidence.plan.limits
+    free = [each for each in range(evidence.plan.length) if each not in evidence.counts]
+    count = min(DOUBTS, len(free))
+    for place in range(count):
+        if evidence.runs(*SEARCH) + limits.batch <= limits.screening_runs:
+            position = free[len(free) * (2 * place + 1) // (2 * count)]
+            yield from measure(evidence, position, limits.batch, "screening")
 
 
 def _together(evidence: Evidence, tested: list[int], seed: int) -> Iterator[tuple[Trial, ...]]:

@@ -34,8 +34,10 @@ def measure(
 ) -> Iterator[tuple[Trial, ...]]:
     """Ask for replays that keep everything up to and including a position, and count them."""
     trial = Trial(evidence.plan.keep(position), phase, calls=live_calls(evidence, position))
-    yield (trial,) * runs
-    for _, result in evidence.results[-runs:]:
+    before = len(evidence.results)
+    if runs:
+        yield (trial,) * runs
+    for _, result in evidence.results[before:]:
         evidence.count(position, result)
 
 
@@ -48,6 +50,8 @@ def search(evidence: Evidence, *, points: bool = False) -> Iterator[tuple[Trial,
     """
     limits = evidence.plan.limits
     while not _settled(evidence, points) and (position := _best(evidence, points)) is not None:
+        if evidence.without_outcome:
+            return
         if evidence.runs(*SEARCH) + limits.batch > limits.screening_runs:
             return
         if limits.search_calls is not None and evidence.search_calls >= limits.search_calls:

@@ -257,7 +257,7 @@ def test_a_deterministic_program_needs_two_pairs_and_the_conclusion_says_so() ->
     assert (found.status, found.origin) == ("confirmed", 13)
     assert "deterministic" in found.text
     assert found.contrasts[-1].pairs == 2
-    assert replays <= 6 + 24
+    assert replays <= 6 + 34
 
 
 def test_equal_outcomes_alone_are_not_deterministic() -> None:
@@ -437,3 +437,60 @@ def test_the_search_leaves_calls_for_the_proof_where_it_is_told_to() -> None:
     searched = [each.live_calls for each in told if each.phase in {"start", "screening"}]
     assert sum(searched[:-2]) < 60
     assert any(each.phase == "pairs" for each in told)
+
+
+def test_replays_without_an_outcome_end_it_with_the_reason() -> None:
+    experiment, draw = made(limits=Limits(verifications=0, scores=0)), random.Random(0)
+    while (trial := experiment.ask()) is not None:
+        experiment.tell(at_random(trial, None, draw))
+    found = experiment.conclusion()
+    assert found.replays == 8
+    assert found.status == "inconclusive"
+    assert "no outcome, the last one: timeout killed after 60 s" in found.text
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 400])
+def test_short_and_long_runs_end(length: int) -> None:
+    points = [Point(each, "", "0", "") for each in range(length)]
+    sources = dict.fromkeys(range(length), (RESAMPLE,))
+    error = length // 2
+
+    def chance(trial: Trial) -> float:
+        arm = trial.arm
+        if arm.operator in {"verify", "score"}:
+            return 0.0
+        kept = arm.step - (arm.operator == "resample")
+        return 0.95 if arm.operator == "start" or kept < error else 0.0
+
+    experiment = Experiment(points, prior={0: float("nan")}, sources=sources)
+    conduct(experiment, chance, seed=8)
+    found = experiment.conclusion()
+    assert (found.status, found.origin) == ("confirmed", error)
+    assert f"origin step {error}:" in found.text
+
+
+@pytest.mark.parametrize("sizes", [{"batch": 0}, {"pairs": -1}, {"scores": -5}])
+def test_sizes_with_which_it_would_never_end_are_refused(sizes: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="not negative"):
+        Limits(**sizes)
+
+
+def test_everything_may_be_left_out() -> None:
+    nothing = Limits(verifications=0, scores=0, start_runs=0, screening_runs=0, pair_runs=0)
+    experiment = made(limits=nothing)
+    assert experiment.ask() is None
+    assert experiment.conclusion().status == "untested"
+
+
+def test_replays_that_share_a_draw_prove_nothing() -> None:
+    drawn: dict[object, bool] = {}
+    for seed in range(30):
+        experiment, draw = made(seed=seed), random.Random(seed)
+        drawn.clear()
+        while (trial := experiment.ask()) is not None:
+            is_check = trial.arm.operator in {"verify", "score"}
+            success = not is_check and drawn.setdefault(trial.arm, draw.random() < 0.5)
+            experiment.tell(alike(trial, success))
+        if experiment.conclusion().text.endswith("fixed seed: nothing is proved"):
+            return
+    pytest.fail("no experiment told the shared draw from a deterministic program")

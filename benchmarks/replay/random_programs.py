@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.replay.statistics import Trial
 
 LENGTH = 20
-"""Steps of a run."""
+"""Steps of a run, where a class does not say otherwise."""
 
 RESAMPLE = Fix("resample")
 FIXES = (Fix("person", "corrected"), RESAMPLE, Fix("stronger model"), Fix("judge", "repaired"))
@@ -31,7 +31,7 @@ class Policy:
         origin: the step at which success first fell; None if there is nothing to confirm.
         point: the point of no return; None if there is none.
         prior: the judge's probabilities by step.
-        sources: fixes by step.
+        sources: fixes by step; None for one at each step, which asks the model again.
         fixed: success rates after a fix of the judge, by step; every other fix of step t draws the
             answer again and so succeeds with V(t - 1).
         joint: two steps and the success rate when both are fixed.
@@ -46,9 +46,7 @@ class Policy:
     origin: int | None
     point: int | None
     prior: Mapping[int, float]
-    sources: Mapping[int, Sequence[Fix]] = field(
-        default_factory=lambda: dict.fromkeys(range(LENGTH), (RESAMPLE,))
-    )
+    sources: Mapping[int, Sequence[Fix]] | None = None
     fixed: Mapping[int, float] = field(default_factory=dict)
     joint: tuple[int, int, float] | None = None
     noise: float = 0.0
@@ -57,6 +55,16 @@ class Policy:
     quiet: bool = False
     shared: bool = False
     _drawn: dict[object, bool] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """Number of steps."""
+        return len(self.rates) - 1
+
+    @property
+    def fixes(self) -> Mapping[int, Sequence[Fix]]:
+        """Fixes by step."""
+        return self.sources or dict.fromkeys(range(self.length), (RESAMPLE,))
 
     def rate(self, trial: Trial) -> float:
         """Return the success rate of a replay."""
@@ -103,18 +111,18 @@ class Policy:
         )
 
 
-def points() -> list[Point]:
+def points(length: int) -> list[Point]:
     """Return the decision points of a simulated run."""
-    return [Point(step, f"agent {step % 3}", f"{step:016x}", "") for step in range(LENGTH)]
+    return [Point(step, f"agent {step % 3}", f"{step:016x}", "") for step in range(length)]
 
 
-def judged(draw: random.Random, *errors: int) -> dict[int, float]:
+def judged(draw: random.Random, *errors: int, length: int = LENGTH) -> dict[int, float]:
     """Return the three candidates of a judge with probabilities.
 
     An error is the first candidate in 40 %, the second in 15 % and the third in 10 %; one whose place is
     taken by another error gets the next free one.
     """
-    found = [step for step in range(LENGTH) if step not in errors]
+    found = [step for step in range(length) if step not in errors]
     draw.shuffle(found)
     found = found[:3]
     free = [0, 1, 2]

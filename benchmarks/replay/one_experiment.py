@@ -6,16 +6,16 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from baselines import Replays
-from policies import points
+from random_programs import points
+from simpler_methods import Replays
 
 from mast_trace_judge.replay.statistics import Experiment, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from classes import Class
-    from policies import Policy
+    from random_programs import Policy
+    from run_classes import Class
 
     from mast_trace_judge.replay.arms import ArmResult
     from mast_trace_judge.replay.confirmation import Confirmation
@@ -71,9 +71,9 @@ def _experiment(
     told: list[ArmResult] = []
     while True:
         experiment = Experiment(
-            points(),
+            points(policy.length),
             prior=policy.prior,
-            sources=policy.sources,
+            sources=policy.fixes,
             limits=Limits(joint=True),
             seed=seed,
             earlier=earlier,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from policies import LENGTH, RESAMPLE
+from random_programs import RESAMPLE
 
 from mast_trace_judge.replay.arms import Arm
 from mast_trace_judge.replay.statistics import Trial
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from policies import Policy
+    from random_programs import Policy
 
 _REPLAYS: Final = 4
 _LEVELS: Final = (0.03, 0.015, 0.01)
@@ -27,15 +27,17 @@ class Replays:
     Attributes:
         made: replays so far.
         calls: live calls so far.
+        length: steps of the run.
     """
 
     def __init__(self, policy: Policy, draw: random.Random) -> None:
         self.made = self.calls = 0
+        self.length = policy.length
         self._policy, self._draw = policy, draw
 
     def fix(self, step: int) -> bool:
         """Replay the run with another answer at a step, of the judge if it has one."""
-        fix = self._policy.sources.get(step, (RESAMPLE,))[-1]
+        fix = self._policy.fixes.get(step, (RESAMPLE,))[-1]
         return self._replay(Arm("fix", step, fix), step)
 
     def keep(self, step: int) -> bool:
@@ -43,7 +45,7 @@ class Replays:
         return self._replay(Arm("keep", step), step)
 
     def _replay(self, arm: Arm, step: int) -> bool:
-        trial = Trial(arm, "pairs", calls=LENGTH - 1 - step)
+        trial = Trial(arm, "pairs", calls=self.length - 1 - step)
         found = self._policy.replay(trial, self._draw, self.made)
         self.made += 1
         self.calls += trial.calls
@@ -52,7 +54,7 @@ class Replays:
 
 def earliest_flip(replays: Replays) -> int | None:
     """Return the earliest step whose fix turns failure into success, tried once at each step."""
-    return next((step for step in range(LENGTH) if replays.fix(step)), None)
+    return next((step for step in range(replays.length) if replays.fix(step)), None)
 
 
 def staged_fisher(replays: Replays) -> int | None:
@@ -60,7 +62,11 @@ def staged_fisher(replays: Replays) -> int | None:
 
     Each step is kept four times; the test takes 4, 8 and 12 new replays of each arm.
     """
-    zero = (step for step in range(LENGTH) if not any(replays.keep(step) for _ in range(_REPLAYS)))
+    zero = (
+        step
+        for step in range(replays.length)
+        if not any(replays.keep(step) for _ in range(_REPLAYS))
+    )
     step = next(zero, None)
     if step is None:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from policies import FIXES, LENGTH, RESAMPLE, Policy, judged
+from random_programs import FIXES, LENGTH, RESAMPLE, Policy, judged
 
 if TYPE_CHECKING:
     import random
@@ -26,7 +26,6 @@ class Class:
         bound: lower bound of the share with the right origin; 0 for none.
         nights: experiments about each run, one after the other.
         stops: replays after which the experiment is killed and resumed; 0 for never.
-        limit: a limit of the method, shown beside the others and without a bound.
     """
 
     name: str
@@ -35,16 +34,15 @@ class Class:
     bound: float = 0.0
     nights: int = 1
     stops: int = 0
-    limit: bool = False
 
 
-def single(rate: float, floor: float = 0.0) -> Maker:
+def single(rate: float, floor: float = 0.0, length: int = LENGTH) -> Maker:
     """An error that cannot be repaired, in a program that succeeds with `rate` otherwise."""
 
     def make(draw: random.Random) -> Policy:
-        error = draw.randrange(2, LENGTH - 2)
-        rates = [rate] * (error + 1) + [floor] * (LENGTH - error)
-        return Policy(rates, error, error, judged(draw, error))
+        error = draw.randrange(2, length - 2)
+        rates = [rate] * (error + 1) + [floor] * (length - error)
+        return Policy(rates, error, error, judged(draw, error, length=length))
 
     return make
 
@@ -123,6 +121,11 @@ def nothing(rate: float, **ways: object) -> Maker:
     return make
 
 
+def one_draw(draw: random.Random) -> Policy:
+    """No fix helps, and replays of an arm share one draw, as with a cache or a fixed seed."""
+    return nothing(draw.uniform(0.1, 0.9), shared=True)(draw)
+
+
 def wave(number: int) -> float:
     """A provider whose quality goes up and down, once in forty replays."""
     return 0.35 * math.sin(2 * math.pi * number / 40)
@@ -134,6 +137,14 @@ CLASSES = (
     Class("single error, V .6", single(0.6), something=True, bound=0.70),
     Class("single error, V .3", single(0.3), something=True),
     Class("single error, V rising from .3", rising(0.3), something=True),
+    *(
+        Class(
+            f"single error, V {rate:.1g}, {length} steps".replace("0.", "."), maker, something=True
+        )
+        for length in (10, 40, 80)
+        for rate in (0.9, 0.6)
+        for maker in (single(rate, length=length),)
+    ),
     Class("guess floor .1, V .9", single(0.9, 0.1), something=True),
     Class("guess floor .1, V .6", single(0.6, 0.1), something=True),
     Class("repairable .3, V .6", repairable(0.3), something=True),
@@ -151,5 +162,5 @@ CLASSES = (
     Class("nothing planted, last call alone random", nothing(0.25, quiet=True)),
     Class("nothing planted, killed and resumed", nothing(0.5), stops=7),
     Class("nothing planted, 30 nightly retries", nothing(0.5), nights=30),
-    Class("nothing planted, an arm shares one draw", nothing(0.5, shared=True), limit=True),
+    Class("nothing planted, an arm shares one draw", one_draw),
 )
