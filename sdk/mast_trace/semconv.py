@@ -122,6 +122,10 @@ RUN_KIND: Final = "mast.run.kind"
 """Span or resource attribute: the kind of run; absent for a program's own."""
 HUMAN_INPUTS: Final = "mast.human.inputs"
 """Texts that a person typed for a run, in order, on its root (string[])."""
+HUMAN_INPUT_SPANS: Final = "mast.human.input_spans"
+"""For each of these texts the id of the span of the tool that asked for it, else an empty text
+(string[]); absent if no tool asked.
+"""
 RUN_RESUMES: Final = "mast.run.resumes"
 """Trace id of the interrupted run that a run of the same process continues."""
 RUN_OUTCOME: Final = "mast.run.outcome"

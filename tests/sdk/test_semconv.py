@@ -83,6 +83,7 @@ NAMES = {
     "FAILED_ATTEMPTS": "mast.failed_attempts",
     "RUN_KIND": "mast.run.kind",
     "HUMAN_INPUTS": "mast.human.inputs",
+    "HUMAN_INPUT_SPANS": "mast.human.input_spans",
     "RUN_RESUMES": "mast.run.resumes",
     "RUN_OUTCOME": "mast.run.outcome",
     "RUN_OUTCOME_REASON": "mast.run.outcome_reason",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import MastTraceError
@@ -76,7 +77,7 @@ def _tape_of(run: Trajectory, live: frozenset[str]) -> Tape:
         exchanges=tuple(_exchange(run, call) for call in sorted(calls, key=lambda each: each.end)),
         executions=tuple(_execution(step) for step in sorted(executed, key=lambda each: each.end)),
         handing_over=tuple(dict.fromkeys(step.tool for step in tools if step.handoff_to)),
-        inputs=run.human_inputs,
+        inputs=tuple(zip_longest(run.human_inputs, run.human_input_spans, fillvalue="")),
     )
 
 
@@ -140,7 +141,7 @@ def _execution(step: Step) -> Execution:
     return Execution(
         agent=step.agent,
         tool=step.tool,
-        arguments=canonical_arguments(step.arguments),
+        arguments=canonical_arguments(step.arguments or None),
         result=step.text,
         call_id=step.call_id,
         error=step.error,

@@ -100,14 +100,15 @@ class Tape:
         executions: tool calls, in order of completion, without hand-offs.
         handing_over: names of the hand-off tools of the run. They are control flow of the framework,
             without side effects outside the process, so a replay executes them.
-        inputs: texts that a person typed, in order.
+        inputs: texts that a person typed, in order, each with the id of the span of the tool that
+            asked; empty if no tool asked.
     """
 
     run: str
     exchanges: tuple[Exchange, ...] = ()
     executions: tuple[Execution, ...] = ()
     handing_over: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
+    inputs: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> str:
         """Return the tape as JSON text."""
@@ -137,9 +138,9 @@ class Tape:
                 exchanges=tuple(_exchange(each) for each in shape["exchanges"]),
                 executions=tuple(Execution(**each) for each in shape["executions"]),
                 handing_over=tuple(shape["handing_over"]),
-                inputs=tuple(shape.get("inputs", ())),
+                inputs=tuple((text, span) for text, span in shape.get("inputs", ())),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"The tape is incomplete: {error}.") from None
 
 
