@@ -52,7 +52,7 @@ class OwnPrice(BaseModel):
 
 @dataclass(frozen=True)
 class Band:
-    """Prices in US dollars per million tokens, and their conditions. Of several bands the last that applies counts.
+    """Prices in US dollars per million tokens, and their conditions; the last band that applies counts.
 
     Attributes:
         since: the first day (UTC).
@@ -141,7 +141,7 @@ def _of_own(price: OwnPrice) -> Band:
 def _public(model: str, provider: str) -> ModelInfo | None:
     """Look a model up in the public table."""
     # Its 400 ms are spent only where a price is wanted.
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
+    from genai_prices.data_snapshot import get_snapshot
 
     try:
         by, found = get_snapshot().find_provider_model(model, None, provider or None, None)
@@ -151,7 +151,7 @@ def _public(model: str, provider: str) -> ModelInfo | None:
 
 
 def _of_public(model: ModelInfo) -> Iterator[Band]:
-    from genai_prices.types import ModelPrice, StartDateConstraint  # noqa: PLC0415
+    from genai_prices.types import ModelPrice, StartDateConstraint
 
     prices = model.prices
     if isinstance(prices, ModelPrice):
