@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
+from opentelemetry.context import Context
 
 from mast_trace.spans.message_ids import MessageIds
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
     from mast_trace.messages import ToolCall
@@ -162,6 +162,37 @@ def beside_others(context: Context) -> Context:
     return trace.set_span_in_context(own, context)
 
 
-def with_span(span: Span, context: Context) -> Context:
-    """Return ``context`` in which a span of ours is the current one."""
-    return otel_context.set_value(_SPAN_KEY, span, trace.set_span_in_context(span, context))
+def with_span(
+    span: Span,
+    context: Context,
+    *,
+    run: Run | None = None,
+    agent: str | None = None,
+    tool: bool = False,
+    chat: bool = False,
+) -> Context:
+    """Return ``context`` in which a span of ours is the current one.
+
+    The same as `with_run`, `with_agent`, `with_tool` and `with_chat` one after the other, each of
+    which copies the context.
+
+    Args:
+        span: the span.
+        context: around it.
+        run: begins with the span.
+        agent: acts in the span, in a turn that begins.
+        tool: whether the span is the execution of a tool.
+        chat: whether the span is a model call.
+    """
+    values: dict[str, object] = {_SPAN_KEY: span}
+    if run is not None:
+        values[_KEY] = run
+    if agent is not None:
+        values[_AGENT_KEY] = Turn(agent)
+        if context.get(_TOOL_KEY) is not None:
+            values[_TOOL_KEY] = None
+    if tool:
+        values[_TOOL_KEY] = span
+    if chat:
+        values[_CHAT_KEY] = True
+    return Context({**trace.set_span_in_context(span, context), **values})

@@ -25,11 +25,7 @@ from mast_trace.spans.run_state import (
     beside_others,
     current_agent,
     current_run,
-    with_agent,
-    with_chat,
-    with_run,
     with_span,
-    with_tool,
 )
 from mast_trace.spans.within import end_at_exit
 
@@ -107,7 +103,7 @@ class Telemetry:
             semconv.INVOKE_WORKFLOW, name, context, more, links=links, start_time=start_time
         )
         run = Run(root=span)
-        opened = RunSpan(self, span, with_run(run, context))
+        opened = RunSpan(self, span, with_span(span, context, run=run))
         opened.run = run
         opened.nested = current_run(context) is not None
         if not opened.nested and span.is_recording():
@@ -144,8 +140,8 @@ class Telemetry:
         context = parent if parent is not None else otel_context.get_current()
         if input:
             more.update(self.inputs(input, context))
-        span, own = self._start(semconv.INVOKE_AGENT, name, context, more, links=links)
-        return AgentSpan(self, span, with_agent(name, own))
+        span, context = self._start(semconv.INVOKE_AGENT, name, context, more, links=links)
+        return AgentSpan(self, span, with_span(span, context, agent=name))
 
     def message(
         self,
@@ -260,8 +256,8 @@ class Telemetry:
             semconv.HANDOFF_TARGET: target,
             **(attributes or {}),
         }
-        span, own = self._start(semconv.EXECUTE_TOOL, name, context, more)
-        opened = ToolSpan(self, span, with_tool(span, own))
+        span, context = self._start(semconv.EXECUTE_TOOL, name, context, more)
+        opened = ToolSpan(self, span, with_span(span, context, tool=True))
         opened.call_id = call_id
         return opened
 
@@ -285,8 +281,8 @@ class Telemetry:
         }
         if input:
             more.update(self.inputs(input, context))
-        span, own = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
-        return ChatSpan(self, span, with_chat(own))
+        span, context = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
+        return ChatSpan(self, span, with_span(span, context, chat=True))
 
     def outcome(self, root: Span | SpanContext, outcome: str, reason: str = "") -> None:
         """Record whether a run reached its goal.
@@ -333,6 +329,7 @@ class Telemetry:
         links: Sequence[Link] | None = None,
         start_time: int | None = None,
     ) -> tuple[Span, Context]:
+        """Begin a span; return it with the context around it."""
         context = beside_others(parent)
         span = self._tracer.start_span(
             well_formed(f"{operation} {name}"[:_NAME_LIMIT]),
@@ -342,4 +339,4 @@ class Telemetry:
             links,
             start_time,
         )
-        return span, with_span(span, context)
+        return span, context
