@@ -28,7 +28,6 @@ from mast_trace.spans.run_state import (
     with_chat,
     with_run,
     with_span,
-    with_tool,
 )
 
 
@@ -78,29 +77,6 @@ def test_state_travels_in_the_context() -> None:
         assert (current_run(outside), current_agent(outside), chat_is_open(outside)) == nothing
     finally:
         otel_context.detach(token)
-
-
-@pytest.mark.parametrize("around", [{}, {"tool": True}, {"chat": True, "agent": "a"}])
-@pytest.mark.parametrize(
-    ("kind", "one_by_one"),
-    [
-        ({"run": Run(INVALID_SPAN)}, lambda span, context, run: with_run(run, context)),
-        ({"agent": "clerk"}, lambda span, context, agent: with_agent(agent, context)),
-        ({"tool": True}, lambda span, context, tool: with_tool(span, context)),
-        ({"chat": True}, lambda span, context, chat: with_chat(context)),
-    ],
-)
-def test_a_span_and_its_state_are_put_into_the_context_at_once(around, kind, one_by_one) -> None:
-    """As one after the other; nothing else of the context around is lost."""
-    span = NonRecordingSpan(INVALID_SPAN.get_span_context())
-    context = with_span(INVALID_SPAN, Context({"mine": 1}), **around)
-    at_once = with_span(span, context, **kind)
-    slowly = one_by_one(span, with_span(span, context), **kind)
-    assert at_once.keys() == slowly.keys()
-    for key, value in slowly.items():
-        assert at_once[key] == value or vars(at_once[key]) == vars(value), key
-    assert type(at_once) is Context
-    assert get_current_span(context) is INVALID_SPAN
 
 
 @pytest.fixture

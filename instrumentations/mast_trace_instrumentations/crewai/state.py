@@ -7,12 +7,13 @@ wrong scope when a failed model call is reported twice.
 
 from __future__ import annotations
 
-import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
+
+from mast_trace.fork_safe import lock
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -48,7 +49,7 @@ _owners: dict[str, Frame] = {}
 """Open agent and run spans by the id of their agent, task or crew: threads of versions before 1.13,
 which do not carry context variables over, find them here.
 """
-_lock = threading.Lock()
+_lock = lock()
 _guarded: ContextVar[bool] = ContextVar("mast_trace_crewai_guarded", default=False)
 """Whether a patched call is being made here, which closes on its return what it leaves open."""
 

@@ -43,9 +43,11 @@ class HandMadeTools:
             return None
         if recorded.error is not None:
             raise ToolFailed(recorded.error)
-        return (self._value(name, recorded.result, function),)
+        if recorded.result_type:
+            return (recorded.value,)
+        return (self._untyped(name, recorded.result, function),)
 
-    def _value(self, name: str, text: str, function: Any) -> Any:
+    def _untyped(self, name: str, text: str, function: Any) -> Any:
         returned = inspect.signature(function).return_annotation
         if returned in {str, "str"}:
             return text

@@ -246,7 +246,9 @@ class ToolBlock(Block["ToolSpan"]):
             self._options = {**self._options, "arguments": arguments}
 
     def _returned(self, value: Any) -> None:
-        self.result(value)
+        with guarded(self._doing):
+            if self._open is not None:
+                self._open.returned(value)
 
 
 def active_telemetry() -> Telemetry | None:

@@ -16,16 +16,22 @@ from opentelemetry.trace import SpanKind
 
 from mast_trace import semconv
 from mast_trace.content import ContentPolicy, truncate, well_formed
+from mast_trace.spans import human_input
 from mast_trace.spans.ended_runs import run_began
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
 from mast_trace.spans.run_state import (
+    OpenChat,
     Run,
     beside_others,
     current_agent,
     current_run,
+    with_agent,
+    with_chat,
+    with_run,
     with_span,
+    with_tool,
 )
 from mast_trace.spans.within import end_at_exit
 
@@ -102,12 +108,14 @@ class Telemetry:
         span, context = self._start(
             semconv.INVOKE_WORKFLOW, name, context, more, links=links, start_time=start_time
         )
-        run = Run(root=span)
-        opened = RunSpan(self, span, with_span(span, context, run=run))
+        around = current_run(context)
+        run = Run(root=span, outermost=None if around is None else around.outermost or around)
+        opened = RunSpan(self, span, with_run(run, context))
         opened.run = run
-        opened.nested = current_run(context) is not None
+        opened.nested = around is not None
         if not opened.nested and span.is_recording():
             run_began(span.get_span_context())
+            human_input.run_began(run)
         if input:
             opened.set(self.inputs(input, opened.context))
         # The record leaves before the span has ended, which a killed process never sees. With a
@@ -140,8 +148,8 @@ class Telemetry:
         context = parent if parent is not None else otel_context.get_current()
         if input:
             more.update(self.inputs(input, context))
-        span, context = self._start(semconv.INVOKE_AGENT, name, context, more, links=links)
-        return AgentSpan(self, span, with_span(span, context, agent=name))
+        span, own = self._start(semconv.INVOKE_AGENT, name, context, more, links=links)
+        return AgentSpan(self, span, with_agent(name, own))
 
     def message(
         self,
@@ -256,8 +264,8 @@ class Telemetry:
             semconv.HANDOFF_TARGET: target,
             **(attributes or {}),
         }
-        span, context = self._start(semconv.EXECUTE_TOOL, name, context, more)
-        opened = ToolSpan(self, span, with_span(span, context, tool=True))
+        span, own = self._start(semconv.EXECUTE_TOOL, name, context, more)
+        opened = ToolSpan(self, span, with_tool(span, own))
         opened.call_id = call_id
         return opened
 
@@ -281,8 +289,8 @@ class Telemetry:
         }
         if input:
             more.update(self.inputs(input, context))
-        span, context = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
-        return ChatSpan(self, span, with_span(span, context, chat=True))
+        span, own = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
+        return ChatSpan(self, span, with_chat(own, OpenChat(span)))
 
     def outcome(self, root: Span | SpanContext, outcome: str, reason: str = "") -> None:
         """Record whether a run reached its goal.
@@ -329,7 +337,6 @@ class Telemetry:
         links: Sequence[Link] | None = None,
         start_time: int | None = None,
     ) -> tuple[Span, Context]:
-        """Begin a span; return it with the context around it."""
         context = beside_others(parent)
         span = self._tracer.start_span(
             well_formed(f"{operation} {name}"[:_NAME_LIMIT]),
@@ -339,4 +346,4 @@ class Telemetry:
             links,
             start_time,
         )
-        return span, context
+        return span, with_span(span, context)
