@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _A_NAME = 40
 """Characters up to which an argument or a cell is a name."""
+_LONGEST = 20_000
+"""Characters of arguments or of a result that are read; longer ones are documents."""
 _MOST = 50
 """Number of options with which nothing is compared any more."""
 
@@ -132,6 +134,8 @@ def _object(arguments: str) -> Mapping[str, Any]:
 
 
 def _loaded(text: str) -> Any:
+    if len(text) > _LONGEST:
+        return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

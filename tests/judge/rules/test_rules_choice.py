@@ -1,10 +1,12 @@
 """The rule for answers that name another option than the results favour."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from judge.builders import RunBuilder
 
+from mast_trace.messages import Message
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.local.rules.choice import unfavoured_choice
 from mast_trace_judge.verdict import Evidence
@@ -137,6 +139,14 @@ def test_a_user_who_speaks_again_may_have_other_wishes():
     run = rooms(answer="Shall I take Riga?").asks("Rather near the Rhine.")
     run.asks("Please.")
     assert unfavoured_choice(run.says("clerk", "Bonn.").build()) == []
+
+
+def test_an_instruction_may_prefer_an_option():
+    """A system message that names an option decides more than the results do."""
+    run = rooms().build()
+    told = {"s": Message("Recommend Bonn if you can.", role="system", id="s")}
+    assert unfavoured_choice(run)
+    assert unfavoured_choice(replace(run, texts={**run.texts, **told})) == []
 
 
 def test_a_great_many_options_are_not_compared():

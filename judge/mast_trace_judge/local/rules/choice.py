@@ -36,8 +36,8 @@ def unfavoured_choice(trajectory: Trajectory) -> list[ModeFinding]:
     tools returned that figure for each, in one unit, and the last message names exactly one of them.
     The other is better in the figure, and in everything else that was returned it equals the named
     one, or is as the task says in words ("sunny or mild"). Where the task names the options, only
-    those count. Tasks with other conditions, several messages of a user, and answers that doubt or that
-    speak of the opposite are left alone.
+    those count. Tasks with other conditions, several messages of a user, instructions that name an
+    option, and answers that doubt or that speak of the opposite are left alone.
     """
     said = [step for step in trajectory.steps if is_said(step)]
     users = [step for step in trajectory.steps if by_user(step)]
@@ -49,6 +49,8 @@ def unfavoured_choice(trajectory: Trajectory) -> list[ModeFinding]:
     named = _named(answer, options)
     measured = _measured(options, wish)
     if named is None or measured is None or measured not in options[named]:
+        return []
+    if _is_instructed(trajectory, options):
         return []
     own = options[named][measured]
     for other, values in options.items():
@@ -71,6 +73,14 @@ def _asked_for(options: Options, task: str) -> Options:
     """Return the options that the task names; all where it names fewer than two."""
     named = {option: values for option, values in options.items() if _is_in(option, task)}
     return named if len(named) > 1 else options
+
+
+def _is_instructed(trajectory: Trajectory, options: Options) -> bool:
+    """Return whether a system message names an option: it may prefer or exclude one."""
+    return any(
+        message.role == "system" and any(_is_in(option, message.content) for option in options)
+        for message in trajectory.texts.values()
+    )
 
 
 def _measured(options: Options, wish: Wish) -> str | None:
