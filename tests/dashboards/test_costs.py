@@ -89,7 +89,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         rows = [
             span(RUN, 0, "invoke_workflow", parent=""),
             call(RUN, 1, "writer", "small-1", 1000, 100, cached=400, request='["m1"]'),
-            span(RUN, 2, "execute_tool", **{"gen_ai.agent.name": "writer", "gen_ai.tool.name": "look"}),
+            span(
+                RUN,
+                2,
+                "execute_tool",
+                **{"gen_ai.agent.name": "writer", "gen_ai.tool.name": "look"},
+            ),
             span(RUN, 3, "send_message", **{"mast.message.sender": "writer"}),
             call(RUN, 4, "writer", "small-1", 1500, 10, request='["m1","m2"]'),
             call(RUN, 5, "writer", "small-1", 1500, 10, request='["m1","m2"]'),
@@ -153,7 +158,9 @@ def test_retries_and_context_that_is_sent_again(store: Store) -> None:
 
 def test_agents_models_runs_tools_and_modes_have_costs(store: Store) -> None:
     def cost_by(name: str) -> dict[str, float | None]:
-        return {row["Key"]: row["Cost"] for row in QUERIES[f"cost_by_{name}"].run(store, only=[RUN])}
+        return {
+            row["Key"]: row["Cost"] for row in QUERIES[f"cost_by_{name}"].run(store, only=[RUN])
+        }
 
     whole = totals(store, RUN)["Cost"]
     assert cost_by("run") == {RUN: whole}

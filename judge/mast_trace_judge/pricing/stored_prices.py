@@ -41,7 +41,7 @@ FROM otel_traces
 WHERE Operation = 'chat' AND Timestamp >= fromUnixTimestamp64Nano({{since:Int64}})
   AND Timestamp < fromUnixTimestamp64Nano({{until:Int64}}) AND {field("input_tokens")} != ''
 GROUP BY Project, Model, Provider
-LIMIT {_MOST}"""
+LIMIT {_MOST}"""  # noqa: S608 - of constants
 _LAST: Final = 2**62
 
 
