@@ -47,6 +47,7 @@ READABLE: Final = {
     "mast_human_labels": Rows.OF_PROJECT,
     "mast_judge_calls": Rows.OF_PROJECT,
     "mast_latest_verdicts": Rows.OF_VIEW,
+    "mast_prices": Rows.OF_PROJECT,
     "mast_replay_plans": Rows.OF_PROJECT,
     "mast_replays": Rows.OF_PROJECT,
     "mast_run_states": Rows.OF_PROJECT,

@@ -19,6 +19,7 @@ MODULES = {
     "runs": "runs",
     "outcome": "runs",
     "show": "show",
+    "cost": "cost",
     "judge": "judge",
     "replay": "replay",
     "confirm": "confirm",

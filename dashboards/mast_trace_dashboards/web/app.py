@@ -29,6 +29,7 @@ from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
 from mast_trace_dashboards.run_outcome import outcome_words
 from mast_trace_dashboards.totals import tokens_of
+from mast_trace_dashboards.web import replay_commands
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
@@ -107,6 +108,7 @@ def _pages(views: Views) -> list[Route]:
         Route(f"{_RUN}/steps", views.page("steps")),
         Route(f"{_RUN}/steps/{{step:str}}", views.page("step")),
         Route(f"{_RUN}/label", views.page("label", Right.LABEL), methods=["POST"]),
+        Route(f"{_RUN}/compare", views.page("compare_file"), methods=["POST"]),
         Route(f"{_RUN}/download.{{kind:str}}", views.page("download")),
     ]
 
@@ -144,7 +146,10 @@ def _environment() -> Environment:
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
     made.globals.update(fit_command=COMMAND, label_command=LABEL, why_none=WHY_NONE)
     made.filters.update(fit_words=lambda offer: map(_spaced, fit_words(offer)))
-    made.filters.update(tokens=tokens_of)
+    made.filters.update(tokens=tokens_of, spaced=_spaced)
+    made.globals.update(
+        replay_from=replay_commands.from_step, replay_whole=replay_commands.whole_run
+    )
     return made
 
 

@@ -87,7 +87,7 @@ def run_arm(
             started_at=started,
             seconds=time.monotonic() - clock,
         )
-    tape = tape_of(recorded, *settings.earlier)
+    tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
     change = None if arm.operator == "verify" else intervention_of(recorded, tape, arm)
     played = play(tape, command, settings.limits, change)
     run = played.runs_like([*settings.earlier, recorded])[-1]

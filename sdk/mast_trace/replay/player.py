@@ -158,13 +158,18 @@ class Player:
         self._is_changed = intervention is not None and intervention.change == "start"
         self._asked_again = ""
         self._over_budget = False
+        self._answered_spans: set[str] = set()
         self._other_parameters = ""
         self._divergence: Divergence | None = None
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """Texts that a person typed while the recorded run was made."""
+    def inputs(self) -> tuple[tuple[str, str], ...]:
+        """Texts that a person typed while the recorded run was made; see `Tape.inputs`."""
         return self._tape.inputs
+
+    def has_answered(self, span_id: str) -> bool:
+        """Return whether the tool call of a recorded span has been answered."""
+        return span_id in self._answered_spans
 
     def report(self) -> Report:
         """Return the counts and the divergence so far."""
@@ -343,6 +348,7 @@ class Player:
     def _serve_execution(self, recorded: Execution) -> Execution:
         intervention = self._intervention
         self._served_executions += 1
+        self._answered_spans.add(recorded.span_id)
         if (
             intervention is not None
             and intervention.change == "result"

@@ -30,6 +30,7 @@ TABLES = {
     "mast_human_labels",
     "mast_judge_calls",
     "mast_latest_verdicts",
+    "mast_prices",
     "mast_replay_plans",
     "mast_replays",
     "mast_run_states",
@@ -339,6 +340,7 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_replay_plans",
         "mast_replays",
         "mast_confirmations",
+        "mast_prices",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (

@@ -83,7 +83,12 @@ PLACES = {
     "/readyz": ["/readyz"],
     "/sign-in": ["/sign-in"],
 }
-WRITTEN_BY_FORMS = {"/runs/{run:str}/label", "/sign-in", "/sign-out"}
+WRITTEN_BY_FORMS = {
+    "/runs/{run:str}/label",
+    "/runs/{run:str}/compare",
+    "/sign-in",
+    "/sign-out",
+}
 
 
 class Two:
@@ -154,6 +159,17 @@ def owners(two: Two) -> Iterator[Store]:
     thread.join(20)
     loop.close()
     app.close()
+
+
+def test_a_file_is_not_compared_with_a_run_of_another_project(two: Two) -> None:
+    """The file is a run of the visitor's own; the other one is not there."""
+    with two.client("reader") as client:
+        whole = client.get(f"/runs/{RUN}/download.json").content
+        files = {"file": ("run.json", whole)}
+        assert client.post(f"/runs/{RUN}/compare", files=files).status_code == 200
+        answer = client.post(f"/runs/{THEIR_RUN}/compare", files=files)
+        assert answer.status_code == 404
+        assert CANARY not in answer.text
 
 
 def test_every_route_is_walked(two: Two) -> None:
