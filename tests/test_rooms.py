@@ -25,8 +25,8 @@ FOLDERS = {
 }
 FLOORS = {
     "mast_trace": """
-        exceptions semconv taxonomy content effective_setting retry_after _diagnosis _report
-        content_settings untrusted_json urls
+        exceptions fork_safe semconv taxonomy content effective_setting retry_after result_types _diagnosis
+        _report content_settings untrusted_json urls
         messages _settings
         spans trajectory delivery _frameworks
         replay

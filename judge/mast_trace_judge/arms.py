@@ -64,12 +64,15 @@ class Arm:
         fix: the correction; None for operators without one.
         hold: serves the recorded answer of every later request that is equal to a recorded one. Such
             replays say nothing about V, so `confirm` never plans them.
+        also: corrections of the answers at later steps, in the order of completion, for ``fix``: two
+            errors of which each is enough are only seen when both are fixed.
     """
 
     operator: Operator
     step: int = START
     fix: Fix | None = None
     hold: bool = False
+    also: tuple[tuple[int, Fix], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -126,13 +126,16 @@ class Verdict(_Record):
         candidates: the three likeliest steps, likeliest first.
         examined: codes of the failure modes that were looked for in this run; the others are
             unknown. Empty in verdicts of earlier versions, whose examined modes are unknown.
+        rank: the kind of evidence for ``decisive``; filled in when a verdict is read to be shown.
+        confirmation: the conclusion of the run's replays; joined to a verdict when it is read to be
+            shown, and then in effect: see `mast_trace_judge.proof`.
         calibrated: whether the probabilities of ``decisive`` and ``candidates`` were measured on
             runs like this one; otherwise only their order is meaningful.
+        readings: number of times that models have read the run, all models together.
+        agreeing: number of these readings whose likeliest step is the decisive one, or without one
+            the first candidate.
         run: run metadata at judging time; excluded from JSON; None in verdicts stored by earlier
             versions.
-        rank: the kind of evidence for ``decisive``; filled in when a verdict is read to be shown.
-        confirmation: what replays of the run have shown; joined to a verdict when it is read to be
-            shown, and then in effect: see `mast_trace_judge.proof`.
     """
 
     trace_id: str
@@ -157,14 +160,16 @@ class Verdict(_Record):
     candidates: tuple[Candidate, ...] = Field(default=())
     examined: tuple[str, ...] = ()
     calibrated: bool = False
+    rank: Rank | None = None
+    confirmation: Confirmation | None = None
     model: str = ""
+    readings: int = 0
+    agreeing: int = 0
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
     run: RunFacts | None = Field(None, exclude=True, repr=False)
-    rank: Rank | None = None
-    confirmation: Confirmation | None = None
 
     @property
     def shown(self) -> tuple[ModeFinding, ...]:

@@ -61,7 +61,7 @@ def test_a_confirmed_step_replaces_the_judges(status):
 
 
 def test_a_confirmed_step_of_the_judges_keeps_its_fix_and_span():
-    """What the conclusion leaves out is known from the judge."""
+    """The judge knows the rest."""
     shown = as_shown(verdict(), proof(origin=3))
     error = shown.decisive
     assert (error.agent, error.span_id, error.minimal_fix) == ("researcher", "s3", "say 118")
@@ -113,7 +113,7 @@ def test_where_no_single_step_decides_none_is_named(status):
 
 @pytest.mark.parametrize("status", ["untested", "unstable", "not isolated"])
 def test_replays_that_cannot_be_compared_change_nothing(status):
-    """Whatever steps they hold."""
+    """The steps that they hold do not count."""
     told = proof(status, origin=1, refuted=(3,))
     shown = as_shown(verdict(), told)
     assert (shown.decisive, shown.candidates) == (verdict().decisive, verdict().candidates)

@@ -22,6 +22,7 @@ MODULES = {
     "cost": "cost",
     "judge": "judge",
     "replay": "replay",
+    "confirm": "confirm",
     "label": "labels",
     "import": "transfer",
     "export": "transfer",

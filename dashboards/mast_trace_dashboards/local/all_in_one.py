@@ -136,8 +136,7 @@ class AllInOne:
             clickhouse, owner = await self._serve_clickhouse(
                 parts, data_dir, collector.metrics.refusals("clickhouse")
             )
-        if self.config.judge_enabled:
-            await self._start_judge(parts)
+        worker = await self._prepare_judge(parts) if self.config.judge_enabled else None
         renewing = asyncio.create_task(renew_prices(self.store, self._prices))
         parts.push_async_callback(_cancelled, renewing)
         collector.metrics.registry.register(JudgeMetrics(self.store))
@@ -146,6 +145,9 @@ class AllInOne:
         parts.push_async_callback(collector.stop)
 
         web = await self._serve_web(parts, collector.metrics.refusals("web"))
+        # Judging begins when every port is open: a start that fails has judged nothing.
+        if worker is not None:
+            self.worker, self._working = worker, asyncio.create_task(worker.run())
         running = announcement.RunningInstance(
             pid=os.getpid(),
             data_dir=str(data_dir),
@@ -217,13 +219,13 @@ class AllInOne:
         parts.push_async_callback(view.stop)
         return view.address
 
-    async def _start_judge(self, parts: AsyncExitStack) -> None:
+    async def _prepare_judge(self, parts: AsyncExitStack) -> Worker:
         self._away = await asyncio.to_thread(unreachable, self._judge_config)
         judge = Judge(self._judge_config, ledger=StoreLedger(self.store))
         parts.push_async_callback(judge.aclose)
-        self.worker = Worker(self.store, judge, self._worker_config)
-        self._working = asyncio.create_task(self.worker.run())
-        parts.push_async_callback(self.worker.stop)
+        worker = Worker(self.store, judge, self._worker_config)
+        parts.push_async_callback(worker.stop)
+        return worker
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

@@ -16,7 +16,7 @@ _COSTS: Final = """SELECT halfMD5(r.Project, r.TraceId) AS CostKey, count() AS N
     countIf(isNull(r.CostUsd) AND r.LiveCalls > 0) AS Unknown
   FROM mast_replays AS r FINAL
   GROUP BY CostKey"""
-"""Replays of each run. What is reserved for a replay that has not ended counts with it."""
+"""Replays of each run. A reservation for a replay that has not ended counts in full."""
 
 CONFIRMED_DECISIVE: Final = Query(
     name="confirmed_decisive",

@@ -145,7 +145,7 @@ SHOWN_VERDICTS: Final = f"SELECT *, {SHOWN_BITS} AS ShownBits FROM ({VERDICTS}) 
 _REPLAYED = """SELECT RunKey AS ReplayedKey, Fingerprint AS ReplayedState, Status AS Confirmation,
       OriginStep, OriginAgent, Text AS Proof, Refuted
     FROM mast_confirmations FINAL"""
-"""What replays have shown of runs; small, because few runs are replayed."""
+"""The conclusions of replays; few, because few runs are replayed."""
 _PROVED = "(isNotNull(c.OriginStep) AND v.Outcome != 'success')"
 _REFUTED = f"""(v.Outcome != 'success' AND isNull(c.OriginStep) AND (has(c.Refuted, toInt32(v.DecisiveStep))
       OR c.Confirmation IN {WITHOUT_A_STEP}))"""

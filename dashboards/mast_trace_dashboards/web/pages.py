@@ -16,7 +16,7 @@ from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation_graph import drawn
-from mast_trace_dashboards.web.filters import Filters
+from mast_trace_dashboards.web.filters import OUTCOMES, Filters
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.numbers import whole
@@ -63,7 +63,8 @@ class Pages:
         for row in await asyncio.to_thread(QUERIES["filter_values"].run, self._store):
             offered.setdefault(row["Filter"], []).append(row["Value"])
         unknown = Filters.unknown_in(request.query_params)
-        return self._html(request, "runs.html", **shown, offered=offered, unknown=unknown)
+        told = {"unknown": unknown, "strange": filters.strange(offered), "outcomes": OUTCOMES}
+        return self._html(request, "runs.html", **shown, **told, offered=offered)
 
     async def run(self, request: Request) -> Response:
         """Answer with one run, or with its changeable part alone on a refresh.

@@ -12,14 +12,17 @@ import itertools
 import json
 import re
 import time
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import wrapt
 
+from mast_trace import semconv
+from mast_trace.replay.live import in_live_call
 from mast_trace.replay.player import Live, Pending
-from mast_trace.spans import current_agent
-from mast_trace_instrumentations.replay import anthropic_messages, chat_completions, responses
+from mast_trace.spans import current_agent, open_chat
 from mast_trace_instrumentations.replay.encoding import Encoded, failure
 from mast_trace_instrumentations.replay.live_requests import (
     PAUSE,
@@ -28,41 +31,35 @@ from mast_trace_instrumentations.replay.live_requests import (
     mark_served,
     renamed,
 )
+from mast_trace_instrumentations.replay.model_paths import (
+    EMBEDDINGS,
+    answerable,
+    refusal,
+    refused,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
 
-    from mast_trace.messages import Message
     from mast_trace.replay.player import Player
     from mast_trace.replay.tape import Exchange
+    from mast_trace_instrumentations.replay.model_paths import Interface
 
 LIBRARIES = ("httpx", "httpx2")
 
 
-class Interface(Protocol):
-    """A provider's API, implemented by a module of this package."""
-
-    def messages(self, request: Mapping[str, Any], /) -> list[Message]:
-        """Return the messages that a request shows to the model."""
-
-    def encode(
-        self, request: Mapping[str, Any], exchange: Exchange, said: Message, number: int, /
-    ) -> Encoded:
-        """Encode an answer in the form that the request asks for."""
-
-
-INTERFACES: dict[str, Interface] = {
-    "/chat/completions": chat_completions,
-    "/responses": responses,
-    "/v1/messages": anthropic_messages,
-}
-"""Providers' APIs by the end of the request's path."""
-REFUSED = ("/completions", "/embeddings", ":generateContent", ":streamGenerateContent")
-"""Ends of paths of model APIs whose recorded requests cannot be replayed."""
-
 _NO_JSON = "A model request is no JSON object."
 _STATUS = re.compile(r"Error code: ([45]\d\d)\b")
 """The HTTP status at the beginning of the texts of OpenAI's and Anthropic's errors."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A request for which the tape has an answer."""
+
+    interface: Interface
+    asked: dict[str, Any]
+    exchange: Exchange
 
 
 class HTTPClients:
@@ -99,16 +96,21 @@ class HTTPClients:
         interface = _interface(request)
         if interface is None:
             return send(request, *args[1:], **kwargs)
+        if interface == EMBEDDINGS and self._player.runs_live(EMBEDDINGS):
+            with self._open_network(request):
+                return send(request, *args[1:], **kwargs)
         body = request.read()
         patience = Patience()
-        while (answer := self._answer(interface, request, body, patience)) is None:
+        while (answer := self._answer(interface, body, patience)) is None:
             time.sleep(PAUSE)
         if isinstance(answer, Live):
             sent = renamed(answer.model, library, request, body)
-            with live_call(self._player, answer) as call:
+            with self._open_network(request), live_call(self._player, answer) as call:
                 call.response = send(sent, *args[1:], **kwargs)
             return call.response
-        return _response(library, request, answer)
+        if isinstance(answer, Found):
+            self._player.order.wait(answer.exchange)
+        return _response(library, request, self._encoded(answer))
 
     async def _asend(
         self, library: Any, send: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -117,26 +119,42 @@ class HTTPClients:
         interface = _interface(request)
         if interface is None:
             return await send(request, *args[1:], **kwargs)
+        if interface == EMBEDDINGS and self._player.runs_live(EMBEDDINGS):
+            with self._open_network(request):
+                return await send(request, *args[1:], **kwargs)
         body = await request.aread()
         await _let_others_run()
         patience = Patience()
-        while (answer := self._answer(interface, request, body, patience)) is None:
+        while (answer := self._answer(interface, body, patience)) is None:
             await _let_others_run(PAUSE)
         if isinstance(answer, Live):
             sent = renamed(answer.model, library, request, body)
-            with live_call(self._player, answer) as call:
+            with self._open_network(request), live_call(self._player, answer) as call:
                 call.response = await send(sent, *args[1:], **kwargs)
             return call.response
-        return _response(library, request, answer)
+        if isinstance(answer, Found) and _is_asyncio():
+            await self._player.order.wait_async(answer.exchange)
+        return _response(library, request, self._encoded(answer))
+
+    @contextmanager
+    def _open_network(self, request: Any) -> Iterator[None]:
+        """Let the client connect to the server of a request while the block runs."""
+        if self._player.network is not None:
+            self._player.network.allow_lookup(request.url.host)
+        token = in_live_call.set(True)
+        try:
+            yield
+        finally:
+            in_live_call.reset(token)
 
     def _answer(
-        self, interface: Interface | str, request: Any, body: bytes, patience: Patience
-    ) -> Encoded | Live | None:
+        self, interface: Interface | str, body: bytes, patience: Patience
+    ) -> Found | Encoded | Live | None:
         """Return the answer, or `Live` if the request is to be sent; None to wait and ask again."""
         agent = current_agent() or ""
         asked = _json(body)
         if isinstance(interface, str) or not isinstance(asked, dict):
-            text = f"{request.url.path}: {interface}" if isinstance(interface, str) else _NO_JSON
+            text = refusal("", interface) if isinstance(interface, str) else _NO_JSON
             return self._player.opaque(asked, text, agent) or self._refusal()
         exchange = self._player.exchange(
             interface.messages(asked), agent, str(asked.get("model") or ""), waits=patience.lasts()
@@ -148,10 +166,21 @@ class HTTPClients:
         if exchange is None:
             return self._refusal()
         mark_served()
+        # Compared as recorded: a framework's name of a model may be another than its server's.
+        span = getattr(open_chat(), "attributes", None) or {}
+        given = span.get(semconv.REQUEST_PARAMETERS, ())
+        self._player.note_parameters(exchange, str(span.get(semconv.REQUEST_MODEL) or ""), given)
+        return Found(interface, asked, exchange)
+
+    def _encoded(self, found: Found | Encoded) -> Encoded:
+        if isinstance(found, Encoded):
+            return found
+        exchange = found.exchange
         if exchange.answer is None:
-            found = _STATUS.search(exchange.error)
-            return failure(exchange.error, int(found[1]) if found else 400)
-        return interface.encode(asked, exchange, exchange.answer, next(self._numbers))
+            status = _STATUS.search(exchange.error)
+            return failure(exchange.error, int(status[1]) if status else 400)
+        number = next(self._numbers)
+        return found.interface.encode(found.asked, exchange, exchange.answer, number)
 
     def _refusal(self) -> Encoded:
         report = self._player.report()
@@ -168,16 +197,11 @@ def _answering(wrapper: Any, library: Any) -> Any:
 
 
 def _interface(request: Any) -> Interface | str | None:
-    """Return the API that answers a request, the reason for a refusal, or None for the network."""
-    if request.method != "POST":
-        return None
-    path = request.url.path.rstrip("/")
-    for end, interface in INTERFACES.items():
-        if path.endswith(end):
-            return interface
-    if path.endswith(REFUSED):
-        return "requests of this interface cannot be answered from a recorded run."
-    return None
+    """Return the API that answers a request, the name of one that cannot, or None for the network."""
+    url = request.url
+    return answerable(request.method, url.path) or (
+        refused(request.method, url.netloc.decode("ascii", "replace"), url.path) or None
+    )
 
 
 def _response(library: Any, request: Any, answer: Encoded) -> Any:
@@ -197,6 +221,14 @@ def _json(body: bytes) -> Any:
         return json.loads(body)
     except ValueError:
         return None
+
+
+def _is_asyncio() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # another library's loop
+        return False
+    return True
 
 
 async def _let_others_run(seconds: float = 0.0) -> None:

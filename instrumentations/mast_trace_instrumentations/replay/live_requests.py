@@ -12,6 +12,7 @@ from opentelemetry import trace
 
 from mast_trace import semconv
 from mast_trace.replay.live import UNANSWERED, in_live_call
+from mast_trace.spans import open_chat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +80,7 @@ def renamed(model: str, library: Any, request: Any, body: bytes) -> Any:
 
 def mark_served() -> None:
     """Mark the span of the model call that is answered from the tape."""
-    span = trace.get_current_span()
+    span = open_chat() or trace.get_current_span()
     attributes = getattr(span, "attributes", None) or {}
     if attributes.get(semconv.OPERATION_NAME) == semconv.CHAT:
         span.set_attribute(semconv.REPLAY_SERVED, True)

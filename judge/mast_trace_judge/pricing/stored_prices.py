@@ -79,9 +79,7 @@ def store_prices(
 def _columns(bands: tuple[Band, ...]) -> dict[str, Any]:
     names = {each.name for each in dataclasses.fields(Band)}
     assert names == set(COLUMNS)
-    return {
-        column: [getattr(band, name) for band in bands] for name, column in COLUMNS.items()
-    }
+    return {column: [getattr(band, name) for band in bands] for name, column in COLUMNS.items()}
 
 
 def _nanoseconds(moment: datetime | None, otherwise: int) -> int:

@@ -40,14 +40,17 @@ class ArmSettings:
 
     Attributes:
         limits: limits of each replay.
-        oracle: judges the final answer of a program that records no outcome; it may raise an
+        oracle: judges the final answer, also of a program that records an outcome; it may raise an
             exception if it cannot tell.
         prices: by name of the model; without a price, `ArmResult.cost_usd` is None.
+        earlier: interrupted runs that the recorded one continues, the first one first. They are
+            answered from the record by every operator but ``start``.
     """
 
     limits: Limits = field(default_factory=Limits)
     oracle: Oracle | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
+    earlier: Sequence[Trajectory] = ()
 
 
 def run_arm(
@@ -84,12 +87,12 @@ def run_arm(
             started_at=started,
             seconds=time.monotonic() - clock,
         )
-    tape = tape_of(recorded)
+    tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
     change = None if arm.operator == "verify" else intervention_of(recorded, tape, arm)
     played = play(tape, command, settings.limits, change)
-    run = played.run_like(recorded)
+    run = played.runs_like([*settings.earlier, recorded])[-1]
     if arm.operator == "verify":
-        status, reason = _verified(recorded, played, settings.limits.timeout)
+        status, reason = _verified(recorded, played, settings)
     else:
         status, reason = _ended(played, settings.limits)
     success = None
@@ -136,8 +139,10 @@ def calls_hash(calls: Sequence[LiveCall]) -> str:
     )
 
 
-def _verified(recorded: Trajectory, played: Played, timeout: float) -> tuple[ReplayStatus, str]:
-    done = compared(recorded, played, timeout)
+def _verified(
+    recorded: Trajectory, played: Played, settings: ArmSettings
+) -> tuple[ReplayStatus, str]:
+    done = compared(recorded, played, settings.limits.timeout, settings.earlier)
     if done.status == "identical":
         return "ok", ""
     if done.status == "timeout":
@@ -182,10 +187,10 @@ def _unanswered(calls: Sequence[LiveCall]) -> list[LiveCall]:
 def _judged(
     oracle: Oracle | None, outcome: str, answer: str, exit_status: int, reason: str = ""
 ) -> tuple[ReplayStatus, bool | None, str]:
-    """Return status, success and reason from the recorded outcome, else from the oracle."""
-    if outcome:
+    """Return status, success and reason from the oracle, without one from the recorded outcome."""
+    if outcome and oracle is None:
         return "ok", outcome == "success", reason
-    if exit_status:
+    if exit_status and not outcome:
         return "error", None, f"The program ended with {exit_status} and without an outcome."
     if oracle is None:
         return "error", None, "The program recorded no outcome, and there is no oracle."

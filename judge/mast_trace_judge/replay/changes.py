@@ -11,13 +11,13 @@ from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.replay.canonical import canonical_arguments, canonical_text
 from mast_trace.replay.intervention import Intervention
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.replay.points import decision_points, is_call_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.replay.tape import Exchange, Tape
-    from mast_trace.trajectory import Trajectory
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.replay.arms import Arm
     from mast_trace_judge.replay.points import Point
 
@@ -82,9 +82,10 @@ def _point_of(recorded: Trajectory, arm: Arm) -> Point:
         raise NotAnArm("No step of the run is an answer of a model.")
     if arm.operator == "arguments":
         # An answer with several calls is the decision point of its first call alone.
-        asking = _asking(recorded, recorded.steps[arm.step].call_id)
-        if asking:
-            return next(point for point in points if point.span_id == asking)
+        asking = _asking(recorded, recorded.steps[arm.step])
+        for point in points:
+            if point.span_id == asking:
+                return point
     nearest = min(points, key=lambda each: (abs(each.step - arm.step), each.step))
     raise NotAnArm(
         f"Step {arm.step} ({_told(recorded, arm.step)}) is not an answer of a model; the nearest is "
@@ -99,11 +100,12 @@ def _check_step(recorded: Trajectory, step: int) -> None:
         )
 
 
-def _asking(recorded: Trajectory, call_id: str) -> str:
-    """Return the span id of the model call whose answer asks for a tool call; empty if unknown."""
-    for call in recorded.invocations:
+def _asking(recorded: Trajectory, step: Step) -> str:
+    """Return the span id of the last model call that asks for a tool call; empty if there is none."""
+    for call in reversed(recorded.invocations):
         answer = recorded.texts.get(call.output_id) if call.kind == "model" else None
-        if call_id and answer and any(each.id == call_id for each in answer.tool_calls):
+        asked = answer.tool_calls if answer and call.end <= step.end else ()
+        if any(is_call_of(step, each) for each in asked):
             return call.span_id
     return ""
 
@@ -129,8 +131,8 @@ def _of_result(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
     text = arm.fix.text if arm.fix else ""
     if step.error is None and canonical_text(text) == canonical_text(step.text):
         raise NoChange(f"Step {arm.step} has this result already, so nothing would change.")
-    ended = {call.span_id for call in recorded.invocations if call.end <= step.end}
-    border = sum(each.span_id in ended for each in tape.exchanges)
+    later = {call.span_id for call in recorded.invocations if call.end > step.end}
+    border = sum(each.span_id not in later for each in tape.exchanges)
     return Intervention("result", place, border, result=text, hold=arm.hold)
 
 
@@ -139,7 +141,14 @@ def _answer(recorded: Trajectory, arm: Arm, exchange: Exchange) -> Message:
     if arm.operator == "drop":
         if not said.tool_calls:
             raise NoChange(f"Step {arm.step} asks for no tool call, so nothing could be dropped.")
-        return dataclasses.replace(said, tool_calls=())
+        text = (arm.fix.text if arm.fix else "") or said.content
+        if not text.strip():
+            # Programs do not expect an empty answer: some wait for ever, others end with an error.
+            raise NotAnArm(
+                f"The answer of step {arm.step} consists of tool calls alone, so that it would be "
+                "empty without them; replace it by a text."
+            )
+        return dataclasses.replace(said, content=text, tool_calls=())
     if arm.fix is None:
         raise NotAnArm(f"The operator `{arm.operator}` needs a text.")
     if arm.operator == "arguments":
@@ -149,7 +158,7 @@ def _answer(recorded: Trajectory, arm: Arm, exchange: Exchange) -> Message:
         text, calls = given
         return dataclasses.replace(said, content=text, tool_calls=_with_ids(calls, said.tool_calls))
     if not arm.fix.text.strip():
-        raise NotAnArm("The fix is empty; to remove tool calls, drop them.")
+        raise NotAnArm("The fix is empty.")
     calls = said.tool_calls if said.content else ()
     return dataclasses.replace(said, content=arm.fix.text, tool_calls=calls)
 
@@ -157,7 +166,7 @@ def _answer(recorded: Trajectory, arm: Arm, exchange: Exchange) -> Message:
 def _other_arguments(recorded: Trajectory, arm: Arm, said: Message) -> Message:
     step = recorded.steps[arm.step]
     place = next(
-        (place for place, call in enumerate(said.tool_calls) if call.id == step.call_id), None
+        (place for place, call in enumerate(said.tool_calls) if is_call_of(step, call)), None
     )
     if step.kind is not StepKind.TOOL or place is None:
         raise NotAnArm(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mast_trace.replay.canonical import canonical_arguments
+from mast_trace.replay.executions import plain_name
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
-    from mast_trace.messages import Message
+    from mast_trace.messages import Message, ToolCall
     from mast_trace.trajectory import Invocation, Step, Trajectory
 
 
@@ -50,7 +52,7 @@ def decision_points(recorded: Trajectory) -> tuple[Point, ...]:
 def _first_step(
     recorded: Trajectory, call: Invocation, answer: Message | None, taken: set[int]
 ) -> Step | None:
-    ids = {asked.id for asked in answer.tool_calls if asked.id} if answer else set()
+    asked = answer.tool_calls if answer else ()
     for step in recorded.steps:
         if step.index in taken or step.end < call.start:
             continue
@@ -58,9 +60,23 @@ def _first_step(
             return step
         if step.kind is StepKind.MESSAGE and call.output_id and step.message_id == call.output_id:
             return step
-        if step.kind is StepKind.TOOL and step.call_id in ids:
+        if any(is_call_of(step, each) for each in asked):
             return step
     return None
+
+
+def is_call_of(step: Step, asked: ToolCall) -> bool:
+    """Return whether a step is the tool call that a model's answer asks for.
+
+    Programs without a framework do not pass on the ids of calls; their steps are recognised by the name
+    of the tool and the arguments.
+    """
+    if step.kind is not StepKind.TOOL:
+        return False
+    if step.call_id:
+        return step.call_id == asked.id
+    same = canonical_arguments(step.arguments or None) == canonical_arguments(asked.arguments)
+    return same and plain_name(step.tool) == plain_name(asked.name)
 
 
 def _words(call: Invocation, answer: Message | None) -> str:

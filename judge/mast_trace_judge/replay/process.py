@@ -72,9 +72,18 @@ class Played:
 
     def run_like(self, recorded: Trajectory) -> Trajectory | None:
         """Return the run with the task and name of the recorded one, else the first; None without runs."""
-        runs = [read_trajectory(spans) for spans in self.spans.values()]
-        same = [run for run in runs if (run.task, run.name) == (recorded.task, recorded.name)]
-        return next(iter(same or runs), None)
+        return self.runs_like([recorded])[0]
+
+    def runs_like(self, recorded: Sequence[Trajectory]) -> list[Trajectory | None]:
+        """Return a run for each recorded one: with its task and name, else the first that is left."""
+        runs = sorted(map(read_trajectory, self.spans.values()), key=lambda run: run.start)
+        found: list[Trajectory | None] = []
+        for each in recorded:
+            same = [run for run in runs if (run.task, run.name) == (each.task, each.name)]
+            own = next(iter(same or runs), None)
+            found.append(own)
+            runs = [run for run in runs if run is not own]
+        return found
 
 
 def play(

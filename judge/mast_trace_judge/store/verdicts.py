@@ -61,13 +61,24 @@ def load_latest(store: Store, trace_id: str, *, project: str | None = None) -> V
     Raises:
         StorageError: the database does not answer.
     """
-    verdict = next(iter(load(store, trace_id, project=project)), None)
+    verdict = load_judged(store, trace_id, project=project)
     if verdict is None:
         return None
     confirmation = confirmation_of(
         store, verdict.project, trace_id, fingerprint=verdict.fingerprint
     )
     return as_shown(verdict, confirmation)
+
+
+def load_judged(store: Store, trace_id: str, *, project: str | None = None) -> Verdict | None:
+    """Return the newest verdict on a run as the judge gave it; None if there is none.
+
+    An experiment takes its candidates from here: those of `load_latest` hold what replays have shown.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    return next(iter(load(store, trace_id, project=project)), None)
 
 
 def load_version(

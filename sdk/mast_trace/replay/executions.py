@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mast_trace.replay.tape import Execution, Tape
+    from mast_trace.replay.tape import Exchange, Execution, Tape
 
 
 class Executions:
@@ -33,7 +34,14 @@ class Executions:
         self._ids.update(call_ids)
 
     def take(
-        self, tool: str, arguments: str, call_id: str, agent: str, *, after: bool
+        self,
+        tool: str,
+        arguments: str,
+        call_id: str,
+        agent: str,
+        *,
+        after: bool,
+        branch: str = "",
     ) -> Execution | None:
         """Return the recorded call and remove it; None if there is none.
 
@@ -44,6 +52,7 @@ class Executions:
             agent: name of the calling agent; empty if unknown.
             after: whether the change of an intervention has been made. Ids of live answers may then
                 be equal to recorded ones, so that arguments count more than ids.
+            branch: path of the calling branch.
         """
         plain = plain_name(tool)
         found = self._by_id(plain, arguments, call_id, after=after)
@@ -51,8 +60,7 @@ class Executions:
             # Some frameworks do not pass the id of a call on to the code that executes the tool.
             same = [each for each in self._waiting if plain_name(each.tool) == plain]
             same = [each for each in same if each.arguments == arguments]
-            own = [each for each in same if each.agent == agent]
-            found = next(iter(own or same), None)
+            found = min(same, key=partial(strangeness, agent, branch), default=None)
         if found is None:
             return self._used.get((plain, arguments)) if after else None
         self._waiting.remove(found)
@@ -68,6 +76,12 @@ class Executions:
             if each.call_id == call_id and plain_name(each.tool) == plain:
                 return each if not after or _agree(each.arguments, arguments) else None
         return None
+
+
+def strangeness(agent: str, branch: str, entry: Exchange | Execution) -> tuple[bool, bool, bool]:
+    """Return a sort key: smaller for entries of the same parallel branch, then of the same agent."""
+    other = entry.branch != branch
+    return bool(branch) and other, entry.agent != agent, bool(entry.branch) and other
 
 
 def plain_name(tool: str) -> str:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-import threading
+import os
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import content_hash
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay.canonical import (
     canonical_arguments,
     canonical_request,
     difference,
     request_key,
 )
-from mast_trace.replay.executions import Executions
+from mast_trace.replay.executions import Executions, strangeness
+from mast_trace.replay.live_branches import LiveBranches
+from mast_trace.replay.order import Order
+from mast_trace.replay.parameters import other_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from mast_trace.replay.canonical import Item
     from mast_trace.replay.intervention import Intervention
     from mast_trace.replay.live import LiveCalls
+    from mast_trace.replay.network import Network
     from mast_trace.replay.tape import Exchange, Execution, Tape
 
 _FIRST_ERROR = 400
@@ -85,6 +91,8 @@ class Report:
         live_exchanges: model calls that were sent to a model.
         changed: whether the change of the intervention has been made.
         over_budget: whether a model call was refused because of the limit of live calls.
+        other_parameters: description of the first model request that had the recorded messages, but
+            another model or other parameters; empty if there was none.
     """
 
     served_exchanges: int
@@ -96,13 +104,15 @@ class Report:
     live_exchanges: int = 0
     changed: bool = False
     over_budget: bool = False
+    other_parameters: str = ""
 
 
 class Player:
     """Serves each entry of a tape once, up to the border of an intervention if there is one.
 
     A process has one player, not one for each context, because frameworks run agents in threads and
-    tasks that do not inherit the context.
+    tasks that do not inherit the context. Its ``branches`` processes the program's spans, and its
+    ``network`` is what the program may reach: None in a test, where nothing is closed.
 
     Args:
         tape: the record that calls are answered from.
@@ -110,6 +120,8 @@ class Player:
         changed: called with the new report after each event, while the player's lock is held.
         intervention: the change that is made to the run; without one, no request is ever live.
         live: the log of live calls, which an intervention needs.
+        claim: called before the first answer in each process; returns the reason why this process is
+            not answered, or nothing. Without it only the process that made the player is answered.
     """
 
     def __init__(
@@ -119,6 +131,7 @@ class Player:
         changed: Callable[[Report], None] = lambda _report: None,
         intervention: Intervention | None = None,
         live: LiveCalls | None = None,
+        claim: Callable[[], str] | None = None,
     ) -> None:
         if intervention is not None and live is None:
             raise ValueError("An intervention needs a log of live calls.")
@@ -127,12 +140,17 @@ class Player:
         self._live_tools = frozenset(live_tools)
         self._intervention = intervention
         self._live = live
-        self._lock = threading.RLock()
+        self._claim = claim or partial(_only, os.getpid())
+        self._admitted = 0
+        self._lock = reentrant_lock()
         self._exchanges: dict[str, list[Exchange]] = defaultdict(list)
         for exchange in tape.exchanges:
             self._exchanges[exchange.key].append(exchange)
         self._places = {id(each): place for place, each in enumerate(tape.exchanges)}
         self._executions = Executions(tape)
+        self.order = Order(tape.exchanges)
+        self.branches = LiveBranches()
+        self.network: Network | None = None
         self._served_exchanges = 0
         self._served_executions = 0
         self._live_exchanges = 0
@@ -140,7 +158,18 @@ class Player:
         self._is_changed = intervention is not None and intervention.change == "start"
         self._asked_again = ""
         self._over_budget = False
+        self._answered_spans: set[str] = set()
+        self._other_parameters = ""
         self._divergence: Divergence | None = None
+
+    @property
+    def inputs(self) -> tuple[tuple[str, str], ...]:
+        """Texts that a person typed while the recorded run was made; see `Tape.inputs`."""
+        return self._tape.inputs
+
+    def has_answered(self, span_id: str) -> bool:
+        """Return whether the tool call of a recorded span has been answered."""
+        return span_id in self._answered_spans
 
     def report(self) -> Report:
         """Return the counts and the divergence so far."""
@@ -152,7 +181,8 @@ class Player:
     ) -> Exchange | Live | Pending | None:
         """Return the recorded model call with the same request, if it is to be answered from the tape.
 
-        Among equal requests, those of the same agent come first; each kind is in recorded order.
+        Among equal requests, those of the same parallel branch come first, then those of the same
+        agent; each kind is in recorded order.
 
         Args:
             messages: the request.
@@ -166,12 +196,13 @@ class Player:
         """
         request = canonical_request(messages)
         key = request_key(request)
+        branch = self.branches.current()
         with self._lock:
+            self._admit(agent)
             if self._divergence is not None or self._over_budget:
                 return None
             waiting = self._exchanges[key]
-            own = next((each for each in waiting if each.agent == agent), None)
-            found = own or next(iter(waiting), None)
+            found = min(waiting, key=partial(strangeness, agent, branch), default=None)
             if found is not None and self._is_on_tape(found):
                 waiting.remove(found)
                 return self._serve(found)
@@ -180,6 +211,7 @@ class Player:
                 self._is_changed = True
                 self._asked_again = key
             if self._is_changed:
+                self.order.stop()
                 return self._send(key, model)
             if found is not None and waits:
                 return Pending()
@@ -227,9 +259,12 @@ class Player:
             return None
         asked = canonical_arguments(arguments)
         with self._lock:
+            self._admit(agent)
             if self._divergence is None:
-                after = self._is_changed
-                recorded = self._executions.take(tool, asked, call_id, agent, after=after)
+                after, branch = self._is_changed, self.branches.current()
+                recorded = self._executions.take(
+                    tool, asked, call_id, agent, after=after, branch=branch
+                )
                 if recorded is not None:
                     return self._serve_execution(recorded)
             if self._live_tools & {tool, "*"}:
@@ -240,10 +275,42 @@ class Player:
             self._diverge("tool", agent, text)
             raise Blocked(text)
 
+    def note_parameters(self, exchange: Exchange, model: str, parameters: Sequence[str]) -> None:
+        """Compare the model and the parameters of an answered request with the recorded ones.
+
+        Args:
+            exchange: the recorded call that answers the request.
+            model: the model that the request names; empty if unknown.
+            parameters: as ``name=value``; empty if unknown.
+        """
+        found = other_parameters(exchange, model, parameters)
+        with self._lock:
+            if found and not self._other_parameters:
+                who = exchange.agent or "an unknown agent"
+                self._other_parameters = f"{who} asks the model with other parameters: {found}."
+                self._changed(self._report())
+
+    def runs_live(self, tool: str) -> bool:
+        """Return whether a call that no tape can answer is let through as that of a live tool."""
+        with self._lock:
+            if not self._live_tools & {tool, "*"}:
+                return False
+            self._live_executions += 1
+            self._changed(self._report())
+            return True
+
     def refuse(self, text: str, agent: str = "") -> Divergence:
         """Note a request that no tape can answer, and return the first divergence."""
         with self._lock:
             return self._diverge("unsupported", agent, text)
+
+    def _admit(self, agent: str) -> None:
+        """Note a divergence if this process is not the one that is answered."""
+        if self._admitted == os.getpid():
+            return
+        self._admitted = os.getpid()
+        if reason := self._claim():
+            self._diverge("unsupported", agent, reason)
 
     def _is_on_tape(self, found: Exchange) -> bool:
         intervention = self._intervention
@@ -271,6 +338,7 @@ class Player:
             self._is_changed = True
             changed_calls = intervention.changed_calls(found)
             answered = intervention.exchange(found)
+            self.order.stop()
         if answered.answer is not None:
             ids = {call.id for call in answered.answer.tool_calls if call.id}
             self._executions.know_ids(ids - changed_calls)
@@ -280,6 +348,7 @@ class Player:
     def _serve_execution(self, recorded: Execution) -> Execution:
         intervention = self._intervention
         self._served_executions += 1
+        self._answered_spans.add(recorded.span_id)
         if (
             intervention is not None
             and intervention.change == "result"
@@ -287,6 +356,7 @@ class Player:
         ):
             self._is_changed = True
             recorded = intervention.execution(recorded)
+            self.order.stop()
         self._changed(self._report())
         return recorded
 
@@ -314,11 +384,13 @@ class Player:
             self._live_exchanges,
             self._is_changed,
             self._over_budget,
+            self._other_parameters,
         )
 
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:
         if self._divergence is None:
             self._divergence = Divergence(kind, agent, text, self._is_changed)
+            self.order.stop()
             self._changed(self._report())
         return self._divergence
 
@@ -330,6 +402,13 @@ class Player:
         own = [each for each in left if each.agent == agent] or left
         nearest = min(own, key=lambda each: _distance(each.request, request))
         return f"{who} asked the model otherwise:\n{difference(nearest.request, request)}"
+
+
+def _only(process: int) -> str:
+    own = os.getpid()
+    if own == process:
+        return ""
+    return f"A child process ({own}) makes calls, and the record answers its parent ({process})."
 
 
 class Blocked(Exception):  # an expected event, so the name has no suffix Error

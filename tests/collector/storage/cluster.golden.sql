@@ -1127,6 +1127,27 @@ CREATE TABLE IF NOT EXISTS traces.mast_confirmations ON CLUSTER main AS traces.m
 ENGINE = Distributed('main', 'traces', 'mast_confirmations_local', cityHash64(TraceId));
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (17, 'replays', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+ALTER TABLE traces.mast_judge_calls_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Sample UInt8 DEFAULT 1;
+
+ALTER TABLE traces.mast_judge_calls ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Sample UInt8 DEFAULT 1;
+
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Readings UInt16,
+    ADD COLUMN IF NOT EXISTS Agreeing UInt16;
+
+ALTER TABLE traces.mast_verdicts ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Readings UInt16,
+    ADD COLUMN IF NOT EXISTS Agreeing UInt16;
+
+CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (18, 'judge_samples', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
 CREATE TABLE IF NOT EXISTS traces.mast_prices_local ON CLUSTER main
 (

@@ -1,4 +1,4 @@
-"""What replays have shown is printed under a verdict, in lists and in JSON, and moves with an export."""
+"""The conclusion of replays is printed under a verdict, in lists and in JSON, and moves with an export."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,11 @@ CHOICE, COUNTED, REPORT, PLAN, ORDER = range(5)
 def misread(request: dict) -> str:
     """Report another number than the tool's result."""
     return "There are 310 pieces of kettle." if "stock of" in last_text(request) else shop(request)
+
+
+def prompt_tokens(request: dict) -> int:
+    """Return the tokens of a request, as the scripted server counts them."""
+    return sum(len(json.dumps(message)) for message in request["messages"]) // 4 + 1
 
 
 class Team:
@@ -96,7 +102,7 @@ def test_start_runs_everything_live_but_recorded_tools(team: Team) -> None:
     assert (done.served_calls, done.live_calls) == (0, 4)
     assert (done.served_tools, done.live_tools) == (1, 0)
     assert done.models == ("small",)
-    assert done.input_tokens > 0
+    assert done.input_tokens == sum(prompt_tokens(each) for each in team.server.requests[-4:])
     assert done.reason == "compared with the true need"
 
 
@@ -177,7 +183,8 @@ def test_verifying_and_scoring(team: Team) -> None:
     done = team.run(Arm("verify"))
     assert (done.status, done.success, done.served_calls) == ("ok", False, 4)
     scored = team.run(Arm("score"), oracle=lambda answer: "30" in answer)
-    assert (scored.status, scored.success, scored.served_calls) == ("ok", False, 0)
+    assert (scored.status, scored.success, scored.served_calls) == ("ok", True, 0)
+    assert team.run(Arm("score")).success is False
 
 
 def test_an_oracle_judges_where_nothing_is_recorded(team: Team) -> None:
@@ -211,7 +218,7 @@ class TestCensored:
 
     def test_timeout(self, team: Team) -> None:
         """A program that does not end is killed; its live calls are counted."""
-        done = team.run(Arm("keep", REPORT), "hangs", limits={"timeout": 6})
+        done = team.run(Arm("keep", REPORT), "hangs", limits={"timeout": 20})
         assert (done.status, done.success, done.live_calls) == ("timeout", None, 1)
 
     def test_crash(self, team: Team) -> None:

@@ -12,7 +12,7 @@ from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
 from mast_trace_judge.store.confirmations import confirmation_of, record_confirmation
 from mast_trace_judge.store.replays import plan_of, record_result, results_of
-from mast_trace_judge.store.verdicts import load, load_latest, save
+from mast_trace_judge.store.verdicts import load, load_judged, load_latest, save
 
 TRACE = run().trace_id
 TABLES = ("mast_replay_plans", "mast_replays", "mast_confirmations")
@@ -132,6 +132,7 @@ def test_a_verdict_that_is_read_has_the_conclusion(store):
     shown = load_latest(store, TRACE)
     assert (shown.decisive.step, shown.rank) == (4, "confirmed by replay")
     assert load(store, TRACE) == [named]
+    assert load_judged(store, TRACE) == named
     with pytest.raises(ValueError, match="cannot be stored"):
         save(store, [shown])
 
