@@ -117,7 +117,7 @@ def _facts(total: dict[str, Any]) -> list[tuple[str, str]]:
     caches = f"{cached:,} from caches, {total['CacheWriteTokens']:,} written to them"
     facts = [
         ("cost", cost_words(total["Cost"], total["UnpricedCalls"])),
-        ("model calls", f"{total['Calls']:,} in {total['Runs']:,} runs"),
+        ("model calls", f"{total['Calls']:,} in {_counted(total['Runs'], 'run')}"),
         ("tokens", f"{read:,} read ({caches}), {total['OutputTokens']:,} written"),
     ]
     if total["DecidedRuns"]:
@@ -125,14 +125,18 @@ def _facts(total: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(
             (
                 "after the decisive step",
-                f"{after}, {total['TokensAfter']:,} tokens in {total['DecidedRuns']:,} runs",
+                f"{after}, {total['TokensAfter']:,} tokens in {_counted(total['DecidedRuns'], 'run')}",
             )
         )
     if total["Retries"]:
         again = cost_words(total["RetryCost"], 0)
-        facts.append(("same input again", f"{total['Retries']:,} calls, {again}"))
+        facts.append(("same input again", f"{_counted(total['Retries'], 'call')}, {again}"))
     facts.append(("context sent again", f"at most {total['ResentTokens']:,} tokens"))
     return facts
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _table(part: str, rows: list[dict[str, Any]]) -> Table:

@@ -163,7 +163,7 @@ def replay(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to which the replayed run is written; the page of a run compares it.",
+            help="File for the replayed run, which the page of a run compares; only without a change.",
             show_default=False,
         ),
     ] = None,
@@ -196,6 +196,8 @@ def replay(
         "--model": model,
     }
     arm = arm_of(options, start=start, hold=hold)
+    if arm is not None and out is not None:
+        raise ConfigurationError("--out is for a replay without a change")
     with open_store(url, data_dir, config) as store:
         recorded = _recorded(store, resolve_run(store, run, project), project)
         earlier = _continued(store, recorded, project)

@@ -18,6 +18,7 @@ from mast_trace_judge.replay.arms import ArmResult
 from mast_trace_judge.replay.isolation import not_isolated
 from mast_trace_judge.replay.statistics import ResultMismatch
 from mast_trace_judge.store.replays import (
+    is_running_elsewhere,
     record_result,
     reservations_of,
     reserve,
@@ -140,6 +141,8 @@ class Conducting(Generic[_Asking]):
             StorageError: the database does not answer.
         """
         for open_ in reservations_of(self._store, self._plan):
+            if is_running_elsewhere(open_.holder):
+                raise self._taken()
             lost = ArmResult(
                 open_.arm,
                 "error",
@@ -224,10 +227,13 @@ class Conducting(Generic[_Asking]):
         if not mine:
             if self._day is not None and of_day is not None:
                 self._day.settle(of_day, 0, 0.0)
-            raise CannotContinue(
-                f"another process replays run {self._plan.trace_id}; wait until it has ended"
-            )
+            raise self._taken()
         return trial, allowance, of_day
+
+    def _taken(self) -> CannotContinue:
+        return CannotContinue(
+            f"another process replays run {self._plan.trace_id}; wait until it has ended"
+        )
 
     def _one(
         self, number: int, trial: Trial, allowance: Allowance, of_day: int | None

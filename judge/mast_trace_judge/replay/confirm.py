@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.replay.candidates import with_judged_steps
 from mast_trace_judge.replay.conducting import Conducting
+from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.statistics import Experiment
 from mast_trace_judge.store.confirmations import record_confirmation
+from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
     from mast_trace_judge.replay.confirmation import Confirmation
@@ -56,7 +59,12 @@ class Confirming(Conducting[Experiment]):
         conclusion = self._experiment.conclusion()
         if self._not_isolated:
             conclusion = _not_comparable(conclusion, self._not_isolated)
-        return self._patiently(lambda: record_confirmation(self._store, self._plan, conclusion))
+        return self._patiently(lambda: self._stored(conclusion))
+
+    def _stored(self, conclusion: Confirmation) -> Confirmation:
+        judged = load_judged(self._store, self._plan.trace_id, project=self._plan.project)
+        whole = with_judged_steps(conclusion, judged, decision_points(self._recorded))
+        return record_confirmation(self._store, self._plan, whole)
 
 
 def _not_comparable(conclusion: Confirmation, reason: str) -> Confirmation:

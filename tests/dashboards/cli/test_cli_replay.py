@@ -52,6 +52,15 @@ def test_a_run_without_model_calls_is_refused(replay, recorded, tmp_path: Path) 
     assert not mark.exists()
 
 
+def test_a_file_is_refused_with_a_change(replay, tmp_path: Path) -> None:
+    """A replay with a change may be repeated, so one file cannot hold it."""
+    file = tmp_path / "out.json"
+    status, _, err = replay("--keep", "1", "--out", str(file), "aa01", "--", "/bin/true")
+    assert status == 2
+    assert "--out is for a replay without a change" in err
+    assert not file.exists()
+
+
 def test_a_run_that_is_not_there(replay) -> None:
     """An unknown run is reported before its program is started."""
     status, _, err = replay("--yes", "dead", "--", "/bin/true")
