@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+from scripted_llm import ScriptedLLM, messages_of
+
 from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_judge.replay import replay
 
@@ -65,6 +68,22 @@ def check_replay(program: Path, *arguments: str, folder: Path) -> Replayed:
     assert report.live_executions == 0
     assert done.exit_status == 0
     return done
+
+
+def check_person(program: Path, typed: str, folder: Path) -> None:
+    """Record a program that asks a person, and assert that its replay is identical without one."""
+    with (
+        ScriptedLLM(lambda request: f"Answer to message {len(messages_of(request))}.") as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        (recorded,) = record_all(program, folder=folder, keep="OPENAI_", typed=typed)
+        assert recorded.human_inputs == tuple(typed.splitlines())
+        asked = len(server.requests)
+        done = replay(recorded, [sys.executable, str(program)])
+        assert (done.status, done.text, done.exit_status) == ("identical", "", 0)
+        assert len(server.requests) == asked > 1
 
 
 def _environment(keep: str) -> dict[str, str]:

@@ -39,7 +39,7 @@ HEAD = """# What the judge says of undisturbed loops
 Loops of one agent into which nobody injected a fault, and of which none is known to have succeeded
 (arXiv 2608.02464; LangGraph, AutoGen and plain loops, models of 3 and 7 billion parameters). {drawn} of {runs} were drawn
 by chance, five from each file and kind of outcome, and read one by one; the rules judge them with the outcome
-withheld, in four shapes. A finding is right if its mode was read there, a decisive error if its step was.
+withheld, in five shapes. A finding is right if its mode was read there, a decisive error if its step was.
 
 {summary}
 Made by `python benchmarks/judge/loops.py` from the readings in `loops.toml`.

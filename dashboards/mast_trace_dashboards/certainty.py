@@ -57,6 +57,8 @@ def sureness(verdict: Verdict, calibration: ModelCalibration | None = None) -> s
         measured = _of_labels(verdict, 0, calibration)
     if measured and rank == "guess":
         rank = "calibrated guess"
+    if not measured and rank in {"model", "guess"}:
+        measured = _of_readings(verdict)
     return ", ".join(filter(None, [RANKS[rank], measured]))
 
 
@@ -66,7 +68,8 @@ def candidate_sureness(
     """Return how sure a candidate is, likewise; numbers count from 1."""
     if verdict.calibrated:
         return f"{verdict.candidates[number - 1].probability:.0%}"
-    return _of_labels(verdict, number - 1, calibration)
+    of_labels = _of_labels(verdict, number - 1, calibration)
+    return of_labels or (_of_readings(verdict) if number == 1 else "")
 
 
 def not_measured(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
@@ -94,6 +97,13 @@ def _of_labels(verdict: Verdict, place: int, calibration: ModelCalibration | Non
         f"right in {shares.share(place):.0%} of {shares.runs} labelled runs, "
         f"95%: {interval.low:.0%} to {interval.high:.0%}"
     )
+
+
+def _of_readings(verdict: Verdict) -> str:
+    """Return how many readings agree on the first step; empty where there was one at most."""
+    if verdict.readings < 2:
+        return ""
+    return f"likeliest in {verdict.agreeing} of {verdict.readings} readings"
 
 
 def likelihood(finding: ModeFinding) -> str:

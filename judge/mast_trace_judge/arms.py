@@ -12,7 +12,18 @@ from datetime import datetime, timezone
 from typing import Final, Literal
 
 Operator = Literal[
-    "verify", "score", "start", "keep", "fix", "resample", "drop", "result", "arguments", "model"
+    "verify",
+    "score",
+    "start",
+    "keep",
+    "fix",
+    "resample",
+    "drop",
+    "result",
+    "arguments",
+    "model",
+    "request",
+    "error",
 ]
 """The change that an arm makes.
 
@@ -20,11 +31,12 @@ Operator = Literal[
 again and starts no program. ``start`` runs everything live. ``keep`` serves all up to and including the
 step; ``fix`` replaces the answer at the step by a text; ``resample`` asks the model again at the step;
 ``drop`` removes the tool calls of the answer at the step; ``result`` and ``arguments`` change the tool
-call at the step; ``model`` asks another model at the step. After the step, all of them run live.
+call at the step; ``model`` asks another model at the step; ``request`` shows the model other messages at
+the step, and ``error`` makes the tool call at the step fail. After the step, all of them run live.
 """
 
-FixSource = Literal["", "person", "resample", "stronger model", "judge", "reference"]
-"""The origin of a fix, in the order in which `mast-trace confirm` tries them."""
+FixSource = Literal["", "person", "resample", "stronger model", "judge", "reference", "injection"]
+"""The origin of a fix, in the order in which `mast-trace confirm` tries them; ``injection`` is a planted fault."""
 
 ReplayStatus = Literal["ok", "diverged", "blocked", "timeout", "error", "over budget"]
 """The end of one replay. Only ``ok`` has an outcome; the others are censored, not failures.

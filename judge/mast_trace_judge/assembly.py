@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -62,8 +63,12 @@ def assemble(
         verdict = _explained(verdict, reading)
         more = {
             "method": "fused" if local.attribution.candidates or local.modes else "llm",
-            "status_reason": "; ".join([*reading.problems, *_opinion(local, reading)]),
+            "status_reason": "; ".join(
+                [*reading.problems, *_opinion(local, reading), *_split(reading)]
+            ),
             "model": ", ".join(reading.models),
+            "readings": len(reading.readings),
+            "agreeing": _agreeing(verdict, reading),
         }
     else:
         verdict, more = _put_together(run, trajectory, local, version), {}
@@ -137,6 +142,23 @@ def _opinion(local: LocalFindings, reading: ModelReading) -> list[str]:
     if reading.outcome == "failure" and not reading.has_evidence:
         return [f"{said}, and quotes nothing of it that went wrong"]
     return [f"{said}; no outcome was recorded, so this is an opinion"]
+
+
+def _split(reading: ModelReading) -> list[str]:
+    """Return the votes on the outcome where the readings differ."""
+    votes = Counter(each.outcome for each in reading.readings)
+    if len(votes) < 2:
+        return []
+    counted = ", ".join(f"{outcome} {count}" for outcome, count in votes.most_common())
+    return [f"{len(reading.readings)} readings differ on the outcome: {counted}"]
+
+
+def _agreeing(verdict: Verdict, reading: ModelReading) -> int:
+    """Return the number of readings whose likeliest step is the verdict's."""
+    first = verdict.decisive or next(iter(verdict.candidates), None)
+    if first is None:
+        return 0
+    return sum(each.likeliest == first.step for each in reading.readings)
 
 
 def _unread(trajectory: Trajectory) -> str:

@@ -68,6 +68,13 @@ class JudgeConfig(ProcessSettings):
         None,
         description="US dollars that all model calls of a UTC day may cost; needs judge_prices.",
     )
+    judge_samples: int = Field(
+        1,
+        ge=1,
+        le=9,
+        description="Times that each model reads a run. More than once: its readings vote, and their "
+        "agreement is reported; needs a judge_temperature above 0.",
+    )
     judge_prices: dict[str, Price] = Field(
         default_factory=dict,
         description='US dollars per million tokens by model, as JSON: {"model": {"input": 1.0, '
@@ -125,6 +132,15 @@ class JudgeConfig(ProcessSettings):
         unpriced = [model for model in self.models if model not in self.judge_prices]
         if self.judge_max_usd_per_day is not None and unpriced:
             raise ValueError(f"judge_max_usd_per_day needs a price of {', '.join(unpriced)}")
+        return self
+
+    @model_validator(mode="after")
+    def _samples_can_differ(self) -> Self:
+        if self.judge_samples > 1 and self.judge_temperature == 0.0:
+            raise ValueError(
+                f"judge_samples = {self.judge_samples} needs a judge_temperature above 0, such as 1.0: "
+                "at 0 a model repeats its answer, and the agreement means nothing"
+            )
         return self
 
     def _origin(self, name: str) -> str:

@@ -36,8 +36,6 @@ _SHOWN_FROM = 0.25
 """Joined probability from which a step is decisive if the model quotes an error in it."""
 _LIKELY = 0.5
 """Weight of a flip from which the correction would more likely than not have saved the run."""
-_UNQUOTED = 0.5
-"""Factor for a flip at a step in which the model has quoted no error."""
 _TRUST = 0.8
 """Weight of a model's reading of an outcome that nobody recorded; the remainder is the rules'."""
 _SHARE = 0.4
@@ -69,10 +67,7 @@ def _attribution(
 ) -> Attribution:
     """Join both opinions of the steps; the local one stands where the model has none."""
     ours, grounded = local.attribution, reading.grounded
-    weights = {
-        step: flip.weight * (1.0 if step in grounded else _UNQUOTED)
-        for step, flip in reading.flips.items()
-    }
+    weights = {step: reading.weight(step) for step in reading.flips}
     if not any(weights.values()):
         return ours
     fused = fused_calibration(ours.profile).apply(pool(ours.probabilities, weights))
@@ -82,7 +77,10 @@ def _attribution(
     shown |= {
         step
         for step in grounded & fused.keys()
-        if weights.get(step, 0.0) >= _LIKELY or (weights.get(step) and fused[step] >= _SHOWN_FROM)
+        if reading.is_shared(step)
+        and (
+            weights.get(step, 0.0) >= _LIKELY or (weights.get(step) and fused[step] >= _SHOWN_FROM)
+        )
     }
     found = summarise(
         trajectory,

@@ -131,6 +131,9 @@ class Verdict(_Record):
             shown, and then in effect: see `mast_trace_judge.proof`.
         calibrated: whether the probabilities of ``decisive`` and ``candidates`` were measured on
             runs like this one; otherwise only their order is meaningful.
+        readings: number of times that models have read the run, all models together.
+        agreeing: number of these readings whose likeliest step is the decisive one, or without one
+            the first candidate.
         run: run metadata at judging time; excluded from JSON; None in verdicts stored by earlier
             versions.
     """
@@ -160,6 +163,8 @@ class Verdict(_Record):
     rank: Rank | None = None
     confirmation: Confirmation | None = None
     model: str = ""
+    readings: int = 0
+    agreeing: int = 0
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0

@@ -20,6 +20,7 @@ _SETTINGS = (
     "judge_window_tokens",
     "judge_clip_characters",
     "judge_candidates",
+    "judge_samples",
 )
 
 

@@ -181,12 +181,18 @@ def _ask(settings: SDKSettings, timeout: float) -> CollectorReachability:
         masked(settings.endpoint.value),
         accepted,
         "" if accepted else _detail(answer),
-        "" if accepted else answer.advice,
+        "" if accepted or _explains_itself(answer) else answer.advice,
     )
 
 
+def _explains_itself(answer: ExportResult) -> bool:
+    """Return whether a collector that takes nothing now gives the reason."""
+    return bool(answer.reason) and answer.fate.value == "later"
+
+
 def _detail(answer: ExportResult) -> str:
-    return f"{answer.fate.value}: {answer.detail}" if answer.detail else answer.fate.value
+    told = f"{answer.fate.value}: {answer.detail}" if answer.detail else answer.fate.value
+    return told if answer.reason in told else f"{told}: {answer.reason}"
 
 
 def _effective(settings: SDKSettings) -> Iterator[EffectiveSetting]:

@@ -210,7 +210,7 @@ def replayed(
     from mast_trace.replay.recording import tape_of
 
     recorded = _runs_of(run)
-    player = Player(tape_of(recorded[-1], *recorded[:-1]), live_tools)
+    player = Player(tape_of(recorded[-1], *recorded[:-1], live_tools=live_tools), live_tools)
     patches = interception(player)
     with paused():
         patches.start()  # first, so that the spans of the instrumentations enclose the answers

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def make(folder: Path, judge: JudgeConfig | None = None, **settings: Any) -> AllInOne:
-    ports = {"http_port": 0, "grpc_port": 0}
+    ports = {name: settings.pop(name, 0) for name in ("http_port", "grpc_port")}
     web = {name: settings.pop(name) for name in list(settings) if name.startswith("web_")}
     return AllInOne(
         UpConfig.load(**{"clickhouse_port": 0, **settings}),
@@ -136,6 +136,30 @@ async def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> N
     assert announcement.find(tmp_path) is None
     async with started(tmp_path):
         pass
+
+
+async def test_a_start_that_fails_has_judged_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each port: another mast-trace may be judging the same runs."""
+    began: list[object] = []
+
+    async def begins(worker: object) -> None:
+        began.append(worker)
+
+    monkeypatch.setattr("mast_trace_judge.worker.Worker.run", begins)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for name in ("clickhouse_port", "web_port", "http_port", "grpc_port"):
+            with pytest.raises(ConfigurationError, match=str(port)):
+                await make(tmp_path, **{name: port}).start()
+            await asyncio.sleep(0)
+    assert began == []
+    up = make(tmp_path)
+    await up.start()
+    await asyncio.sleep(0)
+    await up.stop()
+    assert began == [up.worker]
 
 
 async def test_a_dead_judge_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 import pytest
 from judge.data import labelled_runs
+from test_figures import BENCHMARKS, program
 
 from mast_trace_judge.study.healthy import accused, healthy_runs
 from mast_trace_judge.study.shapes import SHAPES
 
+loops = program(BENCHMARKS / "judge" / "loops.py")
 KNOWN_TO_BE_FINE = (
     "tau-retail, succeeded",
     "agent-loops, succeeded",
@@ -15,9 +17,15 @@ KNOWN_TO_BE_FINE = (
 )
 
 
+LOOPS = "agent-loops, undisturbed"
+
+
 @pytest.fixture(scope="module")
 def rates():
-    return accused(healthy_runs(labelled_runs()))
+    sets = healthy_runs(labelled_runs())
+    ends = {name: read["end"] for name, read in loops.readings().items()}
+    sets[LOOPS] = [run for run in sets[LOOPS] if ends.get(run.name) != "wrong"]
+    return accused(sets)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -33,15 +41,15 @@ def test_hardly_any_is_accused(rates, shape):
 
 
 def test_loops_that_nobody_disturbed(rates):
-    """Small models do go wrong by themselves, but nobody knows that they failed.
+    """Small models do go wrong by themselves; those whose answer was read as wrong are left out.
 
-    Eight of the ten that are shown end in a sum that is false, and two in another price than the tool
-    gave: read by hand.
+    The readings are in `benchmarks/judge/loops.toml`, and `test_undisturbed_loops` holds the findings
+    against them.
     """
-    found = [each for each in rates if each.subset == "agent-loops, undisturbed"]
+    found = [each for each in rates if each.subset == LOOPS]
     assert len(found) == len(SHAPES)
-    assert all((each.exact, each.decisive) == (0, 0) for each in found)
-    assert all(each.shown <= 0.03 * each.runs for each in found)
+    assert all(each.runs > 300 for each in found)
+    assert all((each.shown, each.exact, each.decisive) == (0, 0, 0) for each in found)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -39,7 +39,7 @@ SESSION: tuple[str, ...] = (
 _SPANS = "otel_traces"
 _LOOKUP = "otel_traces_trace_id_ts"
 _STATES = "mast_run_states"
-_OF_REPLAYS = ("mast_replay_plans", "mast_replays", "mast_confirmations")
+_OF_REPLAYS = ("mast_replay_plans", "mast_replays", "mast_confirmations", "mast_injections")
 # The states come last: the rows of a run are found by them.
 _ABOUT_RUNS = (
     "mast_verdicts",

@@ -77,6 +77,8 @@ class Collectors:
             answer = httpx.get(f"{url}/metrics", headers=self._headers, timeout=_TIMEOUT)
             answer.raise_for_status()
             families = list(text_string_to_metric_families(answer.text))
+        except httpx.HTTPStatusError as error:
+            raise MastTraceError(_refusal(url, error.response.status_code)) from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             problem = conceal(str(error) or type(error).__name__, url)
             raise MastTraceError(
@@ -89,6 +91,17 @@ class Collectors:
                     reason = sample.labels.get("reason", "")
                     totals[reason] = totals.get(reason, 0.0) + sample.value
         return totals
+
+
+def _refusal(url: str, status: int) -> str:
+    """Return the problem of a collector that answers with an error, with its remedy."""
+    said = f"the collector at {masked(url)} does not show its metrics (HTTP {status})"
+    remedies = {
+        401: "it asks for a key: set MAST_TRACE_ALERT_COLLECTOR_KEY to one that may read /metrics",
+        403: "this key may not read /metrics: set MAST_TRACE_ALERT_COLLECTOR_KEY to one with that right",
+        404: "is this the collector's OTLP/HTTP address, without a path?",
+    }
+    return f"{said}; {remedies[status]}" if status in remedies else said
 
 
 def _growth(totals: Sequence[float]) -> float:

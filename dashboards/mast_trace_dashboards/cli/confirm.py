@@ -11,12 +11,12 @@ from typer.core import TyperGroup
 from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.cli import confirm_work
-from mast_trace_dashboards.cli.arguments import resolve_run
 from mast_trace_dashboards.cli.confirm_session import Session, as_dict, conduct, show
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import print_json
 from mast_trace_dashboards.cli.step_texts import prices_by_model, text_of, texts_by_step
+from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.proof import proved_step
 from mast_trace_judge.replay.commands import split_command

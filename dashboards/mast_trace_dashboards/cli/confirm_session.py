@@ -14,10 +14,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli.arguments import NotFound
 from mast_trace_dashboards.cli.output import console, plain, warn
 from mast_trace_dashboards.cli.render_confirmation import confirmation_view
 from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.replay.bounds import call_cost
 from mast_trace_judge.replay.checks import check
 from mast_trace_judge.replay.conduct import check_limits, confirming
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.replay.confirm import Progress as State
+    from mast_trace_judge.replay.conducting import Progress as State
     from mast_trace_judge.replay.confirm import Stopped
     from mast_trace_judge.replay.preparation import Prepared
     from mast_trace_judge.replay.setup import Budget, Setup

@@ -13,11 +13,11 @@ from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.cli.arguments import NotFound, parse_time
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
+from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.labels import labels_of
@@ -28,6 +28,7 @@ from mast_trace_judge.study.fit_gain import fit_offer
 from mast_trace_judge.study.model_calibration import model_calibrations
 from mast_trace_judge.study.panel_votes import panel_agreement
 from mast_trace_judge.study.rejudge import Selection, rejudge
+from mast_trace_judge.study.self_consistency import self_consistency
 from mast_trace_judge.study.version_diff import diff_versions
 from mast_trace_judge.version import own_profiles
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.agreement import Agreement, StepAgreement
     from mast_trace_judge.study.fit_gain import FitOffer
     from mast_trace_judge.study.model_calibration import ModelCalibration
+    from mast_trace_judge.study.self_consistency import SelfConsistency
     from mast_trace_judge.study.version_diff import RunDiff, VersionDiff
     from mast_trace_judge.verdict import Verdict
 
@@ -76,7 +78,8 @@ def agree(
     that there are none. From the tenth label with a decisive step on it also measures the gain of a
     profile fitted to the labels (`mast-trace judge fit`) and the share of right steps of each model.
     If several models read the runs as a panel, they are compared with each other over all runs of
-    the newest version, labelled or not.
+    the newest version, labelled or not; if each reads a run several times (`judge_samples`), so is
+    every model with itself.
 
     Example: `mast-trace judge agree --json`
     """
@@ -85,6 +88,7 @@ def agree(
         verdicts = [verdict_of(row) for row in store.query(_VERDICTS)]
         newest = [row["Version"] for row in store.query(_VERSIONS)][:1]
         panel = [each for version in newest for each in panel_agreement(store, version)]
+        selves = [each for version in newest for each in self_consistency(store, version)]
         records = model_calibrations(store, labels)
         with console(stderr=True).status("Measuring what a profile of your own would be worth"):
             offer = fit_offer(store, labels, own_profiles(JudgeConfig.load(config)))
@@ -100,8 +104,11 @@ def agree(
         counts = {"labelled": runs, "judged": len(verdicts)}
         known = [dataclasses.asdict(each) for each in records]
         told = {"modes": values, "decisive": on_steps, "panel": models, "models": known}
-        print_json({**counts, **told, "fit": dataclasses.asdict(offer)})
+        same = [dataclasses.asdict(each) for each in selves]
+        print_json({**counts, **told, "self_consistency": same, "fit": dataclasses.asdict(offer)})
         return
+    if selves:
+        console().print(_selves_table(selves))
     _print_pairs(panel)
     if not labels:
         warn("No labels yet: `mast-trace label RUN` gives one.")
@@ -207,6 +214,24 @@ def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> Table:
         kappa = "" if each.agent_kappa is None else f"{each.agent_kappa:.2f}"
         cells = (str(each.runs), *(f"{100 * share:.0f} %" for share in shares), kappa)
         table.add_row(plain(" and ".join(pair)), *cells)
+    return table
+
+
+def _selves_table(selves: Iterable[SelfConsistency]) -> Table:
+    """Return the table of models that have read runs several times."""
+    table = Table(title="models with themselves", title_justify="left")
+    table.add_column("model")
+    for name in ("runs", "readings", "same outcome", "modes (alpha)", "step of the verdict"):
+        table.add_column(name, justify="right")
+    for each in selves:
+        table.add_row(
+            plain(each.model),
+            str(each.runs),
+            str(each.readings),
+            f"{100 * each.outcome:.0f} %",
+            "all equal" if each.modes is None else f"{each.modes:.2f}",
+            "" if each.step is None else f"{100 * each.step:.0f} %",
+        )
     return table
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli.arguments import NotFound, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.cli.replay_arms import ask, change, warning
 from mast_trace_dashboards.cli.replay_changes import arm_of
+from mast_trace_dashboards.cli.replay_file import write_replay
 from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.replay import Replayed
 from mast_trace_judge.replay import replay as replay_program
@@ -158,6 +160,13 @@ def replay(
             show_default=False,
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to which the replayed run is written; the page of a run compares it.",
+            show_default=False,
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it runs.")] = False,
     project: Project = None,
     url: Url = None,
@@ -221,6 +230,8 @@ def replay(
         print_json(_as_dict(done))
     else:
         _show(recorded, done)
+    if out is not None:
+        write_replay(out, done.run)
     if done.status != "identical":
         raise typer.Exit(1)
 

@@ -41,7 +41,7 @@ def change(
         ConfigurationError: the command cannot be started, or nobody can be asked.
         typer.Exit: a replay has ended without an outcome.
     """
-    tape = tape_of(recorded, *settings.earlier)
+    tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
     intervention_of(recorded, tape, arm)  # refused before anybody is asked
     each = calls_after(recorded, arm)
     limit = settings.limits.max_calls

@@ -17,14 +17,14 @@ from mast_trace_judge.replay.preparation import new_experiment
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.replay.statistics import Limits
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_judge.store.verdicts import load_latest
+from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.confirmation import Confirmation
-    from mast_trace_judge.replay.confirm import Progress
+    from mast_trace_judge.replay.conducting import Progress
 
 POLICY: Final = "trip_policy.py"
 """The model of the replays: it reads what it is shown."""
@@ -71,7 +71,7 @@ def confirm(
             },
         )
         points = check(recorded, setup)
-        verdict = load_latest(store, trace_id, project=project)
+        verdict = load_judged(store, trace_id, project=project)
         prepared = new_experiment(store, run, recorded, points, verdict, setup, limits=_LIMITS)
         work = confirming(store, prepared, setup, Budget(), jobs=_AT_A_TIME, changed=changed)
         return work.run().confirmation

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.web.numbers import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 _OTHERS = ("part", "token")
 """Parameters of an address that are no filters: the requested part of the page, and the token."""
+
+
+OUTCOMES = ("failure", "success", "unknown")
+"""Outcomes that a run may have, as the filter offers them."""
+MOST_VALUES = 10_000
+"""Number of values at which the query `filter_values` ends."""
+_FIXED = {"outcome": OUTCOMES, "mode": tuple(FAILURE_MODES)}
+"""Values of the filters whose values do not depend on the runs."""
+
+
+class StrangeValue(NamedTuple):
+    """A chosen value that the filter does not know, with those that it knows."""
+
+    filter: str
+    value: str
+    known: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,21 @@ class Filters:
         """Return them as the query string of an address."""
         chosen = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return "?" + urlencode({name: value for name, value in chosen.items() if value})
+
+    def strange(self, offered: Mapping[str, Sequence[str]]) -> list[StrangeValue]:
+        """Return the chosen values that no run can have, or has.
+
+        Args:
+            offered: the values of runs by the name of the filter, the most frequent first. A list of
+                `MOST_VALUES` may lack some, and is not relied on.
+        """
+        known = {"project": (), "framework": (), "service": (), "agent": (), **offered, **_FIXED}
+        chosen = {name: getattr(self, name) for name in known}
+        return [
+            StrangeValue(name, chosen[name], tuple(values))
+            for name, values in known.items()
+            if chosen[name] and chosen[name] not in values and len(values) < MOST_VALUES
+        ]
 
     @property
     def names(self) -> list[str]:

@@ -39,8 +39,7 @@ def parameters_of(request: Mapping[str, Any]) -> list[str]:
         if isinstance(value, bool | int | float) or (name in _WORDS and isinstance(value, str)):
             found.append(f"{name}={value}")
         else:
-            text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=_plain)
-            found.append(f"{name}={content_hash(text)}")
+            found.append(f"{name}={content_hash(_text(value))}")
     return found
 
 
@@ -55,6 +54,16 @@ def note_parameters(request: Mapping[str, Any]) -> None:
             return
         if semconv.REQUEST_PARAMETERS not in (getattr(span, "attributes", None) or {}):
             span.set_attribute(semconv.REQUEST_PARAMETERS, parameters_of(request))
+
+
+def _text(value: Any) -> str:
+    # Frameworks collect tools in sets, so that each execution may list them in another order.
+    parts = sorted(map(_spelt, value)) if isinstance(value, list | tuple) else [_spelt(value)]
+    return "\n".join(parts)
+
+
+def _spelt(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=_plain)
 
 
 def _plain(value: Any) -> Any:

@@ -27,9 +27,9 @@ from mast_trace_instrumentations.replay.encoding import Encoded, failure
 from mast_trace_instrumentations.replay.live_requests import (
     PAUSE,
     Patience,
+    as_changed,
     live_call,
     mark_served,
-    renamed,
 )
 from mast_trace_instrumentations.replay.model_paths import (
     EMBEDDINGS,
@@ -104,7 +104,7 @@ class HTTPClients:
         while (answer := self._answer(interface, body, patience)) is None:
             time.sleep(PAUSE)
         if isinstance(answer, Live):
-            sent = renamed(answer.model, library, request, body)
+            sent = as_changed(answer, library, request, body)
             with self._open_network(request), live_call(self._player, answer) as call:
                 call.response = send(sent, *args[1:], **kwargs)
             return call.response
@@ -128,7 +128,7 @@ class HTTPClients:
         while (answer := self._answer(interface, body, patience)) is None:
             await _let_others_run(PAUSE)
         if isinstance(answer, Live):
-            sent = renamed(answer.model, library, request, body)
+            sent = as_changed(answer, library, request, body)
             with self._open_network(request), live_call(self._player, answer) as call:
                 call.response = await send(sent, *args[1:], **kwargs)
             return call.response

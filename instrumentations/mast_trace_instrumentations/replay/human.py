@@ -37,8 +37,10 @@ class HumanInput:
             EOFError: there is none, as at the end of a standard input that is closed.
         """
         with self._lock:
-            if self._texts:
-                return self._texts.popleft()
+            while self._texts:
+                text, asking = self._texts.popleft()
+                if not self._player.has_answered(asking):
+                    return text
         report = self._player.report()
         if report.waiting_exchanges or report.waiting_executions:
             asked = str(prompt).strip() or "a prompt without text"

@@ -13,6 +13,7 @@ from opentelemetry import trace
 from mast_trace import semconv
 from mast_trace.replay.live import UNANSWERED, in_live_call
 from mast_trace.spans import open_chat
+from mast_trace_instrumentations.replay.other_requests import with_other_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,23 +58,26 @@ def live_call(player: Player, call: Live) -> Iterator[_Sent]:
         player.answered(call, sent.response.status_code if received else UNANSWERED)
 
 
-def renamed(model: str, library: Any, request: Any, body: bytes) -> Any:
-    """Return a request to another model.
+def as_changed(call: Live, library: Any, request: Any, body: bytes) -> Any:
+    """Return a request to another model or with other messages, if the change says so.
 
     Args:
-        model: name of the other model; empty to return the request as it is.
+        call: the live call.
         library: ``httpx`` or ``httpx2``.
         request: the request.
         body: its body, a JSON object.
     """
-    if not model:
+    if not call.model and call.request is None:
         return request
+    asked = json.loads(body)
+    if call.request is not None:
+        asked = with_other_messages(asked, call.request)
     headers = [(k, v) for k, v in request.headers.multi_items() if k.lower() not in _OF_BODIES]
     return library.Request(
         request.method,
         request.url,
         headers=headers,
-        content=json.dumps({**json.loads(body), "model": model}).encode(),
+        content=json.dumps({**asked, "model": call.model or asked.get("model")}).encode(),
         extensions=request.extensions,
     )
 

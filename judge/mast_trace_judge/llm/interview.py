@@ -55,6 +55,14 @@ class RunContext:
 class Interview:
     """Asks one model about one record.
 
+    Attributes:
+        endpoint: of the model.
+        context: of the run.
+        price: of the model; None if unknown.
+        record: the run as text.
+        sample: number of the model's reading of the run, from 1 on. Another reading asks the same
+            questions again: an answer in the ledger counts for its own reading alone.
+
     The record precedes every question, so that all questions of a run share the prefix that servers
     cache. Record and question are one message, because some models' templates refuse two messages
     in a row from one side.
@@ -64,6 +72,7 @@ class Interview:
     context: RunContext
     price: Price | None
     record: str
+    sample: int = 1
 
     async def ask(self, stage: str, question: str, shape: type[A]) -> A:
         """Ask a question; an unreadable answer is returned to the model once with its fault.
@@ -152,12 +161,14 @@ class Interview:
                     output_tokens=used.output,
                     cost_usd=cost,
                     request_hash=request_hash,
+                    sample=self.sample,
                     answer=outcome.text if outcome is not None and readable else "",
                 )
             )
 
     def _hash(self, messages: list[dict[str, str]], shape: type[ModelAnswer]) -> str:
-        digest = hashlib.sha256(f"{self.endpoint.model}\0{shape.__name__}".encode())
+        asked = f"{self.endpoint.model}\0{shape.__name__}\0{self.sample}"
+        digest = hashlib.sha256(asked.encode())
         for message in messages:
             digest.update(f"\0{message['role']}\0{message['content']}".encode())
         return digest.hexdigest()

@@ -17,6 +17,8 @@ from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
 from mast_trace_judge.llm.run_reader import RunReader
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.config import JudgeConfig
@@ -58,7 +60,7 @@ class ModelLayer:
     async def read(
         self, run: RunSummary, trajectory: Trajectory, local: LocalFindings, meter: UsageMeter
     ) -> ModelReading:
-        """Let every model read the run, and return the readings on which they agree.
+        """Let every model read the run, as often as set, and return the reading on which they agree.
 
         Args:
             run: the source of the trajectory.
@@ -81,17 +83,43 @@ class ModelLayer:
             answers=await self._ledger.answers(run.trace_id, self._version),
         )
         results = await together(
-            self._read(endpoint, context, trajectory, local) for endpoint in self._endpoints
+            self._samples(endpoint, context, trajectory, local) for endpoint in self._endpoints
         )
-        readings = [result for result in results if not isinstance(result, JudgeError)]
-        failures = [result for result in results if isinstance(result, JudgeError)]
-        if not readings:
-            raise failures[0]
-        return vote(readings, [str(failure) for failure in failures])
+        return _voted(results)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.close()
+
+    async def _samples(
+        self,
+        endpoint: ModelEndpoint,
+        context: RunContext,
+        trajectory: Trajectory,
+        local: LocalFindings,
+    ) -> ModelReading | JudgeError:
+        """Let one model read the run as often as set and as the run's tokens allow.
+
+        The others start after the first reading, whose prompts the server has cached then.
+        """
+        wished = self._config.judge_samples
+        first = await self._read(endpoint, context, trajectory, local, 1)
+        if wished == 1:
+            return first
+        affordable = context.budget.left // max(1, context.budget.used)
+        made = min(wished, 1 + affordable)
+        more = await together(
+            self._read(endpoint, context, trajectory, local, sample)
+            for sample in range(2, made + 1)
+        )
+        skipped = (
+            f"{endpoint.model} read the run {made} instead of {wished} times: more would exceed "
+        )
+        told = [] if made == wished else [f"{skipped}the run's {context.budget.limit} tokens"]
+        try:
+            return _voted([first, *more], told, of_one_model=True)
+        except JudgeError as error:
+            return error
 
     async def _read(
         self,
@@ -99,11 +127,30 @@ class ModelLayer:
         context: RunContext,
         trajectory: Trajectory,
         local: LocalFindings,
+        sample: int,
     ) -> ModelReading | JudgeError:
-        reader = RunReader(
-            endpoint, self._config, context, self._config.judge_prices.get(endpoint.model)
-        )
+        price = self._config.judge_prices.get(endpoint.model)
+        reader = RunReader(endpoint, self._config, context, price, sample)
         try:
             return await reader.read(trajectory, local)
         except JudgeError as error:
             return error
+
+
+def _voted(
+    results: Sequence[ModelReading | JudgeError],
+    problems: Sequence[str] = (),
+    *,
+    of_one_model: bool = False,
+) -> ModelReading:
+    """Return the vote of the readings that succeeded.
+
+    Raises:
+        JudgeError: none did; the text has the reason.
+    """
+    readings = [result for result in results if not isinstance(result, JudgeError)]
+    failures = [result for result in results if isinstance(result, JudgeError)]
+    if not readings:
+        raise failures[0]
+    told = [*problems, *(str(failure) for failure in failures)]
+    return vote(readings, told, of_one_model=of_one_model)

@@ -1,4 +1,4 @@
-"""Several models read the same run and vote."""
+"""The vote of several readings of one run: by several models, or by one model several times."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ if TYPE_CHECKING:
     from mast_trace_judge.verdict import ModeFinding
 
 
-def vote(readings: Sequence[ModelReading], problems: Iterable[str] = ()) -> ModelReading:
-    """Return the reading on which the models agree.
+def vote(
+    readings: Sequence[ModelReading], problems: Iterable[str] = (), *, of_one_model: bool = False
+) -> ModelReading:
+    """Return the reading on which the others agree.
 
     The outcome is that of more than half of them, else unknown. A failure mode is reported if at
-    least half report it, with the mean of all probabilities, a silent model counting as 0; so is
-    the weight of a step's correction, over the models that tried it.
+    least half report it, with the mean of all probabilities, a silent reading counting as 0. The
+    weight of a step's correction is a mean as well: over the models that tried it, or over all readings
+    of one model, which tries again where it sees an error again.
 
     Args:
-        readings: of the models that could be read; at least one.
+        readings: those that succeeded; at least one.
         problems: errors of the others.
+        of_one_model: whether one model has made all of them.
     """
     if len(readings) == 1 and not problems:
         return readings[0]
@@ -33,13 +37,16 @@ def vote(readings: Sequence[ModelReading], problems: Iterable[str] = ()) -> Mode
         outcome=_majority([reading.outcome for reading in readings]),
         failure_probability=round(fmean(r.failure_probability for r in readings), 4),
         reason=strongest.reason,
-        flips=_mean_flips(readings),
+        flips=_mean_flips(readings, len(readings) if of_one_model else 0),
         modes=_common_modes(readings),
-        problems=(*problems, *(problem for r in readings for problem in r.problems)),
+        problems=tuple(
+            dict.fromkeys([*problems, *(each for r in readings for each in r.problems)])
+        ),
         dropped=sum(reading.dropped for reading in readings),
-        models=tuple(model for reading in readings for model in reading.models),
+        models=tuple(dict.fromkeys(model for reading in readings for model in reading.models)),
         grounded=frozenset().union(*(reading.grounded for reading in readings)),
         addressed=any(reading.addressed for reading in readings),
+        voters=tuple(single for reading in readings for single in reading.readings),
     )
 
 
@@ -48,7 +55,8 @@ def _majority(outcomes: Sequence[Outcome]) -> Outcome:
     return outcome if 2 * votes > len(outcomes) else "unknown"
 
 
-def _mean_flips(readings: Sequence[ModelReading]) -> dict[int, Flip]:
+def _mean_flips(readings: Sequence[ModelReading], voters: int) -> dict[int, Flip]:
+    """Return the mean of each step's flips, over so many readings if more than have tried it."""
     tried: dict[int, list[Flip]] = defaultdict(list)
     for reading in readings:
         for step, flip in reading.flips.items():
@@ -56,7 +64,7 @@ def _mean_flips(readings: Sequence[ModelReading]) -> dict[int, Flip]:
     means = {}
     for step, flips in tried.items():
         best = max(flips, key=lambda flip: flip.weight)
-        weight = fmean(flip.weight for flip in flips)
+        weight = sum(flip.weight for flip in flips) / max(len(flips), voters)
         means[step] = Flip(weight, best.reason, best.minimal_fix)
     return means
 

@@ -54,12 +54,14 @@ class RunReader:
 
     Attributes:
         price: of the model; None if unknown.
+        sample: number of the model's reading, from 1 on.
     """
 
     endpoint: ModelEndpoint
     config: JudgeConfig
     context: RunContext
     price: Price | None
+    sample: int = 1
 
     async def read(self, trajectory: Trajectory, local: LocalFindings) -> ModelReading:
         """Read the run, in a smaller window where the model's is smaller than assumed.
@@ -235,7 +237,7 @@ class _Session:
         text = f"{task}\n\n{record}"
         self.longest_record = max(self.longest_record, estimate_tokens(text))
         reader = self._reader
-        return Interview(reader.endpoint, reader.context, reader.price, text)
+        return Interview(reader.endpoint, reader.context, reader.price, text, reader.sample)
 
     def _condensed(self, record: str, points: Sequence[Point]) -> str:
         """Return the record for the questions after the reading: mostly the points' steps.

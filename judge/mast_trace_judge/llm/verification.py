@@ -24,6 +24,8 @@ _DOUBTED = 0.5
 last step would always seem decisive.
 """
 _LEAST_SHOWN = 0.25
+_UNQUOTED = 0.5
+"""Factor for a flip at a step in which the model has quoted no error."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Flip:
 
 @dataclass(frozen=True)
 class ModelReading:
-    """The reading of a run by one model, or by a panel of several.
+    """The reading of a run by one model, or the one on which several readings agree.
 
     Attributes:
         outcome: ``unknown`` where the model cannot tell, or contradicts itself.
@@ -68,6 +70,7 @@ class ModelReading:
         grounded: steps with an error and a verified quote.
         addressed: whether the run contains text that addresses its judge, and may have influenced
             the model.
+        voters: the readings that have voted; empty for a single one.
     """
 
     outcome: Literal["success", "failure", "unknown"]
@@ -80,6 +83,34 @@ class ModelReading:
     models: tuple[str, ...] = ()
     grounded: frozenset[int] = frozenset()
     addressed: bool = False
+    voters: tuple[ModelReading, ...] = ()
+
+    @property
+    def readings(self) -> tuple[ModelReading, ...]:
+        """The single readings behind this one."""
+        return self.voters or (self,)
+
+    @property
+    def likeliest(self) -> int | None:
+        """The step whose correction would most probably have saved the run; None if none was tried.
+
+        A step without a verified quote of an error counts half; among equals the earliest is taken.
+        """
+        weights = {step: self.weight(step) for step in sorted(self.flips)}
+        best = max(weights, key=lambda step: weights[step], default=None)
+        return best if best is not None and weights[best] > 0.0 else None
+
+    def weight(self, step: int) -> float:
+        """Return the weight of a step's correction, discounted where no quote shows an error there."""
+        flip = self.flips.get(step)
+        if flip is None:
+            return 0.0
+        return flip.weight * (1.0 if step in self.grounded else _UNQUOTED)
+
+    def is_shared(self, step: int) -> bool:
+        """Whether at least half of the readings quote an error in the step."""
+        named = sum(step in reading.grounded for reading in self.readings)
+        return 2 * named >= len(self.readings)
 
     @property
     def has_evidence(self) -> bool:

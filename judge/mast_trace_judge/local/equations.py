@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.arithmetic import in_other_unit, near
 from mast_trace_judge.local.figures import Figure, figures
+from mast_trace_judge.local.units import MONEY, unit_behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,11 +54,13 @@ class Equation:
         terms: the figures on the left.
         operators: the operators between the terms, one fewer: ``+``, ``-``, ``*`` or ``/``.
         result: the figure on the right.
+        unit: the word or sign behind it; empty if there is none.
     """
 
     terms: tuple[Figure, ...]
     operators: tuple[str, ...]
     result: Figure
+    unit: str = ""
 
     @property
     def span(self) -> tuple[int, int]:
@@ -81,7 +84,7 @@ class Equation:
         return made[0] if made else 0.0
 
     def _makes(self, value: float, result: float) -> bool:
-        if in_other_unit(result, value):
+        if self.unit and self.unit not in MONEY and in_other_unit(result, value):
             return True
         if value and not 0.3 < abs(result / value) < 3.0:
             return near(value, result)  # the same value in thousands
@@ -130,7 +133,7 @@ def _chain(text: str, found: Sequence[Figure], place: int) -> Equation | None:
         if gap[1] in _EQUALS:
             if not operators or _GOES_ON.match(text[figure.end : figure.end + 20]):
                 return None
-            return Equation(tuple(terms), tuple(operators), figure)
+            return Equation(tuple(terms), tuple(operators), figure, unit_behind(text, figure))
         operators.append(_OPERATORS[gap[1]])
         terms.append(figure)
     return None

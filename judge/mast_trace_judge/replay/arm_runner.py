@@ -45,12 +45,14 @@ class ArmSettings:
         prices: by name of the model; without a price, `ArmResult.cost_usd` is None.
         earlier: interrupted runs that the recorded one continues, the first one first. They are
             answered from the record by every operator but ``start``.
+        replayed: takes the run that the program made, before it is thrown away.
     """
 
     limits: Limits = field(default_factory=Limits)
     oracle: Oracle | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
     earlier: Sequence[Trajectory] = ()
+    replayed: Callable[[Trajectory], None] = lambda _run: None
 
 
 def run_arm(
@@ -87,10 +89,12 @@ def run_arm(
             started_at=started,
             seconds=time.monotonic() - clock,
         )
-    tape = tape_of(recorded, *settings.earlier)
+    tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
     change = None if arm.operator == "verify" else intervention_of(recorded, tape, arm)
     played = play(tape, command, settings.limits, change)
     run = played.runs_like([*settings.earlier, recorded])[-1]
+    if run is not None:
+        settings.replayed(run)
     if arm.operator == "verify":
         status, reason = _verified(recorded, played, settings)
     else:

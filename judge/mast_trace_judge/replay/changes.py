@@ -50,13 +50,18 @@ def intervention_of(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
     """
     if arm.operator == "start":
         return Intervention("start")
-    if arm.operator == "result":
+    if arm.operator in {"result", "error"}:
         return _of_result(recorded, tape, arm)
     point = _point_of(recorded, arm)
     place = next(
         place for place, each in enumerate(tape.exchanges) if each.span_id == point.span_id
     )
     exchange = tape.exchanges[place]
+    if arm.operator == "request":
+        change = parsed(arm.fix.text) if arm.fix else None
+        if not isinstance(change, dict):
+            raise NotAnArm("The operator `request` needs the change of the messages.")
+        return Intervention("ask", place, place, request=change, hold=arm.hold)
     if arm.operator in {"resample", "model"}:
         model = arm.fix.model if arm.fix else ""
         if arm.operator == "model" and not model:
@@ -129,11 +134,20 @@ def _of_result(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
             + (f"; the nearest is step {nearest}." if nearest is not None else ".")
         )
     text = arm.fix.text if arm.fix else ""
+    if arm.operator == "error":
+        return Intervention(
+            "result", place, _border(recorded, tape, step), error=text, hold=arm.hold
+        )
     if step.error is None and canonical_text(text) == canonical_text(step.text):
         raise NoChange(f"Step {arm.step} has this result already, so nothing would change.")
-    later = {call.span_id for call in recorded.invocations if call.end > step.end}
-    border = sum(each.span_id not in later for each in tape.exchanges)
+    border = _border(recorded, tape, step)
     return Intervention("result", place, border, result=text, hold=arm.hold)
+
+
+def _border(recorded: Trajectory, tape: Tape, step: Step) -> int:
+    """Return the number of model calls that had ended when a tool call ended."""
+    later = {call.span_id for call in recorded.invocations if call.end > step.end}
+    return sum(each.span_id not in later for each in tape.exchanges)
 
 
 def _answer(recorded: Trajectory, arm: Arm, exchange: Exchange) -> Message:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_judge.llm.budget import Price
     from mast_trace_judge.replay.bounds import CallCost
-    from mast_trace_judge.replay.confirm import Progress
+    from mast_trace_judge.replay.conducting import Progress
     from mast_trace_judge.replay.daily import DailyBudget
     from mast_trace_judge.replay.preparation import Prepared
     from mast_trace_judge.replay.setup import Budget, Setup

@@ -72,7 +72,7 @@ def replay(
         OSError: the command cannot be started.
     """
     limits = Limits(timeout, live_tools, hosts, output="standard error" if quiet else "shown")
-    played = play(tape_of(recorded, *earlier), command, limits)
+    played = play(tape_of(recorded, *earlier, live_tools=live_tools), command, limits)
     return compared(recorded, played, timeout, earlier)
 
 

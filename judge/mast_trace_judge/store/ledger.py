@@ -33,7 +33,9 @@ class JudgeCall:
         stage: the question.
         status: ``ok``, ``unreadable`` or ``error``.
         error: text of the error, empty if there was none.
-        request_hash: equal for the same question about the same record to the same model.
+        request_hash: equal for the same question about the same record to the same model, in its
+            reading of that number.
+        sample: number of the model's reading of the run, from 1 on.
         answer: the text, where it could be read.
     """
 
@@ -53,6 +55,7 @@ class JudgeCall:
     cost_usd: float = 0.0
     request_hash: str = ""
     answer: str = ""
+    sample: int = 1
     call_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -185,4 +188,5 @@ def _row(call: JudgeCall) -> dict[str, Any]:
         "CostUsd": call.cost_usd,
         "RequestHash": call.request_hash,
         "Answer": call.answer,
+        "Sample": call.sample,
     }

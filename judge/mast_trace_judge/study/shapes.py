@@ -36,6 +36,18 @@ def as_model_calls(run: Trajectory) -> Trajectory:
     return read_trajectory(_spans(run, messages=False))
 
 
+def as_unnamed_calls(run: Trajectory) -> Trajectory:
+    """Return the run of model calls as a client alone records it, which knows no agents."""
+    spans = (
+        dataclasses.replace(
+            span,
+            attributes={k: v for k, v in span.attributes.items() if k != "gen_ai.agent.name"},
+        )
+        for span in _spans(run, messages=False)
+    )
+    return read_trajectory(list(spans))
+
+
 def as_messages(run: Trajectory) -> Trajectory:
     """Return the run as `mast_trace.message` and `mast_trace.tool` record it inside of one run."""
     return read_trajectory(_spans(run, messages=True))
@@ -46,6 +58,7 @@ SHAPES: Mapping[str, Callable[[Trajectory], Trajectory]] = {
     "no recipients": without_recipients,
     "model calls": as_model_calls,
     "messages": as_messages,
+    "no names": as_unnamed_calls,
 }
 
 
@@ -83,7 +96,8 @@ def _spans(run: Trajectory, *, messages: bool) -> list[SpanRecord]:
         attributes={
             "gen_ai.operation.name": "invoke_workflow" if messages else "invoke_agent",
             **({"gen_ai.workflow.name": "team"} if messages else {"gen_ai.agent.name": agent}),
-            "gen_ai.input.messages": json.dumps([_shape("user", run.task)]),
+            "gen_ai.input.messages": json.dumps([{**_shape("user", run.task), "id": "task"}]),
+            **({"mast.input.message_ids": ["task"]} if messages else {}),
         },
         service="team",
     )
@@ -101,6 +115,7 @@ def _attributes(
             "gen_ai.agent.name": step.agent,
             "gen_ai.tool.call.arguments": step.arguments,
             "gen_ai.tool.call.result": step.text,
+            **({"mast.message.id": f"m{step.index}"} if messages else {}),
         }, f"execute_tool {step.tool}"
     if messages:
         return {

@@ -7,6 +7,7 @@ The exporters of the OpenTelemetry SDK return success or failure only. Delivery 
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import zlib
 from dataclasses import dataclass
@@ -14,7 +15,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 import requests
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 
 from mast_trace.delivery import advice
 from mast_trace.exceptions import ConfigurationError
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
 
 _TRACES_PATH = "/v1/traces"
 _LOGS_PATH = "/v1/logs"
+_WITH_DELAY = frozenset({"google.rpc.retryinfo-bin", "grpc-status-details-bin"})
+"""Metadata of gRPC that may say when a request may come again."""
+_LONGEST_REASON = 300
+"""Characters of a refusal's reason that are kept."""
 _COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {
     "gzip": lambda data: gzip.compress(data, compresslevel=1),
     "deflate": lambda data: zlib.compress(data, 1),
@@ -73,6 +81,7 @@ class ExportResult:
             none.
         rejected: number of spans that were rejected from an accepted request.
         advice: a remedy, for people.
+        reason: the collector's own words on a refusal; empty if it gave none.
     """
 
     fate: Fate
@@ -80,6 +89,7 @@ class ExportResult:
     retry_after: float | None = None
     rejected: int = 0
     advice: str = ""
+    reason: str = ""
 
 
 class Transport(Protocol):
@@ -119,6 +129,7 @@ class HTTPTransport:
             Signal.LOGS: base + _LOGS_PATH if base != self._url else "",
         }
         self._prepared: dict[Signal, requests.PreparedRequest] = {}
+        self._fixed: Mapping[str, Any] | None = None
         self._compress = _COMPRESS.get(settings.compression.value)
         self._session = requests.Session()
         # Requests to a collector on this machine bypass the proxy.
@@ -149,7 +160,7 @@ class HTTPTransport:
                 self._request(signal, data),
                 timeout=timeout,
                 allow_redirects=False,
-                **self._session.merge_environment_settings(url, {}, None, None, None),
+                **self._surroundings(url),
             )
         except requests.Timeout:
             detail = f"no answer within {timeout:.1f} s"
@@ -163,6 +174,17 @@ class HTTPTransport:
         except requests.RequestException as error:
             return ExportResult(Fate.REFUSED, conceal(str(error), url))
         return self._read(response, url)
+
+    def _surroundings(self, url: str) -> Mapping[str, Any]:
+        """Return proxies and certificates; they are fixed where the environment does not count."""
+        if self._fixed is not None:
+            return self._fixed
+        found: Mapping[str, Any] = self._session.merge_environment_settings(
+            url, {}, None, None, None
+        )
+        if not self._session.trust_env:
+            self._fixed = found
+        return found
 
     def _request(self, signal: Signal, data: bytes) -> requests.PreparedRequest:
         """Return the request that carries ``data``.
@@ -192,7 +214,11 @@ class HTTPTransport:
                 Fate.UNREACHABLE, detail, advice=advice.for_failure("RemoteDisconnected")
             )
         return ExportResult(
-            fate, detail, retry_after(response.headers), advice=advice.for_status(status)
+            fate,
+            detail,
+            retry_after(response.headers),
+            advice=advice.for_status(status),
+            reason="" if 200 <= status < 300 else conceal(_said(response), url),
         )
 
     def close(self) -> None:
@@ -242,7 +268,12 @@ class GRPCTransport:
                 fate = Fate.LATER
             code, details = error.code().name, str(error.details())
             return ExportResult(
-                fate, f"{code}: {details}", retry_after, advice=advice.for_grpc(code, details)
+                fate,
+                f"{code}: {details}",
+                retry_after,
+                advice=advice.for_grpc(code, details),
+                # With a delay it is the collector that answers, and not the connection that fails.
+                reason=details if retry_after is not None else "",
             )
         return _accepted(response)
 
@@ -279,14 +310,42 @@ def _accepted(response: bytes) -> ExportResult:
     return ExportResult(Fate.ACCEPTED, partial.error_message, rejected=partial.rejected_spans)
 
 
-def _retry_info(metadata: Any) -> float | None:
-    """Read the delay from gRPC's details of an error, where there is one."""
-    for key, value in metadata:
-        if key == "google.rpc.retryinfo-bin":
-            from google.rpc.error_details_pb2 import RetryInfo
+def _said(response: requests.Response) -> str:
+    """Return the reason that a refusal gives, as one short line; empty where it gives none.
 
-            delay = RetryInfo.FromString(value).retry_delay
-            return float(delay.seconds + delay.nanos / 1e9)
+    OTLP answers an error with a ``google.rpc.Status``, in the encoding of the request.
+    """
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    said: Any = ""
+    try:
+        if kind == "application/x-protobuf":
+            # Its code and message have the numbers and types of a partial success's two fields.
+            said = ExportTracePartialSuccess.FromString(response.content).error_message
+        elif kind == "application/json":
+            told = json.loads(response.content)
+            said = told.get("message") if isinstance(told, dict) else ""
+    except Exception:  # noqa: BLE001  # whatever a proxy sends under this name: the status remains
+        return ""
+    return " ".join(said.split())[:_LONGEST_REASON] if isinstance(said, str) else ""
+
+
+def _retry_info(metadata: Any) -> float | None:
+    """Read the delay from gRPC's details of an error, where there is one.
+
+    OTLP has it among the details of the status; some servers send it alone.
+    """
+    for key, value in metadata:
+        if key not in _WITH_DELAY:
+            continue
+        from google.rpc.error_details_pb2 import RetryInfo
+        from google.rpc.status_pb2 import Status
+
+        info = RetryInfo()
+        if key == "google.rpc.retryinfo-bin":
+            info.ParseFromString(value)
+        elif not any(detail.Unpack(info) for detail in Status.FromString(value).details):
+            continue
+        return float(info.retry_delay.seconds + info.retry_delay.nanos / 1e9)
     return None
 
 

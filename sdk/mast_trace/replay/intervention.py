@@ -36,7 +36,10 @@ class Intervention:
         border: number of model calls, from the first, that are answered from the tape.
         answer: the new answer, for ``answer``.
         result: the new result, for ``result``.
+        error: text of the exception that the tool raises in place of the result, for ``result``.
         model: name of the model that is asked, for ``ask``; empty for the program's own.
+        request: the change of the messages that the model is shown, for ``ask``; see
+            `mast_trace_instrumentations.replay.other_requests`.
         hold: whether requests after the border that are equal to a recorded one are answered from
             the tape.
     """
@@ -46,7 +49,9 @@ class Intervention:
     border: int = 0
     answer: Message | None = None
     result: str = ""
+    error: str = ""
     model: str = ""
+    request: Mapping[str, Any] | None = None
     hold: bool = False
 
     def to_plain(self) -> dict[str, Any]:
@@ -77,7 +82,7 @@ class Intervention:
 
     def execution(self, recorded: Execution) -> Execution:
         """Return the tool call at the position with its new result."""
-        return dataclasses.replace(recorded, result=self.result, error=None)
+        return dataclasses.replace(recorded, result=self.result, error=self.error or None)
 
     def changed_calls(self, recorded: Exchange) -> frozenset[str]:
         """Return ids of tool calls that the new answer asks for with another name or other arguments."""

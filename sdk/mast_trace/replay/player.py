@@ -23,7 +23,7 @@ from mast_trace.replay.order import Order
 from mast_trace.replay.parameters import other_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mast_trace.messages import Message
     from mast_trace.replay.canonical import Item
@@ -63,10 +63,12 @@ class Live:
     Attributes:
         number: number of the call, for `Player.answered`.
         model: name of the model that is to be asked; empty for the one that the request names.
+        request: the change of its messages; None to send it as it is.
     """
 
     number: int
     model: str = ""
+    request: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -158,13 +160,18 @@ class Player:
         self._is_changed = intervention is not None and intervention.change == "start"
         self._asked_again = ""
         self._over_budget = False
+        self._answered_spans: set[str] = set()
         self._other_parameters = ""
         self._divergence: Divergence | None = None
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """Texts that a person typed while the recorded run was made."""
+    def inputs(self) -> tuple[tuple[str, str], ...]:
+        """Texts that a person typed while the recorded run was made; see `Tape.inputs`."""
         return self._tape.inputs
+
+    def has_answered(self, span_id: str) -> bool:
+        """Return whether the tool call of a recorded span has been answered."""
+        return span_id in self._answered_spans
 
     def report(self) -> Report:
         """Return the counts and the divergence so far."""
@@ -343,6 +350,7 @@ class Player:
     def _serve_execution(self, recorded: Execution) -> Execution:
         intervention = self._intervention
         self._served_executions += 1
+        self._answered_spans.add(recorded.span_id)
         if (
             intervention is not None
             and intervention.change == "result"
@@ -357,14 +365,16 @@ class Player:
     def _send(self, key: str, model: str) -> Live | None:
         assert self._live is not None
         intervention = self._intervention
-        other = intervention.model if intervention and key == self._asked_again else ""
+        at_change = intervention if intervention and key == self._asked_again else None
+        other = at_change.model if at_change else ""
         number = self._live.begin(key, other or model)
         if number is None:
             self._over_budget = True
         else:
             self._live_exchanges += 1
         self._changed(self._report())
-        return None if number is None else Live(number, other)
+        request = at_change.request if at_change else None
+        return None if number is None else Live(number, other, request)
 
     def _report(self) -> Report:
         waiting = sum(map(len, self._exchanges.values()))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.messages import Message
 from mast_trace.replay.canonical import canonical_arguments, canonical_request
 from mast_trace.replay.tape import Exchange, Execution, Tape
+from mast_trace.result_types import opaque_type
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mast_trace.trajectory import Invocation, Step, Trajectory
 
@@ -31,18 +33,21 @@ class NotReplayable(MastTraceError):
     """A run lacks data that a replay needs."""
 
 
-def tape_of(run: Trajectory, *earlier: Trajectory) -> Tape:
+def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = ()) -> Tape:
     """Return the tape of a run.
 
     Args:
         run: the run.
         earlier: interrupted runs that it continues, the first one first.
+        live_tools: names of tools that may be executed; ``*`` for all. Their results need not be
+            values that a text can hold.
 
     Raises:
-        NotReplayable: texts were not captured or were cut, the run is too long to be read whole, or
+        NotReplayable: a tool's result is no such value, texts were not captured or were cut, the run is too long to be read whole, or
             it has no model calls.
     """
-    parts = [_tape_of(each) for each in (*earlier, run)]
+    live = frozenset(live_tools)
+    parts = [_tape_of(each, live) for each in (*earlier, run)]
     if not any(part.exchanges for part in parts):
         raise NotReplayable(f"Run {run.trace_id} cannot be replayed: it has no model calls.")
     return Tape(
@@ -54,19 +59,31 @@ def tape_of(run: Trajectory, *earlier: Trajectory) -> Tape:
     )
 
 
-def _tape_of(run: Trajectory) -> Tape:
+def _tape_of(run: Trajectory, live: frozenset[str]) -> Tape:
     calls = [call for call in run.invocations if call.kind == "model"]
     if reason := next(_obstacles(run, calls), ""):
         raise NotReplayable(f"Run {run.trace_id} cannot be replayed: {reason}")
     tools = [step for step in run.steps if step.kind is StepKind.TOOL]
-    executed = [step for step in tools if not step.handoff_to]
+    for step in tools:
+        kind = opaque_type(step.result_type)
+        if kind and not _is_live(step, live):
+            raise NotReplayable(
+                f"Run {run.trace_id} cannot be replayed: {step.tool} returned a value of {kind}, which "
+                f"no text can stand for. --live-tools {step.tool} executes it."
+            )
+    executed = [step for step in tools if not step.handoff_to and not _is_live(step, live)]
     return Tape(
         run=run.trace_id,
         exchanges=tuple(_exchange(run, call) for call in sorted(calls, key=lambda each: each.end)),
         executions=tuple(_execution(step) for step in sorted(executed, key=lambda each: each.end)),
         handing_over=tuple(dict.fromkeys(step.tool for step in tools if step.handoff_to)),
-        inputs=run.human_inputs,
+        inputs=tuple(zip_longest(run.human_inputs, run.human_input_spans, fillvalue="")),
     )
+
+
+def _is_live(step: Step, live: frozenset[str]) -> bool:
+    """Return whether a tool is executed because its result cannot be rebuilt."""
+    return bool(opaque_type(step.result_type)) and bool(live & {step.tool, "*"})
 
 
 def _obstacles(run: Trajectory, calls: list[Invocation]) -> Iterator[str]:
@@ -124,10 +141,11 @@ def _execution(step: Step) -> Execution:
     return Execution(
         agent=step.agent,
         tool=step.tool,
-        arguments=canonical_arguments(step.arguments),
+        arguments=canonical_arguments(step.arguments or None),
         result=step.text,
         call_id=step.call_id,
         error=step.error,
         span_id=step.span_id,
         branch=step.branch,
+        result_type=step.result_type,
     )

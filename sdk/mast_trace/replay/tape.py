@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import Item, request_key
+from mast_trace.result_types import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,6 +71,7 @@ class Execution:
         error: text of the tool's exception; None if it did not fail.
         span_id: id of the recorded span.
         branch: path of the parallel branch; empty outside of parallel branches.
+        result_type: type of the result; empty if not recorded.
     """
 
     agent: str
@@ -80,6 +82,12 @@ class Execution:
     error: str | None = None
     span_id: str = ""
     branch: str = ""
+    result_type: str = ""
+
+    @property
+    def value(self) -> Any:
+        """The result as the value that the tool returned; its text if the type was not recorded."""
+        return value_of(self.result, self.result_type)
 
 
 @dataclass(frozen=True)
@@ -92,14 +100,15 @@ class Tape:
         executions: tool calls, in order of completion, without hand-offs.
         handing_over: names of the hand-off tools of the run. They are control flow of the framework,
             without side effects outside the process, so a replay executes them.
-        inputs: texts that a person typed, in order.
+        inputs: texts that a person typed, in order, each with the id of the span of the tool that
+            asked; empty if no tool asked.
     """
 
     run: str
     exchanges: tuple[Exchange, ...] = ()
     executions: tuple[Execution, ...] = ()
     handing_over: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
+    inputs: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> str:
         """Return the tape as JSON text."""
@@ -129,9 +138,9 @@ class Tape:
                 exchanges=tuple(_exchange(each) for each in shape["exchanges"]),
                 executions=tuple(Execution(**each) for each in shape["executions"]),
                 handing_over=tuple(shape["handing_over"]),
-                inputs=tuple(shape.get("inputs", ())),
+                inputs=tuple((text, span) for text, span in shape.get("inputs", ())),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"The tape is incomplete: {error}.") from None
 
 

@@ -13,14 +13,18 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry.trace import format_span_id
+
 from mast_trace import semconv
-from mast_trace.content import is_cut
+from mast_trace.content import is_cut, truncate
 from mast_trace.fork_safe import reentrant_lock
 from mast_trace.spans.guard import guarded
-from mast_trace.spans.run_state import current_run
+from mast_trace.spans.run_state import current_run, open_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from opentelemetry.trace import Span
 
     from mast_trace.content import ContentPolicy
     from mast_trace.spans.run_state import Run
@@ -31,7 +35,7 @@ _DEBUGGERS = {"IPython", "code", "ipdb", "pdb", "pdbpp", "pudb"}
 # Reentrant: the garbage collector may end a run's span while it is held.
 _lock = reentrant_lock()
 _open: dict[int, Run] = {}
-_waiting: deque[str] = deque(maxlen=_MOST_WAITING)
+_waiting: deque[tuple[str, Span | None]] = deque(maxlen=_MOST_WAITING)
 _wrapped: tuple[Callable[..., str], Callable[..., str]] | None = None
 """The original `input` and its replacement, while inputs are noted."""
 
@@ -70,9 +74,12 @@ def run_ended(run: Run, content: ContentPolicy) -> dict[str, Any]:
         _open.pop(id(run), None)
     if not run.typed or not content.capture:
         return {}
-    kept = [content.render(text) or "" for text in run.typed]
+    texts = [content.clean(text) for text, _ in run.typed]
+    kept = [truncate(text, content.limit) for text in texts]
     attributes: dict[str, Any] = {semconv.HUMAN_INPUTS: kept}
-    if any(is_cut(*pair) for pair in zip(kept, map(content.clean, run.typed), strict=True)):
+    if any(tool for _, tool in run.typed):
+        attributes[semconv.HUMAN_INPUT_SPANS] = [_span_id(tool) for _, tool in run.typed]
+    if any(map(is_cut, kept, texts)):
         attributes[semconv.CONTENT_TRUNCATED] = [semconv.HUMAN_INPUTS]
     return attributes
 
@@ -90,14 +97,18 @@ def _noting(original: Callable[..., str]) -> Callable[..., str]:
 
 
 def _note(text: str) -> None:
-    run = current_run()
+    run, typed = current_run(), (text, open_tool())
     with _lock:
         if run is None and len(_open) == 1:  # asked in a thread that does not know its run
             run = next(iter(_open.values()))
         if run is None:
-            _waiting.append(text)
+            _waiting.append(typed)
         else:
-            (run.outermost or run).typed.append(text)
+            (run.outermost or run).typed.append(typed)
+
+
+def _span_id(span: Span | None) -> str:
+    return "" if span is None else format_span_id(span.get_span_context().span_id)
 
 
 def _is_for_debugger(caller: Any) -> bool:

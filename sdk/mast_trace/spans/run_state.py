@@ -42,7 +42,7 @@ class Run:
         cleaned: texts and tool calls after redaction, by the `Message.key` from before it.
         messages: the ids of its messages.
         outermost: the run of which it is a part; None for one that is no part of another.
-        typed: texts that a person typed while it was open.
+        typed: texts that a person typed while it was open, each with the span of the tool that asked.
     """
 
     root: Span
@@ -51,7 +51,7 @@ class Run:
     cleaned: dict[str, tuple[str, tuple[ToolCall, ...]]] = field(default_factory=dict)
     messages: MessageIds = field(default_factory=MessageIds)
     outermost: Run | None = None
-    typed: list[str] = field(default_factory=list)
+    typed: list[tuple[str, Span | None]] = field(default_factory=list)
     # Reentrant: the garbage collector may end another span of the run while it is held.
     _lock: threading.RLock = field(default_factory=reentrant_lock)
 

@@ -84,6 +84,7 @@ class Step:
         input_tokens: of a model action.
         output_tokens: likewise.
         branch: the path of the parallel branch; empty outside of parallel branches.
+        result_type: type of a tool's result; see `mast_trace.semconv.TOOL_RESULT_TYPE`.
     """
 
     index: int
@@ -109,6 +110,7 @@ class Step:
     input_tokens: int = 0
     output_tokens: int = 0
     branch: str = ""
+    result_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,7 @@ class Trajectory:
         outcome: ``success``, ``failure`` or empty when none was recorded.
         termination_reason: the reason for which the framework stopped.
         human_inputs: texts that a person typed, in order.
+        human_input_spans: the span of the tool that asked, for each of them; empty if no tool asked.
         resumes: trace id of the interrupted run that this one continues; empty if there is none.
         open_items: items of the framework's plan that were open at the end.
         finished: whether the root span has arrived, and with it the run's end.
@@ -194,6 +197,7 @@ class Trajectory:
     unread_from: int = 0
     unread_to: int = 0
     human_inputs: tuple[str, ...] = ()
+    human_input_spans: tuple[str, ...] = ()
     resumes: str = ""
 
     @property

@@ -1128,3 +1128,94 @@ ENGINE = Distributed('main', 'traces', 'mast_confirmations_local', cityHash64(Tr
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (17, 'replays', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.mast_judge_calls_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Sample UInt8 DEFAULT 1;
+
+ALTER TABLE traces.mast_judge_calls ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Sample UInt8 DEFAULT 1;
+
+ALTER TABLE traces.mast_verdicts_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Readings UInt16,
+    ADD COLUMN IF NOT EXISTS Agreeing UInt16;
+
+ALTER TABLE traces.mast_verdicts ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS Readings UInt16,
+    ADD COLUMN IF NOT EXISTS Agreeing UInt16;
+
+CREATE OR REPLACE VIEW traces.mast_latest_verdicts ON CLUSTER main AS
+SELECT *
+FROM traces.mast_verdicts
+ORDER BY JudgedAt DESC
+LIMIT 1 BY Project, TraceId;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (18, 'judge_samples', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_prices_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    Model LowCardinality(String),
+    Provider LowCardinality(String),
+    PricedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Bands Nested
+    (
+        Since Date,
+        Begin UInt32,
+        End UInt32,
+        Above Int64,
+        Input Decimal(38, 12),
+        CacheRead Decimal(38, 12),
+        CacheWrite Decimal(38, 12),
+        Output Decimal(38, 12),
+        Calls Decimal(38, 12)
+    )
+)
+ENGINE = ReplicatedReplacingMergeTree(PricedAt)
+ORDER BY (Project, Model, Provider)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_prices ON CLUSTER main AS traces.mast_prices_local
+ENGINE = Distributed('main', 'traces', 'mast_prices_local', cityHash64(Model));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (19, 'prices', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_injections_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    FaultId String CODEC(ZSTD(1)),
+    InjectedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Operator LowCardinality(String),
+    Mode LowCardinality(String),
+    Level LowCardinality(String),
+    Step Int32,
+    SpanId String CODEC(ZSTD(1)),
+    Agent LowCardinality(String),
+    MissedBy Array(LowCardinality(String)),
+    Verdict LowCardinality(String),
+    Decisive Bool,
+    Deterministic Bool,
+    Faulty UInt32,
+    FaultyFailures UInt32,
+    Restored UInt32,
+    RestoredSuccesses UInt32,
+    EValue Float64,
+    SuccessAfter Nullable(Float64),
+    Phrasing Int32,
+    Seed Int64,
+    Change String CODEC(ZSTD(1)),
+    Run String CODEC(ZSTD(3)),
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(InjectedAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, TraceId, FaultId)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_injections ON CLUSTER main AS traces.mast_injections_local
+ENGINE = Distributed('main', 'traces', 'mast_injections_local', cityHash64(TraceId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (20, 'injections', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

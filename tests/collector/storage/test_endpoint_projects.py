@@ -59,6 +59,7 @@ EVERY_TABLE = (
     "mast_replay_plans",
     "mast_replays",
     "mast_confirmations",
+    "mast_injections",
     "otel_logs",
     "mast_evaluations",
 )

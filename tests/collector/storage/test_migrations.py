@@ -28,8 +28,10 @@ TABLES = {
     "mast_findings",
     "mast_findings_mv",
     "mast_human_labels",
+    "mast_injections",
     "mast_judge_calls",
     "mast_latest_verdicts",
+    "mast_prices",
     "mast_replay_plans",
     "mast_replays",
     "mast_run_states",
@@ -339,6 +341,8 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_replay_plans",
         "mast_replays",
         "mast_confirmations",
+        "mast_prices",
+        "mast_injections",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (

@@ -10,6 +10,8 @@ import pytest
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.rights import Right
+from mast_trace_collector.security import new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.alerts.collectors import Collectors
 from mast_trace_dashboards.alerts.evaluator import Evaluator
@@ -130,3 +132,40 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigurationError, match="alert_collector_key") as refused:
         Collectors(["http://127.0.0.1:1"], "the-secret\n")
     assert "the-secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        (None, "it asks for a key: set MAST_TRACE_ALERT_COLLECTOR_KEY"),
+        (Right.WRITE, "this key may not read /metrics: set MAST_TRACE_ALERT_COLLECTOR_KEY"),
+    ],
+)
+async def test_a_refused_key_names_the_setting(
+    tmp_path: Path, right: Right | None, said: str
+) -> None:
+    """The text says what to set, and holds no key."""
+    metrics, metrics_line = new_key("ops", frozenset({Right.METRICS}))
+    other, line = new_key("team", frozenset({right or Right.WRITE}))
+    (tmp_path / "keys").write_text(f"{metrics_line}\n{line}\n")
+    settings = CollectorConfig.load(
+        data_dir=tmp_path, http_port=0, grpc_port=0, keys_file=tmp_path / "keys"
+    )
+    with Store.open(f"chdb://{tmp_path / 'db'}") as store:
+        migrate(store)
+        made = Collector(settings, store)
+        await made.start()
+        try:
+            key = other if right else ""
+            with pytest.raises(MastTraceError, match=said) as caught:
+                await counted(Collectors([made.http_address], key), 0)
+            assert "HTTP 40" in str(caught.value)
+            assert other not in str(caught.value)
+            assert await counted(Collectors([made.http_address], metrics), 0) == 0
+        finally:
+            await made.stop()
+
+
+async def test_an_address_of_something_else_is_doubted(collector: Collector) -> None:
+    with pytest.raises(MastTraceError, match="OTLP/HTTP address, without a path"):
+        await counted(Collectors([f"{collector.http_address}/v1"]), 0)

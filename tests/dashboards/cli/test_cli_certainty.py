@@ -114,6 +114,19 @@ def test_a_model_without_labels_has_no_percentages(shown: Any, runs: int | None)
     assert "%" not in out.partition("Decisive error")[2]
 
 
+def test_several_readings_say_how_many_agree(shown: Any) -> None:
+    """They stand there until labels suffice for a percentage, which says more and replaces them."""
+    agree = "likeliest in 2 of 3 readings"
+    out = shown(decisive=DECISIVE, readings=3, agreeing=2, **READ)
+    assert f"Decisive error: analyst, step 2 ({agree}) it asked again" in out
+    assert out.count("readings") == 1
+    unsure = shown(decisive=None, readings=3, agreeing=2, **READ)
+    assert f"candidate 1: analyst, step 2 ({agree}): it asked again candidate 2" in unsure
+    assert "readings" not in shown(decisive=DECISIVE, readings=1, agreeing=1, **READ)
+    record = known(RankShares(20, (15, 2, 1)), RankShares(10, (3, 2, 0)))
+    assert "readings" not in shown(record, decisive=DECISIVE, readings=3, agreeing=2, **READ)
+
+
 def test_a_models_own_number_is_no_likelihood_of_a_mode(shown: Any) -> None:
     assert " likely model " in shown(modes=(mode(0.93, Evidence.MODEL),))
     out = shown(modes=(mode(0.31, Evidence.MODEL),))

@@ -114,6 +114,40 @@ def test_a_panels_models_are_compared_with_each_other(rated: CLI) -> None:
     assert "one and two" in rated("judge", "agree")[1]
 
 
+def test_a_model_is_compared_with_itself(rated: CLI) -> None:
+    """A model that has read runs several times has a row; one that has not has none."""
+    read = {"failure_probability": 0.9, "reason": "r", "points": []}
+    calls = [
+        JudgeCall(
+            project="",
+            trace_id=f"{number:032x}",
+            judge_version="new222",
+            stage="read",
+            model="one",
+            started_at=NOW,
+            duration_ms=1,
+            status="ok",
+            answer=json.dumps({**read, "outcome": "failure" if number or sample else "success"}),
+            sample=sample + 1,
+        )
+        for number in range(4)
+        for sample in range(2)
+    ]
+
+    async def note(ledger: StoreLedger) -> None:
+        for call in calls:
+            await ledger.record(call)
+
+    assert rated.json("judge", "agree")["self_consistency"] == []
+    with Store.open(rated.recorded.url) as store:
+        asyncio.run(note(StoreLedger(store)))
+    (found,) = rated.json("judge", "agree")["self_consistency"]
+    assert (found["model"], found["runs"], found["readings"]) == ("one", 4, 8)
+    assert found["outcome"] == pytest.approx(3 / 4)
+    assert (found["modes"], found["step"]) == (None, None)
+    assert "models with themselves" in rated("judge", "agree")[1]
+
+
 def _mapped(code: str) -> str:
     found = {"code": code, "probability": 0.9, "steps": [1], "reason": "r", "quotes": ["q"]}
     return json.dumps({"modes": [found]})

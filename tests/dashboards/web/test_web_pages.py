@@ -66,6 +66,31 @@ def test_a_filter_that_there_is_not_is_named(client: httpx.Client, query: str, t
     assert ("narrows nothing. The filters are <code>project</code>" in page) is bool(told)
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "outcome=failed",
+            "No run has the outcome <code>failed</code>. Known are <code>failure</code>,",
+        ),
+        ("mode=2.7", "No run has the mode <code>2.7</code>. Known are <code>1.1</code>"),
+        ("framework=crewai", "No run has the framework <code>crewai</code>. Known "),
+        ("agent=%3Cb%3E", "No run has the agent <code>&lt;b&gt;</code>."),
+        ("service=Shop&agent=nobody", "No run has the service <code>Shop</code>."),
+        ("service=Shop&agent=nobody", "No run has the agent <code>nobody</code>."),
+        ("project=nowhere", "No run has the project <code>nowhere</code>."),
+        ("outcome=success", ""),
+        ("mode=1.1&framework=ag2", ""),
+        ("text=nowhere", ""),
+    ],
+)
+def test_a_value_that_no_run_has_is_named(client: httpx.Client, query: str, told: str) -> None:
+    """With those that runs have; a known value that narrows to nothing is no news."""
+    page = " ".join(client.get(f"/?{query}").text.split())
+    assert told in page, page[page.find('class="note"') :][:400]
+    assert ("No run has the" in page) is bool(told)
+
+
 def test_a_run_has_verdict_steps_and_reason(client: httpx.Client) -> None:
     page = client.get(f"/runs/{SHORT}").text
     assert "It misread the price." in page
@@ -214,8 +239,8 @@ def test_what_is_no_number_is_refused(client: httpx.Client, number: str) -> None
 def test_two_runs_are_compared(client: httpx.Client) -> None:
     page = client.get(f"/compare?run={SHORT}&run={BARE}").text
     assert page.count('aria-label="Run ') == 2
-    assert 'The runs differ from\n    <a href="#part-0-0">step 0</a>' in page
-    assert "it ends here; the other goes on" in page
+    assert 'They differ from <a href="#first-difference">step 0</a>' in page
+    assert page.count("no such step in B") == 6
     assert "step by step" in client.get(f"/compare?run={LONG}&run={LONG}").text
     assert client.get(f"/compare?run={SHORT}").status_code == 400
 

@@ -1,7 +1,7 @@
 """Programs that ask a person: ``asking.py WAY``.
 
-The ways are ``before`` and ``inside`` a run of a hand-made agent, in a ``thread``, ``once-more`` than
-recorded, and ``resumed``: a graph of LangGraph that is interrupted for a person's answer, which comes
+The ways are ``before`` and ``inside`` a run of a hand-made agent, in a ``thread``, inside of a ``tool``,
+``once-more`` than recorded, and ``resumed``: a graph of LangGraph that is interrupted for a person's answer, which comes
 from the program itself in the way ``resumed-without-asking``.
 """
 
@@ -23,6 +23,12 @@ def ask(question: str) -> str:
     return answer.choices[0].message.content or ""
 
 
+@mast_trace.tool
+def confirm(item: str) -> str:
+    """Ask a person inside of a tool."""
+    return input(f"Is {item} right? ")
+
+
 def by_hand(way: str) -> None:
     """Ask a person for an item and the model about it."""
     item = input("Which item? ") if way == "before" else ""
@@ -32,6 +38,11 @@ def by_hand(way: str) -> None:
                 item = pool.submit(input, "Which item? ").result()
         if way == "once-more":
             input("Are you there? ")
+        if way == "tool":
+            item = confirm("kettle")
+            with mast_trace.tool("block"):
+                item += input("Really? ")
+            item += input("Which color? ")
         seller.reply(ask(f"What does {item or input('Which item? ')} cost?"))
     try:
         while input("More? "):

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from judge.replay.simulated import COST, PLANTED, Killed, Program, confirming
-from judge.store.replays import run
+from judge.store.invented_replays import run
 from judge.store.verdicts import verdict
 
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.arms import Arm
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.replay.candidates import with_judged_steps
-from mast_trace_judge.replay.confirm import INTERRUPTED, CannotContinue
+from mast_trace_judge.replay.conducting import INTERRUPTED, CannotContinue
 from mast_trace_judge.replay.daily import DailyBudget
 from mast_trace_judge.replay.points import Point
 from mast_trace_judge.replay.setup import Budget, Setup

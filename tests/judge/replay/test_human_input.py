@@ -58,6 +58,15 @@ def test_a_typed_text_is_typed_again(record_way, again, way: str) -> None:
     assert again([done.run], way).status == "identical"
 
 
+def test_inputs_of_answered_tools_are_left_out(record_way, again) -> None:
+    """A tool that is answered asks nobody; the texts of later questions stay theirs."""
+    recorded = record_way("tool", "yes\nreally\nred\n")
+    assert recorded[0].human_inputs == ("yes", "really", "red")
+    assert [bool(span) for span in recorded[0].human_input_spans] == [True, True, False]
+    done = again(recorded, "tool")
+    assert (done.status, done.text, done.exit_status) == ("identical", "", 0)
+
+
 def test_a_question_more_is_answered_by_the_end_of_input(record_way, again) -> None:
     """A program that asks once more than it did diverges by the other text in its request."""
     done = again(record_way("inside", "kettle\n"), "once-more")

@@ -51,6 +51,47 @@ def test_what_follows_from_the_result_is_no_mismatch(result, text):
     assert misstated_result(run.says("agent", text).build()) == []
 
 
+@pytest.mark.parametrize(
+    ("task", "result", "text"),
+    [
+        ("How far is it?", "59", "It is 95."),
+        ("What does it cost?", "59 EUR", "It costs 95 EUR."),
+        ("How far is it?", "59 km", "It is 95 km."),
+        ("How far is it?", '{"distance_km": 59}', "It is **95** km away."),
+        ("How many are there?", "59 pieces", "There are 95 pieces."),
+        ("How warm is it?", "15 \u00b0C", "It is 59 \u00b0C."),
+        ("Wie weit ist es?", "59", "Es sind 95."),
+        ("How many are there?", "pieces: 59", "There are 95 pieces."),
+    ],
+)
+def test_a_number_is_in_no_other_unit_where_none_is_named(task, result, text):
+    """59 miles are 95 kilometres, but nothing says that one of them is meant."""
+    run = RunBuilder(task, outcome="failure").calls("agent", "look_up", {"of": "x"}, result)
+    (found,) = misstated_result(run.says("agent", text).build())
+    assert found.code == "2.6"
+    assert "59" in found.reason or "15" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("task", "result", "text"),
+    [
+        ("How far is it?", "59 miles", "It is 95 km."),
+        ("How far is it in km?", "59", "It is 95."),
+        ("How far is it?", "59", "It is 95 km."),
+        ("How far is it?", '{"distance_miles": 59}', "It is 95."),
+        ("How far is it?", "59 Meilen", "Es sind 95 Kilometer."),
+        ("How far is it?", "59 \u82f1\u91cc", "\u8ddd\u79bb95\u516c\u91cc"),
+        ("How warm is it?", "15 \u00b0C", "It is 59 \u00b0F."),
+        ("How warm is it?", "15", "It is 59 degrees Fahrenheit."),
+        ("How long does it take?", "120", "It takes 2 hours."),
+    ],
+)
+def test_a_number_in_another_unit_is_right(task, result, text):
+    """The unit is named in the message, the task or the result."""
+    run = RunBuilder(task, outcome="failure").calls("agent", "look_up", {"of": "x"}, result)
+    assert misstated_result(run.says("agent", text).build()) == []
+
+
 def test_another_agents_result_is_not_compared():
     """An agent's message after another agent's tool run may be about something else."""
     run = RunBuilder().calls("a", "count_rows", {}, "4711").says("b", "We have 4171 members.")

@@ -34,7 +34,8 @@ from mast_trace_judge.verdict import Evidence, ModeFinding
 STEPS = {
     "user": RunBuilder().asks("Hello."),
     "User": RunBuilder().says("User", "Hello."),
-    "nobody": RunBuilder().says("", "Hello."),
+    "nobody": RunBuilder()._add(agent="", text="Go on.", role=""),
+    "a model alone": RunBuilder().says("", "Go on."),
     "agent": RunBuilder().says("lead", "Hello."),
     "silent": RunBuilder().says("lead", " \n"),
     "system": RunBuilder()._add(agent="lead", text="Be kind.", role="system"),
@@ -66,7 +67,16 @@ CALLS = {
         (by_user, {"user", "User", "nobody"}),
         (is_handoff, {*HANDOFFS, "message that hands over"}),
         (is_tool, CALLS),
-        (is_said, {"agent", "told of a failure", "message that hands over", "talk of transfer"}),
+        (
+            is_said,
+            {
+                "agent",
+                "a model alone",
+                "told of a failure",
+                "message that hands over",
+                "talk of transfer",
+            },
+        ),
         (failed, {"failed call", "failed without a word", "failed output"}),
     ],
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import mast_trace_judge.local.rules.approval
 import mast_trace_judge.local.rules.calculation
+import mast_trace_judge.local.rules.choice
 import mast_trace_judge.local.rules.claimed_checks
 import mast_trace_judge.local.rules.clarification
 import mast_trace_judge.local.rules.inter_agent

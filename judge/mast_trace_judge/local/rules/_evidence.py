@@ -69,6 +69,10 @@ def finding(
 
 def by_user(step: Step) -> bool:
     """Return whether a person, not an agent, wrote the step."""
+    if (
+        not step.agent and step.role == "assistant"
+    ):  # a model's answer, recorded by its client alone
+        return False
     return step.kind is StepKind.MESSAGE and step.agent.lower() in USERS
 
 

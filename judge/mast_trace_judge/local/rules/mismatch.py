@@ -17,6 +17,7 @@ from mast_trace_judge.local.rules._evidence import (
 )
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.texts import quote, words
+from mast_trace_judge.local.units import names_unit, unit_behind, unit_of
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def misstated_result(trajectory: Trajectory) -> list[ModeFinding]:
     Definition: MAST 2.6. Looks at the first message of an agent after its own tool runs. A result
     that brings a single number into the run must be missing from the message, and the message must
     hold a number that is new: not one that follows from the known ones by one sum, factor, change
-    of unit or rounding, however it is written. Exact where the result is short and the message says
+    of unit or rounding, however it is written (another unit has to be named somewhere). Exact where the result is short and the message says
     in so many words that a tool returned it. Where it is neither that nor a slip of a digit, it
     counts in runs that failed.
     """
@@ -107,7 +108,7 @@ def misstated_result(trajectory: Trajectory) -> list[ModeFinding]:
                 new = [found for found in figures(step.text) if not found.readings & known]
                 results[step.agent].append(_Result(step, new))
         elif is_said(step):
-            misstated = _misstated(step, results.pop(step.agent, []), known)
+            misstated = _misstated(step, results.pop(step.agent, []), known, trajectory.task)
             if misstated is not None and (run_failed or misstated.probability >= _SURE):
                 findings.append(misstated)
         known |= known_values([step.text])
@@ -121,18 +122,19 @@ class _Result(NamedTuple):
     figures: list[Figure]
 
 
-def _misstated(step: Step, results: list[_Result], known: set[float]) -> ModeFinding | None:
+def _misstated(
+    step: Step, results: list[_Result], known: set[float], task: str
+) -> ModeFinding | None:
     if len(known) > TOO_MANY:  # nothing is new then
         return None
     single = [found for found in results if len({each.literal for each in found.figures}) == 1]
     if not single:
         return None
     stated = figures(step.text)[:_MOST_STATED]
-    said = {value for each in stated for value in each.readings}
     unsaid = [
         (result, found[0])
         for result, found in single
-        if not any(_same(value, own) for value in said for own in found[0].readings)
+        if not any(_says(step.text, each, result, found[0], task) for each in stated)
     ]
     new = [each for each in stated if _is_new(each, known)] if unsaid else []
     refers = {found.end() for found in _REFERS.finditer(step.text)} if new else set()
@@ -162,9 +164,21 @@ def _misstated(step: Step, results: list[_Result], known: set[float]) -> ModeFin
     return None
 
 
-def _same(one: float, other: float) -> bool:
-    """Return whether two numbers are equal: rounded, or in another unit."""
-    return near(one, other) or in_other_unit(one, other)
+def _says(text: str, figure: Figure, result: Step, own: Figure, task: str) -> bool:
+    """Return whether a figure of a message is a result's: rounded, or in another unit.
+
+    It is in another unit only where a unit is named: behind the figure, and not the one that the result
+    has, or anywhere in the task, the call or the message.
+    """
+    pairs = [(value, of) for value in figure.readings for of in own.readings]
+    if any(near(value, of) for value, of in pairs):
+        return True
+    if not any(in_other_unit(value, of) for value, of in pairs):
+        return False
+    unit = unit_behind(text, figure)
+    if unit:
+        return unit != unit_of(result.text, own)
+    return names_unit([text, task, result.text, result.arguments, result.tool])
 
 
 def _adds_to(addend: Figure, total: Figure, known: set[float]) -> bool:

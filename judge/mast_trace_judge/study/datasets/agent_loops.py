@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-AGENT = "agent"
+AGENT = "assistant"
 _CALL = re.compile(r"\[(\w+)\((\{.*?\})\) -> (.*)\]\s*$", re.DOTALL)
 
 

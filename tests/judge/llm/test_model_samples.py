@@ -1,0 +1,227 @@
+"""One model that reads a run several times."""
+
+import json
+import threading
+
+import pytest
+from judge.llm.scripted_judge import (
+    GOOD,
+    JudgeScript,
+    judged,
+    mode,
+    point,
+    reading,
+    stage_of,
+    trip,
+    what_if,
+)
+from scripted_llm import Reply, messages_of
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.store.ledger import MemoryLedger, StoreLedger
+from mast_trace_judge.store.verdicts import save
+from mast_trace_judge.study.panel_votes import panel_votes, reading_votes
+from mast_trace_judge.study.self_consistency import (
+    equal_pairs,
+    krippendorff_alpha,
+    self_consistency,
+)
+
+THREE = {"judge_samples": 3, "judge_temperature": 1.0}
+
+
+QUOTES = {1: "Find the prices", 3: "181 EUR a night", 4: "together 939 EUR", 5: "I agree"}
+CALM = reading(outcome="success", p=0.1)
+
+
+class Wavering(JudgeScript):
+    """A model whose readings differ; readings at the same time come in any order.
+
+    Attributes:
+        in_turn: by stage, the answers of the first reading, of the second and so on; then as ever.
+    """
+
+    def __init__(self, read=(), map=(), saving=frozenset(QUOTES)):  # noqa: A002  # the stage's name
+        saves = {str(step): what_if(0.9) for step in saving}
+        super().__init__({**GOOD, "counterfactual": lambda step: saves.get(step, what_if(0.1))})
+        self.in_turn = {"read": list(read), "map": list(map)}
+        self._turn = threading.Lock()
+
+    def __call__(self, request):
+        question = next(m["content"] for m in messages_of(request) if m["role"] == "user")
+        stage, _ = stage_of(question)
+        with self._turn:
+            waiting = self.in_turn.get(stage)
+            answer = waiting.pop(0) if waiting else None
+        if answer is None:
+            return super().__call__(request)
+        return answer if isinstance(answer, Reply) else json.dumps(answer)
+
+
+def blames(step):
+    """A reading that sees the decisive error in a step."""
+    return reading(point(step, QUOTES[step], severity="decisive"))
+
+
+async def test_one_model_is_asked_as_often_as_set():
+    """Each reading asks all questions of its own, and the ledger tells them apart."""
+    script = JudgeScript()
+    result = await judged(script, trip(outcome="failure"), **THREE)
+    verdict = result.verdict
+    assert script.asked.count("read") == script.asked.count("map") == 3
+    assert (verdict.readings, verdict.agreeing, verdict.model) == (3, 3, "scripted")
+    assert {call.sample for call in result.ledger.calls} == {1, 2, 3}
+    assert len({call.request_hash for call in result.ledger.calls}) == len(result.ledger.calls)
+    assert verdict.calls == len(result.requests) == len(result.ledger.calls)
+    assert {request["temperature"] for request in result.requests} == {1.0}
+
+
+async def test_one_reading_is_the_default():
+    verdict = (await judged(JudgeScript(), trip(outcome="failure"))).verdict
+    assert (verdict.readings, verdict.agreeing) == (1, 1)
+
+
+async def test_readings_vote_and_the_agreement_is_told():
+    """Two of three readings point at the wrong price, one at the sum: the price stays decisive."""
+    model = Wavering(read=[blames(3), blames(4), blames(3)])
+    verdict = (await judged(model, trip(outcome="failure"), **THREE)).verdict
+    assert verdict.decisive is not None
+    assert verdict.decisive.step == 3
+    assert (verdict.agreeing, verdict.readings) == (2, 3)
+
+
+async def test_a_step_of_one_reading_in_three_is_not_decisive():
+    """Three readings that blame three steps leave no decisive error that the model named alone."""
+    model = Wavering(read=[blames(1), blames(4), blames(5)], saving={1, 4, 5})
+    one = Wavering(read=[blames(5)], saving={5})
+    alone = (await judged(one, trip(outcome="failure"))).verdict
+    assert alone.decisive is not None
+    assert alone.decisive.step == 5
+    verdict = (await judged(model, trip(outcome="failure"), **THREE)).verdict
+    assert verdict.decisive is None or verdict.decisive.step == 3
+    assert verdict.readings == 3
+    assert verdict.agreeing <= 1
+
+
+async def test_readings_that_differ_on_the_outcome_are_named():
+    model = Wavering(read=[blames(3), CALM, blames(3)])
+    verdict = (await judged(model, trip(), **THREE)).verdict
+    assert verdict.outcome == "failure"
+    assert "3 readings differ on the outcome: failure 2, success 1" in verdict.status_reason
+
+
+async def test_a_mode_needs_half_of_the_readings():
+    model = Wavering(map=[{"modes": [mode("3.2", [5], "I agree")]}])
+    verdict = (await judged(model, trip(outcome="failure"), **THREE)).verdict
+    found = {each.code: each for each in verdict.modes if each.evidence.value == "model"}
+    assert found.keys() == {"2.6"}
+
+
+async def test_a_failing_reading_leaves_the_others():
+    """The verdict has the reason, and counts the readings that there are."""
+    withheld = Reply(status=451, text="not to be had")
+    model = Wavering(read=[blames(3), withheld, blames(3)])
+    verdict = (await judged(model, trip(outcome="failure"), **THREE)).verdict
+    assert (verdict.method, verdict.readings, verdict.agreeing) == ("fused", 2, 2)
+    assert verdict.status_reason.count("not to be had") == 1
+
+
+async def test_where_no_reading_succeeds_the_local_verdict_stands():
+    broken = JudgeScript(dict.fromkeys(GOOD, Reply(status=401, text="no such key")))
+    verdict = (await judged(broken, trip(outcome="failure"), **THREE)).verdict
+    assert (verdict.method, verdict.readings) == ("local", 0)
+    assert "no such key" in verdict.status_reason
+
+
+async def test_there_are_as_many_readings_as_the_tokens_allow():
+    """One reading of this run takes some 10,000 tokens: the limit holds, and the verdict says so."""
+    one = (await judged(JudgeScript(), trip(outcome="failure"))).verdict
+    limit = round(2.5 * (one.input_tokens + one.output_tokens))
+    verdict = (
+        await judged(
+            JudgeScript(), trip(outcome="failure"), judge_max_tokens_per_run=limit, **THREE
+        )
+    ).verdict
+    assert verdict.readings == 2
+    assert f"read the run 2 instead of 3 times: more would exceed the run's {limit} tokens" in (
+        verdict.status_reason
+    )
+    assert verdict.input_tokens + verdict.output_tokens <= limit
+
+
+async def test_every_model_of_a_panel_has_one_voice():
+    """A model with a failed reading weighs no less: models vote after their readings have."""
+    withheld = Reply(status=451, text="not to be had")
+    scripts = {
+        "a": Wavering(read=[blames(3), withheld, withheld]),
+        "b": Wavering(read=[CALM] * 3),
+        "c": Wavering(),
+    }
+
+    def panel(request):
+        return scripts[request["model"]](request)
+
+    verdict = (await judged(panel, trip(), judge_model="a,b,c", **THREE)).verdict
+    assert verdict.outcome == "failure"
+    assert verdict.model == "a, b, c"
+    assert verdict.readings == 7
+
+
+async def test_paid_readings_are_not_asked_again():
+    """After a kill each reading finds its own answers, and only those."""
+    ledger = MemoryLedger()
+    model = Wavering(read=[blames(3), blames(4), blames(3)])
+    first = await judged(model, trip(outcome="failure"), ledger=ledger, **THREE)
+    second = await judged(JudgeScript(), trip(outcome="failure"), ledger=ledger, **THREE)
+    assert second.requests == []
+    assert second.verdict.agreeing == first.verdict.agreeing == 2
+    assert second.verdict.decisive == first.verdict.decisive
+
+
+async def test_a_models_agreement_with_itself_is_measured(tmp_path):
+    """From the ledger and the verdicts of a store."""
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        migrate(store)
+        other = {"modes": [mode("3.2", [5], "I agree")]}
+        model = Wavering(read=[GOOD["read"], GOOD["read"], CALM], map=[GOOD["map"], other])
+        result = await judged(model, trip(outcome="failure"), ledger=StoreLedger(store), **THREE)
+        save(store, [result.verdict])
+        version = result.verdict.judge_version
+        (votes,) = reading_votes(store, version)["scripted"].values()
+        assert sorted(votes[n].outcome for n in (1, 2, 3)) == ["failure", "failure", "success"]
+        assert sorted(map(sorted, (votes[n].modes for n in (1, 2, 3)))) == [[], ["2.6"], ["3.2"]]
+        (fused,) = panel_votes(store, version)["scripted"].values()
+        assert not any(fused.values())
+        (found,) = self_consistency(store, version)
+        assert (found.model, found.runs, found.readings) == ("scripted", 1, 3)
+        assert found.outcome == pytest.approx(1 / 3)
+        assert found.modes is not None
+        assert found.modes < 0.1
+        assert found.step == pytest.approx(result.verdict.agreeing / 3)
+
+
+async def test_runs_that_were_read_once_have_no_agreement(tmp_path):
+    with Store.open(f"chdb://{tmp_path}/data") as store:
+        migrate(store)
+        result = await judged(JudgeScript(), ledger=StoreLedger(store))
+        assert self_consistency(store, result.verdict.judge_version) == []
+
+
+def test_samples_at_temperature_zero_are_refused():
+    """Repeated answers would look like agreement."""
+    with pytest.raises(ConfigurationError, match="needs a judge_temperature above 0"):
+        JudgeConfig.load(judge_samples=2)
+    assert JudgeConfig(judge_samples=2, judge_temperature=None).judge_samples == 2
+
+
+def test_alpha_is_krippendorffs():
+    """The nominal example of Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", C."""
+    rated = [
+        [1, 1, 1], [2, 2, 3, 2], [3, 3, 3, 3], [3, 3, 3, 3], [2, 2, 2, 2], [1, 2, 3, 4],
+        [4, 4, 4, 4], [1, 1, 2, 1], [2, 2, 2, 2], [5, 5, 5], [1, 1],
+    ]  # fmt: skip
+    assert krippendorff_alpha(rated) == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha([[True, True], [True, True]]) is None
+    assert equal_pairs([["a", "a", "b"], ["a", "a"]]) == pytest.approx(2 / 3)
