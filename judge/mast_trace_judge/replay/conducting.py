@@ -137,7 +137,7 @@ class Conducting(Generic[_Asking]):
         reserved for it.
 
         Raises:
-            CannotContinue: the results do not belong to the experiment.
+            CannotContinue: the results do not belong to the experiment, or another process runs it.
             StorageError: the database does not answer.
         """
         for open_ in reservations_of(self._store, self._plan):

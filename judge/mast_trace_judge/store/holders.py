@@ -20,7 +20,7 @@ def holder_of_this_process() -> str:
 def is_running_elsewhere(holder: str) -> bool:
     """Return whether a holder is another process of this machine that runs.
 
-    Of a process on another machine nothing is known; it counts as ended.
+    Nothing is known of a process on another machine; it counts as ended.
     """
     host, _, rest = holder.partition("/")
     number = rest.partition("/")[0]
