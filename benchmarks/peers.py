@@ -24,6 +24,11 @@ LANGGRAPH = (
 CREWAI = ("crewai==1.15.30",)
 AG2 = ("ag2[openai]==1.2.1",)
 AUTOGEN = ("ag2[openai]==0.14.0",)
+# It pins packages that are gone or contradict each other; its environment needs uv, and Python 3.11 or older.
+METAGPT = (
+    "metagpt==0.8.2",
+    *("--overrides", str(Path(__file__).parents[1] / "tests/environments/metagpt-0.8.overrides")),
+)
 OTEL = ("opentelemetry-sdk",)
 
 
@@ -206,5 +211,12 @@ PEERS: dict[str, tuple[Peer, ...]] = {
         Peer("agentops", ("agentops==0.4.21",), _agentops, first=("autogen",)),
         Peer("own", OTEL, _own, own=True),
     ),
+    "metagpt": (Peer("mast-trace", OTEL, _mast_trace),),
 }
-FRAMEWORKS = {"langgraph": LANGGRAPH, "crewai": CREWAI, "ag2": AG2, "autogen": AUTOGEN}
+FRAMEWORKS = {
+    "langgraph": LANGGRAPH,
+    "crewai": CREWAI,
+    "ag2": AG2,
+    "autogen": AUTOGEN,
+    "metagpt": METAGPT,
+}

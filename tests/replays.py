@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+from scripted_llm import ScriptedLLM, messages_of
+
 from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_judge.replay import replay
 
@@ -24,18 +27,29 @@ NOWHERE = "http://127.0.0.1:9/v1"
 
 def record(program: Path, *arguments: str, folder: Path, keep: str = "none") -> Trajectory:
     """Run a program unchanged and return its only run; keeps variables that begin with ``keep``."""
+    (run,) = record_all(program, *arguments, folder=folder, keep=keep)
+    return run
+
+
+def record_all(
+    program: Path, *arguments: str, folder: Path, keep: str = "none", typed: str = ""
+) -> list[Trajectory]:
+    """Run a program unchanged and return its runs, while a person types lines."""
     file = folder / "recorded.jsonl"
     done = subprocess.run(
         [sys.executable, str(RECORDER), str(file), str(program), *arguments],
         env=_environment(keep),
+        input=typed,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     spans = [SpanRecord(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
-    assert len({span.trace_id for span in spans}) == 1
-    return read_trajectory(spans)
+    traces: dict[str, list[SpanRecord]] = {}
+    for span in sorted(spans, key=lambda each: each.start):
+        traces.setdefault(span.trace_id, []).append(span)
+    return [read_trajectory(each) for each in traces.values()]
 
 
 def check_replay(program: Path, *arguments: str, folder: Path) -> Replayed:
@@ -54,6 +68,22 @@ def check_replay(program: Path, *arguments: str, folder: Path) -> Replayed:
     assert report.live_executions == 0
     assert done.exit_status == 0
     return done
+
+
+def check_person(program: Path, typed: str, folder: Path) -> None:
+    """Record a program that asks a person, and assert that its replay is identical without one."""
+    with (
+        ScriptedLLM(lambda request: f"Answer to message {len(messages_of(request))}.") as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        (recorded,) = record_all(program, folder=folder, keep="OPENAI_", typed=typed)
+        assert recorded.human_inputs == tuple(typed.splitlines())
+        asked = len(server.requests)
+        done = replay(recorded, [sys.executable, str(program)])
+        assert (done.status, done.text, done.exit_status) == ("identical", "", 0)
+        assert len(server.requests) == asked > 1
 
 
 def _environment(keep: str) -> dict[str, str]:

@@ -109,6 +109,21 @@ def test_the_sdk_needs_no_other_distribution() -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("package", [SDK, INSTRUMENTATIONS])
+def test_locks_of_traced_programs_survive_a_fork(package: str) -> None:
+    """`mast_trace.fork_safe` makes them, except where a child makes its object anew, or no fork is traced."""
+    own = {"fork_safe.py", "delivery/worker.py", "replay/player.py", "replay/program.py"}
+    wrong = [
+        str(source.relative_to(HERE))
+        for source in sources(package)
+        if source.relative_to(FOLDERS[package]).as_posix() not in own
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).removeprefix("threading.") in {"Lock", "RLock", "Condition"}
+    ]
+    assert wrong == []
+
+
 def test_the_walk_sees_imports_wherever_they_stand() -> None:
     """A test that could not fail would be worth nothing."""
     tree = ast.parse(
@@ -169,3 +184,17 @@ def test_the_write_side_and_the_read_side_do_not_load_each_other(
     assert room.split(".")[1] in loaded
     assert loaded & set(others) == set()
     assert loaded_after(f"import {room}") == []
+
+
+def test_no_helper_of_the_tests_hides_another_module() -> None:
+    """Pytest puts each folder of tests on the path of all: a name means one module, wherever it stands."""
+    helpers: dict[str, list[str]] = {}
+    for source in (HERE / "tests").rglob("*.py"):
+        if list(source.parent.glob("test_*.py")) and source.stem not in {"conftest", "__init__"}:
+            helpers.setdefault(source.stem, []).append(str(source.relative_to(HERE)))
+    assert {name: found for name, found in helpers.items() if len(found) > 1} == {}
+    # Some tests import the benchmarks' modules, folders among them.
+    benchmarks = {
+        path.stem for path in (HERE / "benchmarks").glob("*/*") if path.suffix in {"", ".py"}
+    }
+    assert helpers.keys() & benchmarks == set()

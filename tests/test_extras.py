@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent.parent
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS = ["grpc", "collector", "judge", "fit", "embedded", "all"]
+EXTRAS = ["grpc", "collector", "judge", "fit", "embedded", "mcp", "all"]
 WITH_COMMANDS = EXTRAS[1:]
 
 HIDE = """
@@ -78,12 +78,24 @@ assert run(["migrate", "--url", url]) == 0
 assert run(["import", "data", "--url", url]) == 0
 assert run(["runs", "--url", url]) == 0
 """
+ANSWERED = """
+import asyncio
+from mcp import Client
+from mast_trace_collector.storage import Store
+from mast_trace_dashboards.mcp_server.server import server_on
+async def answered():
+    with Store.open("http://127.0.0.1:1/db", connect=False) as store:
+        async with Client(server_on(store)) as client:
+            return await client.call_tool("list_failure_modes", {})
+assert "Step repetition" in asyncio.run(answered()).content[0].text
+"""
 JOBS = {
     "grpc": [OVER_GRPC],
     "collector": [EVERY_HELP, CONFIGURED],
     "judge": [READ_BY_A_MODEL],
     "fit": [FITTED],
     "embedded": [STORED],
+    "mcp": [ANSWERED],
     "all": [EVERY_HELP, CONFIGURED, FITTED, STORED],
 }
 

@@ -90,7 +90,7 @@ def test_holds_the_five_packages_and_what_they_need_to_run(wheel: Path) -> None:
 
 
 def test_runs_with_an_unreachable_collector(python: Path, tmp_path: Path) -> None:
-    """Import, instrument, a run: exit code 0 and one line that says what to start."""
+    """Import, instrument, a run: exit code 0 and a last line that says what to start."""
     import socket
 
     with socket.socket() as probe:
@@ -100,7 +100,10 @@ def test_runs_with_an_unreachable_collector(python: Path, tmp_path: Path) -> Non
     program.write_text(PROGRAM)
     ended = run(python, program, endpoint)
     assert "records agents to" in ended.stdout
-    (line,) = ended.stderr.splitlines()
+    # A slow machine delivers once before the program ends, and then has said that the spans wait.
+    *waiting, line = ended.stderr.splitlines()
+    assert all("they wait" in each for each in waiting)
+    assert len(waiting) <= 1
     assert "4 span(s) lost" in line
     assert "mast-trace up" in line
 

@@ -25,8 +25,8 @@ FOLDERS = {
 }
 FLOORS = {
     "mast_trace": """
-        exceptions semconv taxonomy content effective_setting retry_after _diagnosis _report
-        content_settings untrusted_json urls
+        exceptions fork_safe semconv taxonomy content effective_setting retry_after result_types _diagnosis
+        _report content_settings untrusted_json urls
         messages _settings
         spans trajectory delivery _frameworks
         replay
@@ -46,18 +46,23 @@ FLOORS = {
         collector draining
     """,
     "mast_trace_judge": """
+        arms confirmation
         verdict module_digest
-        local fingerprint
-        store layer_fusion version
-        batch llm replay
+        local fingerprint proof
+        store layer_fusion version pricing
+        batch llm
+        replay
+        injection
         assembly config
         study
         judge transfer worker
     """,
     "mast_trace_dashboards": """
-        certainty durations fit_words totals printable queries stored_run whole_files
-        found_run run_outcome alerts
+        certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
+        stored_run whole_files
+        found_run run_names run_outcome step_input alerts
         grafana web
+        mcp_server
         local
         cli
         __main__

@@ -84,7 +84,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--frameworks", nargs="+", default=list(PEERS), choices=list(PEERS))
+    known = [each for each in PEERS if (HERE / "programs" / f"{each}.py").exists()]
+    parser.add_argument("--frameworks", nargs="+", default=known, choices=known)
     parser.add_argument("--peers", nargs="+", help="names of instrumentations; all if absent")
     parser.add_argument("--keep", type=Path, help="folder for what was recorded and requested")
     options = parser.parse_args()

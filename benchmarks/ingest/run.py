@@ -142,7 +142,7 @@ def peak_rss(pid: int) -> int:
 def measure(shape: Shape, spans: int, connections: int, rate: float, folder: Path) -> Result:
     """Run a fresh collector under one load."""
     process = subprocess.Popen(
-        [sys.executable, HERE / "collector_process.py", folder], stdout=subprocess.PIPE, text=True
+        [sys.executable, HERE / "measured_collector.py", folder], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     try:

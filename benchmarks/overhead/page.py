@@ -45,6 +45,7 @@ RECORDS = {
         "agentops": "each message once for each delivery",
     },
     "ag2": {},
+    "metagpt": {},
 }
 """Short descriptions of the data that each peer records, from the tables of ``../coverage``."""
 

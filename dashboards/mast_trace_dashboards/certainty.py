@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_judge.proof import proved_step, rank_of
 from mast_trace_judge.study.model_calibration import FEWEST_RUNS
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mast_trace_judge.study.model_calibration import ModelCalibration
-    from mast_trace_judge.verdict import ModeFinding, Verdict
+    from mast_trace_judge.verdict import ModeFinding, Rank, Verdict
 
 NOBODY: Final = "unknown agent"
 """Stands for the unknown agent of a step."""
@@ -26,24 +29,37 @@ NOT_MEASURED: Final = (
     "reads the runs as well where MAST_TRACE_JUDGE_MODEL names one."
 )
 """Replaces percentages where a verdict is not calibrated, and names the next step."""
+RANKS: Final[Mapping[Rank, str]] = {
+    "confirmed by replay": "confirmed by replay",
+    "exact": "exact finding",
+    "model": "quoted by a model",
+    "calibrated guess": "calibrated guess",
+    "guess": "guess",
+}
+"""The words for the ranks of a decisive error, the strongest first."""
 
 
 def sureness(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
-    """Return the certainty of the decisive step: a percentage only where it was measured.
+    """Return the rank of the decisive step, and a percentage only where it was measured.
 
     Args:
-        verdict: of the run.
+        verdict: of the run, as it is shown.
         calibration: of the model behind it.
     """
     error = verdict.decisive
     if error is None:
         return ""
-    if verdict.calibrated:
-        return f"{error.probability:.0%} sure"
-    exact = (mode for mode in verdict.modes if mode.evidence is Evidence.EXACT)
-    if any(error.step in mode.steps for mode in exact):
-        return "exact finding"
-    return _of_labels(verdict, 0, calibration) or _of_readings(verdict)
+    rank = rank_of(verdict) or "guess"
+    measured = ""
+    if verdict.calibrated and rank != "confirmed by replay":
+        measured = f"{error.probability:.0%} sure"
+    elif rank in {"model", "guess"}:
+        measured = _of_labels(verdict, 0, calibration)
+    if measured and rank == "guess":
+        rank = "calibrated guess"
+    if not measured and rank in {"model", "guess"}:
+        measured = _of_readings(verdict)
+    return ", ".join(filter(None, [RANKS[rank], measured]))
 
 
 def candidate_sureness(
@@ -58,6 +74,8 @@ def candidate_sureness(
 
 def not_measured(verdict: Verdict, calibration: ModelCalibration | None = None) -> str:
     """Return a sentence on why there is no percentage; empty where there is one."""
+    if proved_step(verdict.confirmation) is not None:
+        return ""
     if verdict.calibrated or (calibration and calibration.of(verdict).is_enough):
         return ""
     if not verdict.model:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.stored_run import StoredRun
+from mast_trace_judge.proof import has_effect
+from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.verdicts import load_latest
 from mast_trace_judge.study.model_calibration import calibration_of
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.study.model_calibration import ModelCalibration
     from mast_trace_judge.verdict import Verdict
 
@@ -23,14 +26,18 @@ class FoundRun:
     Attributes:
         row: of the query `run`.
         stored: its steps and spans.
-        verdict: the newest one; None if there is none.
-        calibration: what labels tell of the model behind the verdict; None where they tell nothing.
+        verdict: the newest one, with what replays have shown; None if there is none.
+        calibration: what labels tell of the model behind the verdict; None where they tell nothing,
+            as after replays have changed it.
+        confirmation: what replays have shown, also where there is no verdict; None where there were
+            none.
     """
 
     row: dict[str, Any]
     stored: StoredRun
     verdict: Verdict | None
     calibration: ModelCalibration | None = None
+    confirmation: Confirmation | None = None
 
 
 def find_run(
@@ -55,4 +62,9 @@ def find_run(
         return None
     stored = StoredRun(store, trace_id, row["Project"], size=row["Spans"])
     verdict = load_latest(store, trace_id, project=row["Project"])
-    return FoundRun(row, stored, verdict, calibration_of(store, verdict))
+    if verdict is None:
+        shown = confirmation_of(store, stored.project, trace_id, fingerprint=stored.fingerprint)
+        return FoundRun(row, stored, None, confirmation=shown)
+    of_labels = None if has_effect(verdict.confirmation) else verdict
+    calibration = calibration_of(store, of_labels)
+    return FoundRun(row, stored, verdict, calibration, verdict.confirmation)

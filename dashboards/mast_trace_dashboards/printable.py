@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
 
 UNSAFE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
@@ -26,3 +30,20 @@ def clip(text: str, width: int) -> str:
     """Return a text as one line of at most ``width`` characters."""
     line = " ".join(safe(text).split())
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON text that is harmless in a terminal."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
+    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        return aware.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple | set | frozenset):
+        return list(value)
+    return str(value)

@@ -22,7 +22,7 @@ from mast_trace_judge.transfer.run_json import run_as_json, steps_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace.trajectory import Step
+    from mast_trace.trajectory import Step, Trajectory
     from mast_trace.trajectory.outline import Outline
     from mast_trace_collector.storage import Store
     from mast_trace_judge.verdict import Verdict
@@ -143,6 +143,11 @@ class StoredRun:
         self.spans = RunSpans(store, trace_id, project=project)
 
     @property
+    def fingerprint(self) -> str:
+        """The state of the run; empty for a run without spans."""
+        return self._summary.fingerprint if self._summary else ""
+
+    @property
     def is_ready(self) -> bool:
         """Whether its outline is cached, or takes no noticeable time."""
         return not self.is_long or self._cache.find(self._key) is not None
@@ -194,6 +199,15 @@ class StoredRun:
         if self._whole.spans is not None:
             return iter(self.steps(range(self.count)))
         return steps_of(self.spans, self.outline)
+
+    def trajectory(self) -> Trajectory | None:
+        """Return the whole run, with all texts; None if it is not short.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        spans = self._whole.spans
+        return None if spans is None else read_trajectory(spans.values())
 
     def span_of(self, number: int) -> SpanRecord | None:
         """Return the span of a step."""

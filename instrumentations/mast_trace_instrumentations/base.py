@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +20,7 @@ import wrapt
 
 from mast_trace.content_settings import content_from_environment
 from mast_trace.exceptions import UnsupportedVersion
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.spans import Telemetry, handler
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Instrumentor:
         self._applied: list[_Applied] = []
         self._done: set[str] = set()
         self._hooked: set[str] = set()
-        self._lock = threading.RLock()
+        self._lock = reentrant_lock()
 
     # -- hooks for frameworks --------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ BOUNDARY: Mapping[str, str] = MappingProxyType(
         "mast_trace.exceptions": "names of errors",
         "mast_trace.retry_after": "says when a call is made again",
         "mast_trace.urls": "checks and masks addresses",
+        "mast_trace_judge.confirmation": "what replays have shown; joined to a verdict when it is read",
         "mast_trace_judge.config": "settings; the version has the values of those that decide",
         "mast_trace_judge.llm.budget": "says whether a call is still paid for",
         "mast_trace_judge.llm.concurrency": "says how many calls run at a time",

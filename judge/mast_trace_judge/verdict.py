@@ -8,8 +8,19 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mast_trace_judge.confirmation import Confirmation
+
 SHOWN_FROM = 0.5
 """The probability from which a failure mode counts as shown, everywhere; below it is possible."""
+
+
+Rank = Literal["confirmed by replay", "exact", "model", "calibrated guess", "guess"]
+"""The kind of evidence for a decisive error, the strongest first.
+
+``confirmed by replay``: replays of the run have shown it; ``exact``: an exact finding contains the step;
+``model``: a finding of a model with verified quotes contains it; ``calibrated guess``: how often such
+steps are right was measured on labelled runs; ``guess``: it was not. No rank is silence: no step is named.
+"""
 
 
 class Evidence(str, Enum):
@@ -115,6 +126,9 @@ class Verdict(_Record):
         candidates: the three likeliest steps, likeliest first.
         examined: codes of the failure modes that were looked for in this run; the others are
             unknown. Empty in verdicts of earlier versions, whose examined modes are unknown.
+        rank: the kind of evidence for ``decisive``; filled in when a verdict is read to be shown.
+        confirmation: the conclusion of the run's replays; joined to a verdict when it is read to be
+            shown, and then in effect: see `mast_trace_judge.proof`.
         calibrated: whether the probabilities of ``decisive`` and ``candidates`` were measured on
             runs like this one; otherwise only their order is meaningful.
         readings: number of times that models have read the run, all models together.
@@ -146,6 +160,8 @@ class Verdict(_Record):
     candidates: tuple[Candidate, ...] = Field(default=())
     examined: tuple[str, ...] = ()
     calibrated: bool = False
+    rank: Rank | None = None
+    confirmation: Confirmation | None = None
     model: str = ""
     readings: int = 0
     agreeing: int = 0

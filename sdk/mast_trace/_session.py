@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace._report import InstrumentReport
 from mast_trace._settings import SDKSettings
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.urls import masked
 
@@ -58,7 +58,7 @@ class Session:
         )
 
 
-_lock = threading.RLock()
+_lock = reentrant_lock()
 _session: Session | None = None
 
 
@@ -158,6 +158,7 @@ def paused() -> Iterator[None]:
         before, _session = _session, None
         if before is not None:
             before.frameworks.pause()
+            _ignore_inputs()
     try:
         yield
     finally:
@@ -166,6 +167,7 @@ def paused() -> Iterator[None]:
             _session = before
             if before is not None:
                 before.frameworks.resume(before.provider, before.settings.content)
+                _note_inputs(before.settings)
 
 
 def flush(timeout: float = 10.0) -> bool:
@@ -207,6 +209,19 @@ def _seconds(timeout: Any) -> float:
     return min(max(seconds, 0.0), _A_DAY)
 
 
+def _note_inputs(settings: SDKSettings) -> None:
+    if settings.content.capture:
+        from mast_trace.spans.human_input import note_inputs
+
+        note_inputs()
+
+
+def _ignore_inputs() -> None:
+    from mast_trace.spans.human_input import ignore_inputs
+
+    ignore_inputs()
+
+
 def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
     # The SDK and the exporter load here, not when mast_trace is imported.
     from mast_trace._frameworks import Frameworks
@@ -226,10 +241,12 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
         queue = SpanQueue.to_collector(settings)
         provider = make_provider(settings.service_name.value, queue)
     telemetry = Telemetry(provider, settings.content)
+    _note_inputs(settings)
     return Session(settings, provider, queue, telemetry, Frameworks())
 
 
 def _end(session: Session) -> None:
     session.frameworks.uninstrument()
+    _ignore_inputs()
     if session.queue is not None:
         session.queue.shutdown()

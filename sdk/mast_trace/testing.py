@@ -103,12 +103,15 @@ class ReplayedRun:
     """A run of a program whose model and tool calls are answered from a recorded run.
 
     Attributes:
-        recorded: the recorded run.
+        recorded: the recorded run; the last one of those that continue each other.
         captured: the spans of the replayed run.
     """
 
-    def __init__(self, recorded: Trajectory, captured: CapturedSpans, player: Player) -> None:
-        self.recorded = recorded
+    def __init__(
+        self, recorded: Sequence[Trajectory], captured: CapturedSpans, player: Player
+    ) -> None:
+        self.recorded = recorded[-1]
+        self._runs = recorded
         self.captured = captured
         self._player = player
 
@@ -134,9 +137,16 @@ class ReplayedRun:
                 f"{report.waiting_exchanges} model calls and {report.waiting_executions} tool calls "
                 "of the recorded run were not made again."
             )
-        difference = first_difference(self.recorded, self.captured.trajectory())
-        if difference is not None:
-            raise AssertionError(f"Step {difference.index}: {difference.text}.")
+        if report.other_parameters:
+            raise AssertionError(report.other_parameters)
+        runs = self.captured.trajectories()
+        if len(runs) != len(self._runs):
+            tree = self.captured.tree()
+            raise AssertionError(f"{len(runs)} runs were recorded, not {len(self._runs)}:\n{tree}")
+        for before, after in zip(self._runs, runs, strict=True):
+            difference = first_difference(before, after)
+            if difference is not None:
+                raise AssertionError(f"Step {difference.index}: {difference.text}.")
 
 
 def _lines(children: dict[int, list[ReadableSpan]], parent: int, depth: int) -> Iterator[str]:
@@ -184,7 +194,8 @@ def replayed(
     does; the patches are removed afterwards.
 
     Args:
-        run: a trajectory, or a file that `mast-trace export` wrote with one run in it.
+        run: a trajectory, or a file that `mast-trace export` wrote with one run in it, or with an
+            interrupted run and those that continue it.
         live_tools: names of tools that are executed if the run has no result of the
             call; ``*`` for all.
         options: further arguments of `mast_trace.instrument`.
@@ -193,36 +204,42 @@ def replayed(
         ValueError: the file holds no run, or several.
         NotReplayable: the run lacks data that a replay needs.
     """
-    from mast_trace._session import paused
+    from mast_trace._session import current_session, paused
     from mast_trace.replay.player import Player
     from mast_trace.replay.program import interception
     from mast_trace.replay.recording import tape_of
 
-    recorded = _run_of(run)
-    player = Player(tape_of(recorded), live_tools)
+    recorded = _runs_of(run)
+    player = Player(tape_of(recorded[-1], *recorded[:-1], live_tools=live_tools), live_tools)
     patches = interception(player)
     with paused():
         patches.start()  # first, so that the spans of the instrumentations enclose the answers
         try:
             with capture_spans(**options) as captured:
+                provider = getattr(current_session(), "provider", None)
+                if provider is not None:
+                    provider.add_span_processor(player.branches)
                 yield ReplayedRun(recorded, captured, player)
         finally:
             patches.stop()
 
 
-def _run_of(run: Trajectory | str | Path) -> Trajectory:
+def _runs_of(run: Trajectory | str | Path) -> list[Trajectory]:
     import json
+    from itertools import pairwise
     from pathlib import Path
 
     from mast_trace.trajectory import Trajectory, trajectory_from_dict
 
     if isinstance(run, Trajectory):
-        return run
+        return [run]
     lines = [line for line in Path(run).read_text("utf-8").splitlines() if line.strip()]
-    if len(lines) != 1:
-        raise ValueError(f"{run} holds {len(lines)} runs; a replay needs a file with one.")
-    shape = json.loads(lines[0])
-    return trajectory_from_dict(shape.get("trajectory", shape))
+    shapes = [json.loads(line) for line in lines]
+    runs = [trajectory_from_dict(shape.get("trajectory", shape)) for shape in shapes]
+    runs.sort(key=lambda each: each.start)
+    if not runs or any(own.resumes != other.trace_id for other, own in pairwise(runs)):
+        raise ValueError(f"{run} holds {len(runs)} runs; a replay needs a file with one.")
+    return runs
 
 
 def pytest_configure(config: pytest.Config) -> None:

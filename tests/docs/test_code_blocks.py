@@ -25,6 +25,7 @@ from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.replay.work_config import WorkConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ SETTINGS = {
 }
 COMMAND = re.compile(r"(?:^|(?<=[ (]))mast-trace (?!up\s*&)[^&;#\n]+", re.MULTILINE)
 VARIABLE = re.compile(r"\bMAST_TRACE_[A-Z_]+\b")
-# Read by commands' options, by tests, by Grafana's data source, and by the files of examples/production.
+# Read by commands' options, by replayed programs, by tests, by Grafana's data source, and by the files of examples/production.
 OTHER_VARIABLES = {
     "MAST_TRACE_CONFIG",
     "MAST_TRACE_WRITE_GOLDEN",
@@ -61,6 +62,7 @@ OTHER_VARIABLES = {
     *(f"MAST_TRACE_CLICKHOUSE_{name}" for name in ("HOST", "PORT", "DATABASE", "USER", "PASSWORD")),
     "MAST_TRACE_DB_PASSWORD",
     "MAST_TRACE_READER_PASSWORD",
+    "MAST_TRACE_REPLAY_TASK",
 }
 
 
@@ -181,6 +183,9 @@ def unknown_variables(text: str) -> None:
 def test_settings_of_toml_exist(block: Block) -> None:
     """Tables of mast-trace hold only known settings; those of other programs are parsed only."""
     text = tomllib.loads(block.text)
+    if "confirm" in block.words:
+        WorkConfig.model_validate(text)
+        return
     for table in text.keys() & SETTINGS.keys():
         known = SETTINGS[table].model_fields.keys() | SETTINGS[table].moved
         assert text[table].keys() <= known, table

@@ -150,9 +150,9 @@ def test_the_demo_finds_what_its_agents_do_wrong(demo: str, story: str) -> None:
 
 def test_the_demo_shows_a_run_and_what_to_do_next(demo: str) -> None:
     """Below the table are one run step by step, its decisive step marked, and the next commands."""
-    [decisive] = [line for line in demo.splitlines() if "DECISIVE 2.6" in line]
-    assert re.match(r"\s+3\s+DECISIVE 2\.6\s+researcher\s+message", decisive)
-    assert "Decisive error: researcher, step 3" in demo
+    [decisive] = [line for line in demo.splitlines() if "DECISIVE, confirmed 2.6" in line]
+    assert re.match(r"\s+3\s+DECISIVE, confirmed 2\.6\s+researcher\s+message", decisive)
+    assert "Decisive error: researcher, step 3 (confirmed by replay)" in demo
     assert "mast-trace demo --keep" in demo
     assert "has no proven decisive error" in " ".join(demo.split())
 

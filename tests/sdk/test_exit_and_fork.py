@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mast_trace.fork_safe import reentrant_lock
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -205,6 +207,54 @@ class TestFork:
         assert ended.stderr == ""
         children = [name for name in receiver.names if "child" in name]
         assert sorted(children) == [f"send_message child{index}" for index in range(8)]
+
+    def test_while_another_thread_holds_every_lock(
+        self, program: Program, receiver: Receiver
+    ) -> None:
+        """Locks of threads that the child does not have are free in it."""
+        ended = program.run(
+            receiver.url,
+            """
+            import threading
+            from contextlib import ExitStack
+            from mast_trace import agent, fork_safe, record_outcome, tool
+            instrument()
+            @agent
+            def helper():
+                with tool("look", {}):
+                    return "seen"
+            held, done = threading.Event(), threading.Event()
+            def hold():
+                with run("elsewhere"), ExitStack() as stack:
+                    message("open", "b", "c")
+                    for lock in list(fork_safe._locks):
+                        stack.enter_context(lock)
+                    held.set()
+                    done.wait()
+            threading.Thread(target=hold, daemon=True).start()
+            held.wait()
+            child = os.fork()
+            if child == 0:
+                with run("of the child"):
+                    helper()
+                record_outcome(True)
+                os._exit(0 if mast_trace.flush(30) else 7)
+            assert os.waitpid(child, 0)[1] == 0
+            done.set()
+            """,
+        )
+        assert ended.stderr == ""
+        assert "invoke_workflow of the child" in receiver.names
+        assert "execute_tool look" in receiver.names
+
+    def test_a_lock_that_the_forking_thread_holds_stays_held(self) -> None:
+        """The child goes on in the block in which it was forked, and leaves it."""
+        lock = reentrant_lock()
+        with lock:
+            child = os.fork()
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
 
     def test_prefork_workers_send_at_their_end(self, program: Program, receiver: Receiver) -> None:
         """As under gunicorn --preload: instrument in the master, serve in workers that exit."""

@@ -41,11 +41,16 @@ class Rows(Enum):
 
 
 READABLE: Final = {
+    "mast_confirmations": Rows.OF_PROJECT,
     "mast_evaluations": Rows.OF_VIEW,
     "mast_findings": Rows.OF_PROJECT,
     "mast_human_labels": Rows.OF_PROJECT,
+    "mast_injections": Rows.OF_PROJECT,
     "mast_judge_calls": Rows.OF_PROJECT,
     "mast_latest_verdicts": Rows.OF_VIEW,
+    "mast_prices": Rows.OF_PROJECT,
+    "mast_replay_plans": Rows.OF_PROJECT,
+    "mast_replays": Rows.OF_PROJECT,
     "mast_run_states": Rows.OF_PROJECT,
     "mast_runs": Rows.OF_VIEW,
     "mast_schema_migrations": Rows.ALL,

@@ -23,6 +23,10 @@ TIMES: Mapping[str, str] = {
     "mast_verdicts": "toDateTime(RunEnd)",
     "mast_findings": "toDateTime(RunEnd)",
     "mast_judge_calls": "toDateTime(StartedAt)",
+    "mast_replay_plans": "toDateTime(RunEnd)",
+    "mast_replays": "toDateTime(RunEnd)",
+    "mast_confirmations": "toDateTime(RunEnd)",
+    "mast_injections": "toDateTime(RunEnd)",
     "otel_logs": "TimestampTime",
 }
 """The time column of each table's rows; labels that people gave have none: they are kept."""

@@ -19,6 +19,7 @@ from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.pricing import PriceConfig
 
 if TYPE_CHECKING:
     from mast_trace_collector.settings import DocumentedSetting
@@ -111,6 +112,7 @@ def config(
         CollectorConfig.load(config_file, data_dir=data_dir),
         JudgeConfig.load(config_file),
         WorkerConfig.load(config_file),
+        PriceConfig.load(config_file),
         AlertConfig.load(config_file),
     ]
     if as_json:

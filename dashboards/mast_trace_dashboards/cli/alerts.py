@@ -25,12 +25,12 @@ from mast_trace_dashboards.alerts.lifecycle import AlertState, load, save
 from mast_trace_dashboards.alerts.outbox import Outbox
 from mast_trace_dashboards.alerts.rules import Rule, tuned
 from mast_trace_dashboards.alerts.webhook import DeliveryResult, Webhook
-from mast_trace_dashboards.cli.arguments import parse_time
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Every, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,6 +22,7 @@ from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.show import as_dict
 from mast_trace_dashboards.cli.until_stopped import stop_signal
 from mast_trace_dashboards.local import demo as script
+from mast_trace_dashboards.local import demo_confirmation as last_act
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,6 +105,13 @@ async def _play(
     judging = progress.add_task("Judging", total=len(acts))
     finished = await script.verdicts(
         up, acts, lambda judged: progress.update(judging, completed=judged)
+    )
+    confirming = progress.add_task("Replaying one of them", total=last_act.REPLAYS)
+    await asyncio.to_thread(
+        last_act.confirm,
+        up.store,
+        script.featured(finished),
+        lambda state: progress.update(confirming, completed=state.replays),
     )
     return running, finished
 

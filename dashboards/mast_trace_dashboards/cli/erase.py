@@ -11,10 +11,10 @@ from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage import erasure
-from mast_trace_dashboards.cli.arguments import NotFound, parse_time, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

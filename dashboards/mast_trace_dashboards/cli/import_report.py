@@ -145,6 +145,8 @@ class ImportReport:
             f"{_number(len(done.runs), 'run')} read, {_number(done.spans, 'new span')} "
             f"and {_number(done.labels, 'label')} stored."
         )
+        if done.confirmations:
+            line += f" {_number(done.confirmations, 'confirmation')} of replays taken over."
         console().print(plain(line))
 
     def as_json(self) -> dict[str, Any]:
@@ -154,6 +156,7 @@ class ImportReport:
             "runs": list(done.runs) if done else [],
             "spans": done.spans if done else 0,
             "labels": done.labels if done else 0,
+            "confirmations": done.confirmations if done else 0,
             "files": [
                 {
                     "file": name,

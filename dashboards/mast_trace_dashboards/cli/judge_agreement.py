@@ -13,11 +13,11 @@ from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.cli.arguments import NotFound, parse_time
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
+from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.labels import labels_of

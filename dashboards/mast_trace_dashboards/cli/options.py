@@ -38,7 +38,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         envvar="MAST_TRACE_CONFIG",
-        help="TOML file with the tables up, web, collector, judge, worker and alerts.",
+        help="TOML file with the tables up, web, collector, judge, worker, prices and alerts.",
         show_default=False,
     ),
 ]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from mast_trace_dashboards.printable import UNSAFE, safe
+from mast_trace_dashboards.printable import json_text, safe
 
 _WIDTH_OF_FILES = 160
 
@@ -38,23 +35,6 @@ def print_json_line(value: Any) -> None:
     """Print a value on one line, unbuffered: for programs that wait for it."""
     sys.stdout.write(json_text(value) + "\n")
     sys.stdout.flush()
-
-
-def json_text(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON text that is harmless in a terminal."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
-    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, datetime):
-        aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
-        return aware.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, tuple | set | frozenset):
-        return list(value)
-    return str(value)
 
 
 def warn(text: str) -> None:

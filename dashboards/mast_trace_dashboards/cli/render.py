@@ -53,11 +53,16 @@ def outcome(row: Mapping[str, Any]) -> Text:
 
 
 def decisive(row: Mapping[str, Any]) -> Text:
-    """Return the agent and step of the decisive error, with its probability where it was measured."""
+    """Return the agent and step of the decisive error, and what replays or labels tell of it.
+
+    A run whose replays ended otherwise than with a confirmation has their conclusion in its place.
+    """
+    status, sure = row["Confirmation"], row["DecisiveProbability"]
+    replayed = "" if status in {"", "untested"} else f"{status} by replay"
     if row["DecisiveStep"] is None:
-        return Text("-", style="dim")
-    sure = row["DecisiveProbability"]
+        return Text(f"- ({replayed})" if replayed else "-", style="dim")
+    told = replayed or ("" if sure is None else f"{sure:.0%}")
     return Text.assemble(
         plain(clip(row["DecisiveAgent"], 24) or NOBODY, "bold"),
-        f", step {row['DecisiveStep']}" + ("" if sure is None else f" ({sure:.0%})"),
+        f", step {row['DecisiveStep']}" + (f" ({told})" if told else ""),
     )

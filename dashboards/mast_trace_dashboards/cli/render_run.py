@@ -18,6 +18,7 @@ from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.totals import tokens_of
+from mast_trace_judge.proof import proved_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -188,7 +189,8 @@ def _found(step: int, verdict: Verdict | None) -> str:
         return ""
     found = []
     if verdict.decisive is not None and verdict.decisive.step == step:
-        found.append("DECISIVE")
+        proved = proved_step(verdict.confirmation) == step
+        found.append("DECISIVE, confirmed" if proved else "DECISIVE")
     else:
         places = [candidate.step for candidate in verdict.named_candidates]
         found += [f"candidate {places.index(step) + 1}"] if step in places else []

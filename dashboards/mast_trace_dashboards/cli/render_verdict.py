@@ -18,6 +18,7 @@ from mast_trace_dashboards.certainty import (
     sureness,
 )
 from mast_trace_dashboards.cli.output import plain
+from mast_trace_dashboards.cli.render_confirmation import confirmation_view
 from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def verdict_view(
     if verdict.status == "unscored":
         parts.append(plain(f"The judge reached no verdict: {verdict.status_reason}", "yellow"))
         if not verdict.modes:
-            return parts
+            return [*parts, *confirmation_view(verdict.confirmation)]
         parts.append(Text("The rules found:"))
     else:
         parts.append(_decisive_error(verdict, calibration))
@@ -53,6 +54,7 @@ def verdict_view(
         parts += ["", _modes(verdict)]
     else:
         parts.append(Text("No failure mode found."))
+    parts += confirmation_view(verdict.confirmation)
     if missing := not_examined(verdict):
         parts.append(Text(missing, style="dim"))
     by = _JUDGED_BY[verdict.method] + (f" ({verdict.model})" if verdict.model else "")

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mast_trace.exceptions import ConfigurationError
+from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli.arguments import NotFound, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.replay_arms import ask, change, warning
+from mast_trace_dashboards.cli.replay_changes import arm_of
+from mast_trace_dashboards.cli.replay_file import write_replay
 from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.run_names import NotFound, resolve_run
+from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.replay import Replayed
 from mast_trace_judge.replay import replay as replay_program
+from mast_trace_judge.replay.arm_runner import ArmSettings
+from mast_trace_judge.replay.commands import split_command
+from mast_trace_judge.replay.oracle import oracle_of
+from mast_trace_judge.replay.process import Limits
 from mast_trace_judge.store.runs import read_alone
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
+    from mast_trace_judge.replay.oracle import Oracle
 
 _STYLES = {"identical": "bold green"}
 
@@ -60,6 +71,102 @@ def replay(
             show_default=False,
         ),
     ] = None,
+    fix: Annotated[
+        str | None,
+        typer.Option(
+            "--fix",
+            metavar="STEP=TEXT|@FILE",
+            help="Replace the answer of a step; the rest runs live.",
+            show_default=False,
+        ),
+    ] = None,
+    resample: Annotated[
+        int | None,
+        typer.Option(
+            "--resample",
+            metavar="STEP",
+            help="Ask the model again at a step; the rest runs live.",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            metavar="STEP",
+            help="Keep everything up to a step; the rest runs live.",
+            show_default=False,
+        ),
+    ] = None,
+    drop: Annotated[
+        str | None,
+        typer.Option(
+            "--drop",
+            metavar="STEP[=TEXT]",
+            help="Remove the tool calls of the answer of a step.",
+            show_default=False,
+        ),
+    ] = None,
+    result: Annotated[
+        str | None,
+        typer.Option(
+            "--result",
+            metavar="STEP=TEXT|@FILE",
+            help="Replace the result of a tool call.",
+            show_default=False,
+        ),
+    ] = None,
+    arguments: Annotated[
+        str | None,
+        typer.Option(
+            "--arguments",
+            metavar="STEP=JSON|@FILE",
+            help="Replace the arguments of a tool call.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="STEP=NAME",
+            help="Ask another model at a step, at the program's endpoint.",
+            show_default=False,
+        ),
+    ] = None,
+    start: Annotated[
+        bool, typer.Option("--start", help="Run the whole program live, with recorded tools.")
+    ] = False,
+    repeat: Annotated[int, typer.Option(min=1, help="Number of replays of a change.")] = 1,
+    hold: Annotated[
+        bool,
+        typer.Option(
+            "--hold",
+            help="Answer requests that the change leaves as they were from the record. Such replays "
+            "do not measure a success rate.",
+        ),
+    ] = False,
+    max_calls: Annotated[
+        int | None,
+        typer.Option("--max-calls", min=0, help="Live model calls in all.", show_default=False),
+    ] = None,
+    oracle: Annotated[
+        str | None,
+        typer.Option(
+            "--oracle",
+            metavar="CMD",
+            help="Judges a final answer on standard input: exit status 0 right, 1 wrong, other: "
+            "error. Without it the program records its outcome.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to which the replayed run is written; the page of a run compares it.",
+            show_default=False,
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it runs.")] = False,
     project: Project = None,
     url: Url = None,
@@ -73,16 +180,45 @@ def replay(
     answered from the record: no model is asked, no tool is executed, nothing is stored. All its
     other code runs for real, without network. The exit status is 0 if the run was identical, else 1.
 
+    With a change (`--fix`, `--resample`, `--keep`, `--drop`, `--result`, `--arguments`, `--model`,
+    `--start`) the program runs live after it: its model is asked and costs money. The exit status is
+    then 0 if every replay ended with an outcome, else 1.
+
     Example: `mast-trace replay last -- python my_team.py "What do they owe us?"`
     """
+    options = {
+        "--fix": fix,
+        "--resample": resample,
+        "--keep": keep,
+        "--drop": drop,
+        "--result": result,
+        "--arguments": arguments,
+        "--model": model,
+    }
+    arm = arm_of(options, start=start, hold=hold)
     with open_store(url, data_dir, config) as store:
         recorded = _recorded(store, resolve_run(store, run, project), project)
-    _ask(command, yes=yes)
+        earlier = _continued(store, recorded, project)
     tools = ["*" if name == "all" else name for name in live_tools or ()]
+    if arm is not None:
+        limits = Limits(
+            timeout,
+            tools,
+            allow_hosts or (),
+            max_calls,
+            output="standard error" if as_json else "shown",
+        )
+        judged_by = oracle_of(split_command(oracle, "--oracle")) if oracle else None
+        prices = JudgeConfig.load(config).judge_prices
+        settings = ArmSettings(limits, _asking(judged_by), prices, earlier)
+        change(recorded, command, arm, settings, repeat, yes=yes, as_json=as_json)
+        return
+    ask(warning(command), yes=yes)
     try:
         done = replay_program(
             recorded,
             command,
+            earlier=earlier,
             timeout=timeout,
             live_tools=tools,
             hosts=allow_hosts or (),
@@ -94,6 +230,8 @@ def replay(
         print_json(_as_dict(done))
     else:
         _show(recorded, done)
+    if out is not None:
+        write_replay(out, done.run)
     if done.status != "identical":
         raise typer.Exit(1)
 
@@ -106,22 +244,29 @@ def _recorded(store: Store, trace_id: str, project: str | None) -> Trajectory:
     return read_alone(store, summary)
 
 
-def _ask(command: list[str], *, yes: bool) -> None:
-    """Warn that the program runs for real, and ask for confirmation.
+def _continued(store: Store, run: Trajectory, project: str | None) -> list[Trajectory]:
+    """Return the interrupted runs that a run continues, the first one first."""
+    found: list[Trajectory] = []
+    seen = {run.trace_id}
+    while run.resumes and run.resumes not in seen:
+        seen.add(run.resumes)
+        run = _recorded(store, run.resumes, project)
+        found.insert(0, run)
+    return found
 
-    Raises:
-        ConfigurationError: standard input is no terminal, so it cannot be confirmed.
-    """
-    if yes:
-        return
-    text = (
-        f"This runs `{' '.join(command)}`. Models and tools are answered from the record; files, "
-        "databases and whatever else its own code touches are real."
-    )
-    if not sys.stdin.isatty():
-        raise ConfigurationError(f"{text} Add --yes to run it.")
-    warn(text)
-    typer.confirm("Run it?", abort=True, err=True)
+
+def _asking(oracle: Oracle | None) -> Callable[[str], bool] | None:
+    """Return a function that asks an oracle; it raises an error where the oracle has no opinion."""
+    if oracle is None:
+        return None
+
+    def judge(answer: str) -> bool:
+        opinion = oracle.ask(answer)
+        if opinion.success is None:
+            raise MastTraceError(opinion.reason)
+        return opinion.success
+
+    return judge
 
 
 def _show(recorded: Trajectory, done: Replayed) -> None:

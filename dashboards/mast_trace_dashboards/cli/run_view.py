@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace_dashboards.cli.arguments import NotFound
 from mast_trace_dashboards.found_run import FoundRun, find_run
+from mast_trace_dashboards.run_names import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,7 +13,6 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage.runs import record_outcome
-from mast_trace_dashboards.cli.arguments import parse_time, resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import (
     AsJson,
@@ -28,6 +27,7 @@ from mast_trace_dashboards.cli.options import (
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import parse_time, resolve_run
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store

@@ -13,7 +13,6 @@ import typer
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import Step
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_dashboards.cli.arguments import resolve_run
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import (
     AsJson,
@@ -24,11 +23,13 @@ from mast_trace_dashboards.cli.options import (
     RunName,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, json_text, print_json_line
+from mast_trace_dashboards.cli.output import console, print_json_line
 from mast_trace_dashboards.cli.render_run import run_view, steps_view
 from mast_trace_dashboards.cli.render_verdict import verdict_view
 from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries.sql import NO_END
+from mast_trace_dashboards.run_names import resolve_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

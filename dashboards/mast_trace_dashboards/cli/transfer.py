@@ -11,12 +11,12 @@ import typer
 from rich.progress import track
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.cli.arguments import parse_time, resolve_run
 from mast_trace_dashboards.cli.drafts import draft_of
 from mast_trace_dashboards.cli.import_report import ImportReport, inputs_of, show_formats
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_judge.transfer.exporting import (
     count_runs,
     export_runs,

@@ -28,6 +28,7 @@ from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, re
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.pricing import PriceConfig
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,6 +94,7 @@ def up(
         JudgeConfig.load(config),
         WorkerConfig.load(config),
         WebConfig.load(config, web_port=web_port),
+        PriceConfig.load(config),
         renew_password=new_clickhouse_password,
     )
     configure_logging(collector)

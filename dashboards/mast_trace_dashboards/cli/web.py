@@ -16,6 +16,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Ready
 from mast_trace_dashboards.cli.output import console, print_json_line
 from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, ready, stop_signal
 from mast_trace_dashboards.local import announcement
+from mast_trace_dashboards.mcp_server.endpoint import endpoints
 from mast_trace_dashboards.web.config import WebConfig
 
 
@@ -72,7 +73,9 @@ async def _web(
     stop = stop_signal(collector.shutdown_timeout_seconds)
     # The view starts without a database: /readyz and the pages report that it is down.
     with Store.open(address, connect=False) as store:
-        view = WebView(store, settings, collector.keys_file, idle=collector.run_idle_seconds)
+        idle = collector.run_idle_seconds
+        mounted = endpoints(store, writes=settings.web_mcp_writes, idle=idle)
+        view = WebView(store, settings, collector.keys_file, idle=idle, mounted=mounted)
         await view.start()
         try:
             addresses = {"web": view.address, "store": store.url}

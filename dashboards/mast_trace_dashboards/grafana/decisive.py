@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_dashboards.grafana.board import Dashboard
-from mast_trace_dashboards.grafana.panels import bars, run_link, share, sql, stat, table
+from mast_trace_dashboards.grafana.panels import (
+    bars,
+    field_override,
+    run_link,
+    share,
+    sql,
+    stat,
+    table,
+)
 
 DECISIVE: Final = Dashboard(
     uid="mast-decisive",
@@ -59,11 +67,25 @@ DECISIVE: Final = Dashboard(
         ),
         (
             table(
+                "Confirmed decisive errors",
+                "Judged failures by what replays have shown of them, with the replays' own model calls and "
+                "cost; these calls are in no other number. Unpriced: replays whose cost is unknown.",
+                sql(
+                    "confirmed_decisive",
+                    "Conclusion, Runs, Share, Replays, LiveCalls AS `Live calls`, CostUsd AS Cost, Unpriced",
+                ),
+                height=8,
+                overrides=(share("Share"), field_override("Cost", unit="currencyUSD", decimals=4)),
+            ),
+        ),
+        (
+            table(
                 "Newest decisive errors",
                 "Click a run to open it.",
                 sql(
                     "newest_decisive",
-                    "Time, TraceId AS Run, Name, Agent, Step, Probability AS Confidence, "
+                    "Time, TraceId AS Run, Name, Agent, Step, Confirmation AS Replays, "
+                    "Probability AS Confidence, "
                     "arrayStringConcat(Modes, ', ') AS Modes, Reason",
                 ),
                 overrides=(run_link(), share("Confidence")),

@@ -48,6 +48,12 @@ _ALERTS: Final = Panel(
     },
 )
 
+_COST_COLUMNS: Final = "Key AS {}, Cost, CostAfter AS After, UnpricedCalls AS Unpriced"
+_DOLLARS: Final = (
+    field_override("Cost", unit="currencyUSD", decimals=4, noValue="unknown"),
+    field_override("After", unit="currencyUSD", decimals=4),
+)
+
 OVERVIEW: Final = Dashboard(
     uid="mast-overview",
     title="mast-trace / Overview",
@@ -146,6 +152,69 @@ OVERVIEW: Final = Dashboard(
                     share("Share", _VIOLATING),
                     field_override("Examined", displayName="n"),
                 ),
+            ),
+        ),
+        (
+            stat(
+                "Cost",
+                "Model calls of the runs in the range, in US dollars, without those whose price is "
+                "unknown: the number beside it.",
+                sql("cost_totals", "Cost"),
+                unit="currencyUSD",
+                empty="no price known",
+            ),
+            stat(
+                "Calls of unknown price",
+                "Model calls of models without a known price. The setting own_prices gives one.",
+                sql("cost_totals", "UnpricedCalls"),
+            ),
+            stat(
+                "Cost after the decisive step",
+                "Model calls that began after the step that decided the failure.",
+                sql("cost_totals", "CostAfter"),
+                unit="currencyUSD",
+                empty="none",
+            ),
+            stat(
+                "Tokens after the decisive step",
+                "Read and written by these calls, whatever their price.",
+                sql("cost_totals", "TokensAfter"),
+            ),
+            stat(
+                "Cost of retries",
+                "Calls with the same input as the agent's previous call.",
+                sql("cost_totals", "RetryCost"),
+                unit="currencyUSD",
+                empty="none",
+            ),
+            stat(
+                "Context sent again",
+                "Tokens of inputs that the agent's previous call had read or written already, at most.",
+                sql("cost_totals", "ResentTokens"),
+            ),
+        ),
+        (
+            table(
+                "Cost by agent",
+                "After: calls that began after the decisive step. Unpriced: calls of unknown price, "
+                "which the cost leaves out.",
+                sql("cost_by_agent", _COST_COLUMNS.format("Agent"), limit="50"),
+                width=8,
+                overrides=_DOLLARS,
+            ),
+            table(
+                "Cost by model",
+                "Likewise by model.",
+                sql("cost_by_model", _COST_COLUMNS.format("Model"), limit="50"),
+                width=8,
+                overrides=_DOLLARS,
+            ),
+            table(
+                "Cost by failure mode",
+                "Of the runs that show a mode; a run with several counts in each.",
+                sql("cost_by_mode", _COST_COLUMNS.format("Mode"), limit="50"),
+                width=8,
+                overrides=_DOLLARS,
             ),
         ),
     ),

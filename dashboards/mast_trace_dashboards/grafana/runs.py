@@ -30,7 +30,7 @@ EXPLORER: Final = Dashboard(
                     "runs",
                     "Start, TraceId AS Run, Name, Framework, Outcome, "
                     "arrayStringConcat(Modes, ', ') AS Modes, DecisiveAgent AS Agent, "
-                    "DecisiveStep AS Step, Steps, DurationMs AS Duration, "
+                    "DecisiveStep AS Step, Confirmation AS Replays, Steps, DurationMs AS Duration, "
                     "InputTokens + OutputTokens AS Tokens, Totals AS Counted, CostUsd AS Cost, State",
                     limit="500",
                 ),
@@ -109,8 +109,8 @@ RUN: Final = Dashboard(
                 sql(
                     "run",
                     "Name, Framework, TerminationReason AS Ended, "
-                    "arrayStringConcat(Modes, ', ') AS Modes, DecisiveReason AS Reason, Method, "
-                    "State, StateReason",
+                    "arrayStringConcat(Modes, ', ') AS Modes, DecisiveReason AS Reason, "
+                    "Confirmation AS Replays, Method, State, StateReason",
                 ),
                 height=4,
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import MastTraceError
@@ -22,9 +22,12 @@ from mast_trace_dashboards.alerts.metrics import JudgeMetrics
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.local.model_endpoint import unreachable
 from mast_trace_dashboards.local.reader_password import ReaderPassword
+from mast_trace_dashboards.mcp_server.endpoint import endpoints
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.server import WebView
 from mast_trace_judge.judge import Judge
+from mast_trace_judge.pricing import PriceConfig
+from mast_trace_judge.pricing.renewal import renew_prices
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.worker import Worker
 
@@ -59,12 +62,14 @@ class AllInOne:
         judge: JudgeConfig,
         worker: WorkerConfig,
         web: WebConfig | None = None,
+        prices: PriceConfig | None = None,
         *,
         renew_password: bool = False,
     ) -> None:
         self.config = config
         self.renews_password = renew_password
         self._web_config = web or WebConfig.load()
+        self._prices = prices or PriceConfig.load()
         self._collector_config = collector
         self._judge_config = judge
         self._worker_config = worker
@@ -133,6 +138,8 @@ class AllInOne:
                 parts, data_dir, collector.metrics.refusals("clickhouse")
             )
         worker = await self._prepare_judge(parts) if self.config.judge_enabled else None
+        renewing = asyncio.create_task(renew_prices(self.store, self._prices))
+        parts.push_async_callback(_cancelled, renewing)
         collector.metrics.registry.register(JudgeMetrics(self.store))
         await collector.start()
         # Stopped before the judge: the spans that it drains may still be judged.
@@ -200,14 +207,16 @@ class AllInOne:
 
     async def _serve_web(self, parts: AsyncExitStack, refused: Callable[[str], None]) -> str:
         # Users of this machine could always inspect its processes; keys protect the network.
+        idle = self._collector_config.run_idle_seconds
         view = WebView(
             self.store,
             self._web_config,
             self._collector_config.keys_file,
-            idle=self._collector_config.run_idle_seconds,
+            idle=idle,
             open_beside_keys=True,
             limits=HTTPLimits.of(self._collector_config),
             refused=refused,
+            mounted=endpoints(self.store, writes=self._web_config.web_mcp_writes, idle=idle),
         )
         await view.start()
         parts.push_async_callback(view.stop)
@@ -220,3 +229,9 @@ class AllInOne:
         worker = Worker(self.store, judge, self._worker_config)
         parts.push_async_callback(worker.stop)
         return worker
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

@@ -30,7 +30,13 @@ _AT_A_TIME = 2
 _PROGRAM_SECONDS = 120
 _VERDICT_SECONDS = 120
 _LOOK_SECONDS = 0.3
-_OTHERS_MODEL = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
+OTHERS_MODEL: Final = (
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_ORG_ID",
+    "OPENAI_PROJECT_ID",
+)
+"""Variables by which the programs would ask the user's own model."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,7 @@ async def play(
 
 
 async def _run(act: Act, endpoint: str) -> None:
-    inherited = {name: value for name, value in os.environ.items() if name not in _OTHERS_MODEL}
+    inherited = {name: value for name, value in os.environ.items() if name not in OTHERS_MODEL}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(examples() / act.program),

@@ -16,10 +16,19 @@ from mast_trace_dashboards.queries.sql import (
     SHOWN_VERDICTS,
     STARTED,
     VERDICTS,
+    with_replays,
 )
 
 _IS_DECIDED = "Status = 'ok' AND Outcome != 'success' AND isNotNull(DecisiveStep)"
-_DECIDED = f"SELECT * FROM ({VERDICTS}) WHERE {_IS_DECIDED}"
+_SHOWN: Final = (
+    "DecisiveStep",
+    "DecisiveAgent",
+    "DecisiveRule",
+    "DecisiveReason",
+    "Calibrated",
+)
+_TOLD = with_replays(VERDICTS, *_SHOWN)
+_DECIDED = f"SELECT * FROM ({_TOLD}) WHERE {_IS_DECIDED}"
 _LIMIT = {"limit": Param("UInt32", 100, "most rows to return")}
 
 DECISIVE_POSITIONS: Final = Query(
@@ -52,7 +61,7 @@ SELECT Agent, Code, Runs, Examined, AllRuns, Runs / Examined AS Share
 FROM (
   SELECT DecisiveAgent AS Agent, count() AS AllRuns,
     sumForEach({MODE_HITS}) AS Counts, sumForEach({MODES_EXAMINED}) AS Looked
-  FROM ({SHOWN_VERDICTS})
+  FROM ({with_replays(SHOWN_VERDICTS, *_SHOWN)})
   WHERE {_IS_DECIDED}
   GROUP BY Agent
 )
@@ -99,7 +108,7 @@ SELECT countIf(Outcome = 'failure') AS Failures,
     if(Failures = 0, NULL, Undecided / Failures) AS UndecidedShare,
     quantileExactInclusiveOrNullIf(0.5)(DecisiveProbability,
       isNotNull(DecisiveStep) AND Calibrated) AS MedianProbability
-FROM ({VERDICTS})
+FROM ({_TOLD})
 WHERE Status = 'ok'""",
     params={**RANGE, **OWNERS},
     columns={
@@ -112,19 +121,23 @@ WHERE Status = 'ok'""",
     },
 )
 
+_NEWEST: Final = with_replays(
+    f"""SELECT * FROM mast_findings
+    WHERE {STARTED} AND (RunKey, JudgedAt) GLOBAL IN (
+      SELECT RunKey, JudgedAt FROM ({_DECIDED})
+      ORDER BY RunEnd DESC, TraceId
+      LIMIT {{limit:UInt32}})""",
+    *_SHOWN,
+)
 NEWEST_DECISIVE: Final = Query(
     name="newest_decisive",
     meaning="The newest decisive errors.",
     template=f"""
 SELECT RunEnd AS Time, TraceId, Name, Framework, DecisiveAgent AS Agent,
     assumeNotNull(DecisiveStep) AS Step, if(Calibrated, DecisiveProbability, NULL) AS Probability,
-    DecisiveReason AS Reason,
+    DecisiveReason AS Reason, Confirmation,
     arrayFilter((code, probability) -> {IS_SHOWN}, `Modes.Code`, `Modes.Probability`) AS Modes
-FROM mast_findings
-WHERE {STARTED} AND (RunKey, JudgedAt) GLOBAL IN (
-    SELECT RunKey, JudgedAt FROM ({_DECIDED})
-    ORDER BY RunEnd DESC, TraceId
-    LIMIT {{limit:UInt32}})
+FROM ({_NEWEST})
 ORDER BY Time DESC, TraceId
 LIMIT 1 BY RunKey""",
     params={**RANGE, **OWNERS, **SHOWN, **_LIMIT},
@@ -137,6 +150,7 @@ LIMIT 1 BY RunKey""",
         "Step": Column("UInt32", "in which step"),
         "Probability": Column("Nullable(Float32)", "where it was measured on such runs"),
         "Reason": Column("String"),
+        "Confirmation": Column("String", "what replays have shown; empty where there were none"),
         "Modes": Column("Array(String)", "that the run shows"),
     },
 )

@@ -16,6 +16,7 @@ from mast_trace_dashboards.queries.sql import (
     RANGE,
     SHOWN,
     VERDICTS,
+    with_replays,
 )
 
 _FINDINGS = {
@@ -87,7 +88,7 @@ SELECT
 FROM (
   SELECT Agents, ServiceName, Framework, DecisiveAgent, ShownBits, count() AS Runs,
     countIf(Calibrated) AS Measured, sumIf(toFloat64(DecisiveProbability), Calibrated) AS Probabilities
-  FROM ({JUDGED})
+  FROM ({with_replays(JUDGED, "DecisiveStep", "DecisiveAgent", "Calibrated")})
   WHERE Outcome = 'failure'
   GROUP BY Agents, ServiceName, Framework, DecisiveAgent, ShownBits
 )

@@ -59,6 +59,9 @@ _RUN_COLUMNS: Final = {
         "Nullable(Float32)", "of that step, where it was measured on runs like this one"
     ),
     "DecisiveReason": Column("String"),
+    "Confirmation": Column(
+        "String", "what replays have shown; empty where the run was not replayed"
+    ),
     "Method": Column("String", "local, llm or fused"),
     "CostUsd": Column("Float64", "of judging it"),
 }

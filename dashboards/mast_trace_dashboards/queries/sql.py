@@ -9,6 +9,7 @@ from mast_trace import semconv
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_dashboards.queries.query import Param
+from mast_trace_judge.proof import RULE, WITHOUT_A_STEP
 from mast_trace_judge.verdict import SHOWN_FROM
 
 if TYPE_CHECKING:
@@ -141,6 +142,42 @@ state.
 SHOWN_VERDICTS: Final = f"SELECT *, {SHOWN_BITS} AS ShownBits FROM ({VERDICTS}) WHERE Status = 'ok'"
 """Those of these verdicts with status ok, with the failure modes that they show."""
 
+_REPLAYED = """SELECT RunKey AS ReplayedKey, Fingerprint AS ReplayedState, Status AS Confirmation,
+      OriginStep, OriginAgent, Text AS Proof, Refuted
+    FROM mast_confirmations FINAL"""
+"""The conclusions of replays; few, because few runs are replayed."""
+_PROVED = "(isNotNull(c.OriginStep) AND v.Outcome != 'success')"
+_REFUTED = f"""(v.Outcome != 'success' AND isNull(c.OriginStep) AND (has(c.Refuted, toInt32(v.DecisiveStep))
+      OR c.Confirmation IN {WITHOUT_A_STEP}))"""
+_EFFECTS: Final = {
+    "DecisiveStep": "toUInt32(c.OriginStep), {refuted}, NULL, v.DecisiveStep",
+    "DecisiveAgent": "c.OriginAgent, {refuted}, '', v.DecisiveAgent",
+    "DecisiveRule": f"'{RULE}', {{refuted}}, '', v.DecisiveRule",
+    "DecisiveReason": "c.Proof, {refuted}, '', v.DecisiveReason",
+    # After replays the judge's probability is none of the shown step.
+    "Calibrated": "false, notEmpty(c.Refuted), false, v.Calibrated",
+}
+_ON_REPLAYED = "c.ReplayedKey = v.RunKey AND c.ReplayedState = v.Fingerprint"
+
+
+def _effect(column: str) -> str:
+    """Return a verdict's column after replays, as `mast_trace_judge.proof.as_shown` changes it."""
+    return f"multiIf({_PROVED}, {_EFFECTS[column].format(refuted=_REFUTED)})"
+
+
+def with_replays(verdicts: str, *columns: str) -> str:
+    """Return verdicts after what replays have shown of their runs.
+
+    Args:
+        verdicts: a SELECT with these columns and ``RunKey``, ``Fingerprint``, ``Outcome``, ``DecisiveStep``.
+        columns: those that replays change, of `_EFFECTS`.
+    """
+    changed = ", ".join(f"{_effect(column)} AS {column}" for column in columns)
+    return f"""SELECT v.* EXCEPT ({", ".join(columns)}), {changed}, c.Confirmation AS Confirmation
+  FROM ({verdicts}) AS v
+  LEFT JOIN ({_REPLAYED}) AS c ON {_ON_REPLAYED}"""
+
+
 # Rows that arrived after a run was judged have a later time, and so have all rows of a run that was
 # not. An outcome recorded later has no start, and a later span may start beyond the range: both are
 # looked up from the time of the first of these verdicts on.
@@ -191,12 +228,13 @@ _JUDGED = f"""SELECT
     arrayFilter((code, probability) -> {_IS_SHOWN},
       v.`Modes.Code`, v.`Modes.Probability`) AS Modes,
     arrayFilter(probability -> {_IS_SHOWN}, v.`Modes.Probability`) AS ModeProbabilities,
-    v.DecisiveAgent AS DecisiveAgent, v.DecisiveStep AS DecisiveStep,
-    if(v.Calibrated, v.DecisiveProbability, NULL) AS DecisiveProbability,
-    v.DecisiveReason AS DecisiveReason,
+    {_effect("DecisiveAgent")} AS DecisiveAgent, {_effect("DecisiveStep")} AS DecisiveStep,
+    if({_effect("Calibrated")}, v.DecisiveProbability, NULL) AS DecisiveProbability,
+    {_effect("DecisiveReason")} AS DecisiveReason, c.Confirmation AS Confirmation,
     v.Method AS Method, v.CostUsd AS CostUsd
   FROM ({{runs}}) AS r
-  LEFT JOIN ({{verdicts}}) AS v ON v.RunKey = r.RunKey"""
+  LEFT JOIN ({{verdicts}}) AS v ON v.RunKey = r.RunKey
+  LEFT JOIN ({_REPLAYED}) AS c ON {_ON_REPLAYED}"""
 # Listed one by one: each further column costs ClickHouse planning time.
 _TOLD = """Fingerprint, Status, StatusReason, Steps, Outcome, `Modes.Code`, `Modes.Probability`,
     DecisiveAgent, DecisiveStep, DecisiveProbability, DecisiveReason, Calibrated, Method, CostUsd"""
@@ -267,7 +305,7 @@ JUDGED: Final = f"""WITH (SELECT groupArray(RunKey) FROM mast_findings WHERE {ST
 SELECT * FROM (
   SELECT Project, ServiceName, Framework, RunAgents AS Agents, RunModels AS Models,
     if(RunOutcome != '', RunOutcome, v.Outcome) AS Outcome, ExaminedBits, {SHOWN_BITS} AS ShownBits,
-    DecisiveAgent, DecisiveProbability, Calibrated, Status
+    DecisiveAgent, DecisiveProbability, Calibrated, Status, RunKey, Fingerprint, DecisiveStep
   FROM mast_findings AS v
   WHERE {STARTED} AND NOT {_OLD}
   ORDER BY JudgedAt DESC
@@ -277,7 +315,8 @@ SELECT * FROM (
     r.Agents AS Agents, r.Models AS Models,
     if(r.Outcome != '', r.Outcome, v.Outcome) AS Outcome, v.ExaminedBits AS ExaminedBits,
     {SHOWN_BITS} AS ShownBits, v.DecisiveAgent AS DecisiveAgent,
-    v.DecisiveProbability AS DecisiveProbability, v.Calibrated AS Calibrated, v.Status AS Status
+    v.DecisiveProbability AS DecisiveProbability, v.Calibrated AS Calibrated, v.Status AS Status,
+    v.RunKey AS RunKey, v.Fingerprint AS Fingerprint, v.DecisiveStep AS DecisiveStep
   FROM (
     SELECT * FROM mast_findings WHERE {STARTED} AND {_OLD} ORDER BY JudgedAt DESC LIMIT 1 BY RunKey
   ) AS v

@@ -29,6 +29,7 @@ from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
 from mast_trace_dashboards.run_outcome import outcome_words
 from mast_trace_dashboards.totals import tokens_of
+from mast_trace_dashboards.web import replay_commands
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
@@ -39,6 +40,7 @@ from mast_trace_dashboards.web.views import Views
 from mast_trace_dashboards.web.visitor import visitor_or_none
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from starlette.requests import Request
@@ -54,7 +56,11 @@ _RUN = "/runs/{run:str}"
 
 
 def web_app(
-    store: Store, access: Access | None = None, *, idle: float = DEFAULT_RUN_IDLE
+    store: Store,
+    access: Access | None = None,
+    *,
+    idle: float = DEFAULT_RUN_IDLE,
+    mounted: Mapping[str, ASGIApp] | None = None,
 ) -> ASGIApp:
     """Return the web view on a store.
 
@@ -62,6 +68,7 @@ def web_app(
         store: the database, of all projects.
         access: access control; None admits everybody who reaches it under a name of this machine.
         idle: seconds after which a run without a root counts as finished.
+        mounted: further applications by path, for the same visitors.
     """
     access = access or Access()
     templates = Jinja2Templates(
@@ -82,6 +89,7 @@ def web_app(
             Route(SIGN_IN, sign_in.enter, methods=["POST"]),
             Route("/sign-out", sign_in.leave, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_STATIC)),
+            *(Mount(path, other) for path, other in (mounted or {}).items()),
         ],
         exception_handlers={HTTPException: failed, StorageError: failed},
     )
@@ -107,6 +115,7 @@ def _pages(views: Views) -> list[Route]:
         Route(f"{_RUN}/steps", views.page("steps")),
         Route(f"{_RUN}/steps/{{step:str}}", views.page("step")),
         Route(f"{_RUN}/label", views.page("label", Right.LABEL), methods=["POST"]),
+        Route(f"{_RUN}/compare", views.page("compare_file"), methods=["POST"]),
         Route(f"{_RUN}/download.{{kind:str}}", views.page("download")),
     ]
 
@@ -144,7 +153,10 @@ def _environment() -> Environment:
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
     made.globals.update(fit_command=COMMAND, label_command=LABEL, why_none=WHY_NONE)
     made.filters.update(fit_words=lambda offer: map(_spaced, fit_words(offer)))
-    made.filters.update(tokens=tokens_of)
+    made.filters.update(tokens=tokens_of, spaced=_spaced)
+    made.globals.update(
+        replay_from=replay_commands.from_step, replay_whole=replay_commands.whole_run
+    )
     return made
 
 

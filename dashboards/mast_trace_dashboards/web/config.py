@@ -48,6 +48,11 @@ class WebConfig(ProcessSettings):
         description="Token with which the operator signs in and sees all projects; empty: on loopback "
         "nobody has to sign in.",
     )
+    web_mcp_writes: bool = Field(
+        False,
+        description="Whether programs that use the MCP endpoint of the web view with the right to label "
+        "may record labels and outcomes.",
+    )
     web_public_names: Listed = Field(
         "",
         description="Host names under which people reach the view, with commas between; others are "

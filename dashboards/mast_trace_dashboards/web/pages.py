@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
-from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -14,64 +12,33 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.found_run import FoundRun, find_run
+from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation_graph import drawn
 from mast_trace_dashboards.web.filters import OUTCOMES, Filters
 from mast_trace_dashboards.web.forms import read_form
+from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.numbers import whole
 from mast_trace_dashboards.web.otlp import as_otlp_json
-from mast_trace_dashboards.web.run_view import CLIP, PAGE, Page, blocks, parting
+from mast_trace_dashboards.web.rows import CLIP, blocks
+from mast_trace_dashboards.web.run_view import PAGE
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
+from mast_trace_dashboards.web.uploaded_run import read_upload
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
 from mast_trace_judge.study.fit_gain import fit_offer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from starlette.requests import Request
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.conversation_graph import Graph
-    from mast_trace_dashboards.web.run_view import Row
+    from mast_trace_dashboards.web.run_view import Page
     from mast_trace_judge.study.fit_gain import FitOffer
 
 PER_PAGE = 50
-
-
-@dataclass(frozen=True)
-class LoadedRun(FoundRun):
-    """A run as the pages show it."""
-
-    @cached_property
-    def page(self) -> Page:
-        """Its steps; reading a long run takes seconds."""
-        return Page(self.stored, self.verdict)
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """The step in which each quote of the verdict stands."""
-        return self.stored.places_of(self.verdict)
-
-    @property
-    def steps(self) -> int | None:
-        """The number of steps; None until they are counted."""
-        if self.stored.is_ready:
-            return self.page.count
-        return self.row["Steps"] if self.row["State"] == "judged" else None
-
-    @cached_property
-    def task(self) -> str:
-        """The task of the run, as far as it is known without reading all spans."""
-        return self.page.outline.run.task if self.stored.is_ready else self.stored.task()
-
-    @property
-    def version(self) -> str:
-        """Changes whenever the page does."""
-        row, judged = self.row, self.verdict.judged_at if self.verdict else ""
-        return f"{row['State']} {row['Outcome']} {row['Spans']} {row['End']} {judged}"
 
 
 class Pages:
@@ -136,6 +103,7 @@ class Pages:
             next=begin + PAGE,
             end=end,
             run_id=opened.stored.trace_id,
+            run_project=opened.stored.project,
         )
 
     async def step(self, request: Request) -> Response:
@@ -196,18 +164,20 @@ class Pages:
         return RedirectResponse(f"/runs/{trace_id}{asked}#labels", 303)
 
     async def compare(self, request: Request) -> Response:
-        """Answer with two runs side by side."""
+        """Answer with two stored runs side by side."""
         chosen = request.query_params.getlist("run")
         if len(chosen) != 2:
             raise HTTPException(400, "Choose exactly two runs in the list to compare them.")
-        sides = [await asyncio.to_thread(self._open, trace_id) for trace_id in chosen]
-        return self._html(
-            request,
-            "compare.html",
-            sides=await asyncio.to_thread(_sides, sides),
-            parting=parting(*(side.page.outline for side in sides)),
-            modes=FAILURE_MODES,
-        )
+        left, right = [await asyncio.to_thread(self._open, trace_id) for trace_id in chosen]
+        values = await asyncio.to_thread(two_stored, left, right)
+        return self._html(request, "compare.html", **values, modes=FAILURE_MODES)
+
+    async def compare_file(self, request: Request) -> Response:
+        """Answer with a stored run beside the run of a file, which is not kept."""
+        opened = await asyncio.to_thread(self._open, request.path_params["run"])
+        run = await read_upload(request)
+        values = await asyncio.to_thread(stored_and_file, opened, run)
+        return self._html(request, "compare.html", **values, modes=FAILURE_MODES)
 
     async def judge(self, request: Request) -> Response:
         """Answer with the judge's health."""
@@ -241,7 +211,7 @@ class Pages:
         # A run that has just begun has a name; of a run without spans, an outcome may be left.
         if found is None or not (found.row["Spans"] or found.row["Name"]):
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
-        return LoadedRun(found.row, found.stored, found.verdict, found.calibration)
+        return LoadedRun(**vars(found))
 
     def _html(self, request: Request, name: str, **values: Any) -> Response:
         return self._templates.TemplateResponse(request, name, values)
@@ -256,10 +226,6 @@ def _first_steps(opened: LoadedRun) -> dict[str, Any]:
 
 def _graph_of(page: Page) -> Graph | None:
     return drawn(page.outline.said, page.outline.handed, page.colours)
-
-
-def _sides(sides: Sequence[LoadedRun]) -> list[tuple[LoadedRun, list[Row]]]:
-    return [(side, side.page.rows(0, PAGE)) for side in sides]
 
 
 def _number(text: str) -> int:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mast_trace_dashboards.certainty import marked
+from mast_trace_dashboards.web.confirmation_view import LONGEST, confirmation_view
+from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of
+from mast_trace_judge.proof import RULE, proved_step, refuted_steps
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping
 
     from mast_trace.trajectory import Step
     from mast_trace.trajectory.outline import Outline
     from mast_trace_dashboards.stored_run import StoredRun
+    from mast_trace_dashboards.web.confirmation_view import ConfirmationView
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.verdict import Verdict
 
 PAGE = 500
 """Number of steps that are sent at once."""
-CLIP = 1500
-"""Characters of a text that are shown before it is unfolded."""
 MOST_EDGES = 60
 """Most pairs of agents in the table of messages, the busiest first."""
 MOST_AGENTS = 60
@@ -31,69 +33,6 @@ MOST_TICKS = 400
 _COLOURS = 8
 _QUOTED_WITHIN = 1024 * 1024
 """Characters of a step within which the verdict's quotes are marked."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece of a text, and whether the verdict quotes it."""
-
-    text: str
-    quoted: bool
-
-
-@dataclass(frozen=True)
-class Row:
-    """One step on the page.
-
-    Attributes:
-        step: the step.
-        colour: number of its agent's colour.
-        rank: 1 for the likeliest decisive step, 2 and 3 for the next, else 0.
-        decisive: whether the verdict names it as the decisive error, not only as a candidate.
-        modes: codes of failure modes that it is evidence of; only possible ones have a question
-            mark.
-        pieces: the shown part of its text, in pieces; quoted ones are marked.
-        quotes: passages that the verdict quotes from the rest.
-        left: start of its bar, in per cent of the run.
-        width: of its bar, likewise.
-        repeats: number of the earlier step that it repeats; None if it is new.
-        clipped: whether its text, its arguments or its error are longer than shown.
-    """
-
-    step: Step
-    colour: int
-    rank: int = 0
-    decisive: bool = False
-    modes: tuple[str, ...] = ()
-    pieces: Sequence[Piece] = ()
-    quotes: tuple[str, ...] = ()
-    left: float = 0.0
-    width: float = 0.0
-    repeats: int | None = None
-    clipped: bool = False
-
-    @property
-    def folds(self) -> bool:
-        """Whether it only repeats an earlier step, so that it can be folded with its neighbours."""
-        return self.repeats is not None and not self.rank
-
-    @property
-    def milliseconds(self) -> float:
-        """The duration of the step."""
-        return max(self.step.end - self.step.start, 0) / 1e6
-
-
-@dataclass(frozen=True)
-class Block:
-    """Consecutive steps, shown one by one or folded into one line."""
-
-    rows: Sequence[Row]
-    folded: bool
-
-    @property
-    def modes(self) -> tuple[str, ...]:
-        """The failure modes that its steps are evidence of."""
-        return tuple(dict.fromkeys(code for row in self.rows for code in row.modes))
 
 
 @dataclass(frozen=True)
@@ -122,10 +61,24 @@ class Page:
         outline: of the run.
         count: the number of its steps.
         colours: number of each agent's colour.
+        proof: what replays have shown about the run; None where there were none.
     """
 
-    def __init__(self, stored: StoredRun, verdict: Verdict | None) -> None:
+    def __init__(
+        self,
+        stored: StoredRun,
+        verdict: Verdict | None,
+        *,
+        confirmation: Confirmation | None = None,
+        answers: Mapping[int, str] | None = None,
+    ) -> None:
         """Read the run's outline.
+
+        Args:
+            stored: the run.
+            verdict: on it; None if there is none.
+            confirmation: what replays have shown about it; None where there were none.
+            answers: the model's answer at each step from which a replay can run on.
 
         Raises:
             StorageError: the database does not answer.
@@ -137,6 +90,16 @@ class Page:
         self.colours = {agent: number % _COLOURS for number, agent in agents}
         self._ranks, self._modes, self._quotes = _findings(verdict)
         self._decisive = verdict.decisive.step if verdict and verdict.decisive else None
+        if verdict is None:
+            self._decisive = proved_step(confirmation)
+        self._marks = _marks(confirmation)
+        self._answers = answers or {}
+        self.proof = self._view_of(confirmation) if confirmation else None
+
+    @property
+    def decisive(self) -> int | None:
+        """The decisive step; None where none is named."""
+        return self._decisive
 
     @property
     def named(self) -> list[tuple[str, int]]:
@@ -161,8 +124,13 @@ class Page:
             for n in range(min(self.count, MOST_TICKS))
         ]
 
-    def rows(self, begin: int, end: int) -> list[Row]:
+    def rows(self, begin: int, end: int, clip: int = CLIP + 1) -> list[Row]:
         """Return the steps from one number up to, not including, another.
+
+        Args:
+            begin: the first.
+            end: the first that is left out.
+            clip: characters up to which texts are read.
 
         Raises:
             StorageError: the database does not answer.
@@ -171,9 +139,20 @@ class Page:
         marked = [n for n in numbers if n in self._ranks or n in self._modes]
         others = [n for n in numbers if n not in self._ranks and n not in self._modes]
         # Quotes are searched in the whole text; other steps are read only as far as they are shown.
-        steps = self._stored.steps(others, clip=CLIP + 1)
+        steps = self._stored.steps(others, clip=clip)
         steps += self._stored.steps(marked, clip=_QUOTED_WITHIN)
         return [self._row(step) for step in sorted(steps, key=lambda step: step.index)]
+
+    def _view_of(self, confirmation: Confirmation) -> ConfirmationView:
+        """Return the view of what replays have shown, with the recorded answers beside the fixes."""
+        fixed = {each.step for each in confirmation.contrasts if each.fix_text}
+        unknown = sorted(n for n in fixed - set(self._answers) if 0 <= n < self.count)
+        steps = self._stored.steps(unknown, clip=LONGEST) if unknown else []
+        answers = {step.index: step.text for step in steps} | dict(self._answers)
+        return confirmation_view(confirmation, self._agent, answers)
+
+    def _agent(self, number: int) -> str:
+        return self.outline.actor(number) if 0 <= number < self.count else ""
 
     def _row(self, step: Step) -> Row:
         run, number = self.outline.run, step.index
@@ -185,8 +164,11 @@ class Page:
             colour=self._colour(number),
             rank=self._ranks.get(number, 0),
             decisive=number == self._decisive,
+            marks=tuple(self._marks.get(number, ())),
+            rate=self.proof.by_step.get(number) if self.proof else None,
+            replayable=number in self._answers,
             modes=tuple(self._modes.get(number, ())),
-            pieces=tuple(_pieces(step.text[:CLIP], quotes)),
+            pieces=tuple(pieces_of(step.text[:CLIP], quotes)),
             quotes=tuple(q for q in quotes if q in step.text and q not in step.text[:CLIP]),
             left=round(100 * max(step.start - run.start, 0) / span, 2),
             width=round(max(100 * max(step.end - step.start, 0) / span, 0.4), 2),
@@ -198,32 +180,10 @@ class Page:
         return self.colours.get(self.outline.actor(number), 0)
 
 
-def blocks(rows: Sequence[Row]) -> Iterator[Block]:
-    """Yield the rows in order; two or more repeating steps in a row are folded together."""
-    for folds, group in groupby(rows, key=lambda row: row.folds):
-        together = list(group)
-        if folds and len(together) > 1:
-            yield Block(together, folded=True)
-        else:
-            yield Block(together, folded=False)
-
-
 def parting(left: Outline, right: Outline) -> int | None:
     """Return the first step in which two runs differ; None if they are equal."""
     likenesses = zip_longest(left.likenesses, right.likenesses)
     return next((number for number, (one, other) in enumerate(likenesses) if one != other), None)
-
-
-def _pieces(text: str, quotes: Sequence[str]) -> Iterator[Piece]:
-    """Cut a text at the ends of quotes; of overlapping quotes the longer one counts."""
-    wanted = sorted((quote for quote in set(quotes) if quote in text), key=len, reverse=True)
-    cut = re.compile("|".join(map(re.escape, wanted))) if wanted else None
-    done = 0
-    for match in cut.finditer(text) if cut else ():
-        yield Piece(text[done : match.start()], quoted=False)
-        yield Piece(match[0], quoted=True)
-        done = match.end()
-    yield Piece(text[done:], quoted=False)
 
 
 def _findings(
@@ -242,6 +202,21 @@ def _findings(
         for number in finding.steps:
             modes.setdefault(number, []).append(marked(finding))
     return ranks, modes, quotes
+
+
+def _marks(confirmation: Confirmation | None) -> dict[int, list[str]]:
+    """Return the words for what replays have shown of single steps."""
+    marks: dict[int, list[str]] = {}
+    if confirmation is None:
+        return marks
+    proved, last = proved_step(confirmation), confirmation.point_of_no_return
+    if proved is not None:
+        marks.setdefault(proved, []).append(RULE)
+    if last is not None:
+        marks.setdefault(last, []).append("point of no return")
+    for number in refuted_steps(confirmation):
+        marks.setdefault(number, []).append("refuted by replay")
+    return marks
 
 
 def _edges(counted: Counter[tuple[str, str]]) -> list[Edge]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_collector.http_server.server import HTTPServer
@@ -10,12 +10,27 @@ from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from starlette.types import Receive, Scope, Send
 
     from mast_trace_collector.http_server.limits import HTTPLimits
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.config import WebConfig
+
+
+class Mounted(Protocol):
+    """An application beside the pages, which begins and ends with the server."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, /) -> None:
+        """Serve one request."""
+
+    async def start(self) -> None:
+        """Accept requests from now on."""
+
+    async def stop(self) -> None:
+        """End requests in flight; safe to call twice."""
 
 
 class WebView:
@@ -29,6 +44,7 @@ class WebView:
         open_beside_keys: whether a view on loopback without token stays open though there are keys.
         limits: of connections.
         refused: called with the reason, one word, for which a connection or a request was refused.
+        mounted: further applications by path, for the same visitors.
 
     Raises:
         ConfigurationError: strangers could read, or a file cannot be used.
@@ -44,11 +60,13 @@ class WebView:
         open_beside_keys: bool = False,
         limits: HTTPLimits | None = None,
         refused: Callable[[str], None] = lambda _: None,
+        mounted: Mapping[str, Mounted] | None = None,
     ) -> None:
+        self._mounted = tuple((mounted or {}).values())
         access = Access.of(config, keys_file, open_beside_keys=open_beside_keys)
         self.is_open = access.is_open
         self._server = HTTPServer(
-            web_app(store, access, idle=idle),
+            web_app(store, access, idle=idle, mounted=mounted),
             config.web_host,
             config.web_port,
             limits=limits,
@@ -67,8 +85,12 @@ class WebView:
         Raises:
             ConfigurationError: the address cannot be listened on.
         """
+        for other in self._mounted:
+            await other.start()
         await self._server.start()
 
     async def stop(self) -> None:
         """Accept no more connections and answer requests in flight; safe to call twice."""
         await self._server.stop()
+        for other in self._mounted:
+            await other.stop()

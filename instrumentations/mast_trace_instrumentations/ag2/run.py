@@ -7,7 +7,6 @@ in AG2's own field for trace contexts.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from mast_trace import semconv
+from mast_trace.fork_safe import lock
 from mast_trace.messages import Message
 from mast_trace.spans.run_state import Run, current_run, with_run
 from mast_trace_instrumentations.ag2.message import (
@@ -76,7 +76,7 @@ class Channels:
     def __init__(self) -> None:
         self._open: dict[str, Channel] = {}
         self._remote: OrderedDict[int, Run] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = lock()
 
     def hub_event(self, telemetry: Telemetry, hub: Any, name: str, *event: Any) -> None:
         """Handle an event of a hub: a channel's life, a failed turn."""

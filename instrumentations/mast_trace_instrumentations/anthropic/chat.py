@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
+from mast_trace import semconv
 from mast_trace_instrumentations.anthropic import answers, requests
-from mast_trace_instrumentations.model_calls import Answer, ModelCall, field, is_to_be_recorded
+from mast_trace_instrumentations.model_calls import (
+    Answer,
+    ModelCall,
+    field,
+    is_to_be_recorded,
+    note_parameters,
+    parameters_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,12 +86,14 @@ def begin(telemetry: Telemetry, resource: Any, request: Mapping[str, Any]) -> Cl
         request: the arguments of the call.
     """
     if not is_to_be_recorded():
+        note_parameters(request)
         return None
     client = type(getattr(resource, "_client", None)).__name__
     span = telemetry.chat(
         str(request.get("model") or "unknown"),
         provider=next((known for name, known in _PROVIDERS.items() if name in client), "anthropic"),
         input=requests.messages(request),
+        attributes={semconv.REQUEST_PARAMETERS: parameters_of(request)},
     )
     headers = request.get("extra_headers") or {}
     return ClientCall(span, headers.get(_RAW))

@@ -45,14 +45,22 @@ class CrewAIInstrumentor(Instrumentor):
     def begin_work(self, _instance: Any, _args: _Args, _kwargs: _Kwargs) -> Call:
         """Close spans that the call leaves open: before 1.15.10 a failed flow emits no end."""
         depth = len(state.frames())
+        before = state.guard(on=True)
 
         def end(_result: Any, error: BaseException | None) -> None:
+            state.guard(on=before)
             for frame in state.unwind(depth):
                 if frame.kind == "run" and error is not None:
                     frame.span.set({semconv.RUN_TERMINATION_REASON: _termination(error)})
                 frame.span.end(error)
 
         return Inside(end=end)
+
+    def begin_run(self, instance: Any, args: _Args, kwargs: _Kwargs) -> Call:
+        """Close a run that began here and was abandoned, then guard the call as `begin_work` does."""
+        for frame in state.abandoned():
+            frame.span.end()
+        return self.begin_work(instance, args, kwargs)
 
     def begin_delegation(self, tool: Any, args: _Args, kwargs: _Kwargs) -> Call:
         """Note a delegation to a coworker that does not exist: CrewAI reports it as a success."""

@@ -7,12 +7,13 @@ wrong scope when a failed model call is reported twice.
 
 from __future__ import annotations
 
-import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
+
+from mast_trace.fork_safe import lock
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -48,7 +49,9 @@ _owners: dict[str, Frame] = {}
 """Open agent and run spans by the id of their agent, task or crew: threads of versions before 1.13,
 which do not carry context variables over, find them here.
 """
-_lock = threading.Lock()
+_lock = lock()
+_guarded: ContextVar[bool] = ContextVar("mast_trace_crewai_guarded", default=False)
+"""Whether a patched call is being made here, which closes on its return what it leaves open."""
 
 
 def frames() -> tuple[Frame, ...]:
@@ -110,6 +113,28 @@ def unwind(depth: int) -> list[Frame]:
                 if _owners.get(owner) is frame:
                     del _owners[owner]
     return [frame for frame in reversed(above) if not frame.borrowed]
+
+
+def guard(*, on: bool) -> bool:
+    """Say whether a patched call is being made here; return what held before."""
+    before = _guarded.get()
+    _guarded.set(on)
+    return before
+
+
+def abandoned() -> list[Frame]:
+    """Close the run whose start was reported outside of every patched call, before another run begins.
+
+    Such a start, as of a crew that is prepared and never kicked off, has no end. The next crew of this
+    context would be taken into its run.
+
+    Returns:
+        The frames of that run, innermost first, whose spans the caller ends.
+    """
+    here = frames()
+    if _guarded.get() or not here or here[-1].kind != "run" or here[-1].borrowed:
+        return []
+    return unwind(0)
 
 
 def is_cut_off() -> bool:

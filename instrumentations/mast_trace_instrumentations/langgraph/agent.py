@@ -31,6 +31,7 @@ _RESULTS = frozenset({"__return__", "__end__"})
 _UNSPOKEN = frozenset({"tool", "function", "remove"})
 """Types of messages that no agent sends: tool results are on the span of the tool."""
 _USER = "user"
+_PUSH = "__pregel_push"
 
 
 def begin_node(task: Any) -> NodeScope | None:
@@ -51,12 +52,25 @@ def begin_node(task: Any) -> NodeScope | None:
         scope = NodeScope(graph, current_agent(context) or "", context)
     else:
         agent = graph.shape.speakers.get(task.name, task.name)
-        span = graph.telemetry.agent(agent, parent=context)
+        span = graph.telemetry.agent(agent, parent=context, attributes=_branch(task.path))
         # The node's own code acts until that agent's graph begins.
         own = span.context if agent == task.name else with_agent(task.name, span.context)
         scope = NodeScope(graph, agent, own, span, caller, snapshot(task.input))
     scope.context = with_scope(scope, scope.context)
     return scope
+
+
+def _branch(path: Sequence[Any]) -> dict[str, Any] | None:
+    """Return the number of a node among those that were sent to, or called, together.
+
+    Args:
+        path: ``("__pregel_push", number)``, ``("__pregel_push", path of the caller, number, ...)``, or
+            another one of a node that an edge leads to.
+    """
+    if path[0] != _PUSH:
+        return None
+    number = next((part for part in path[1:] if isinstance(part, int)), None)
+    return None if number is None else {semconv.BRANCH: number}
 
 
 def end_node(scope: NodeScope, task: Any, returned: Any, error: BaseException | None) -> None:

@@ -136,6 +136,7 @@ class ChatRecorder(BaseCallbackHandler):
             input=shown,
         )
         self._end(run_id, None)  # a program may give one id to several calls
+        model_calls.show_span(span)
         model_calls.end_with_call(partial(self._end, run_id))
         self._open[run_id] = _OpenChat(
             span, context, memory, current_agent(context) or "", is_structured(kwargs)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from mast_trace.spans import chat_is_open, current_run, with_chat
+from mast_trace.spans import OpenChat, chat_is_open, current_run, with_chat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opentelemetry.context import Context
+
+    from mast_trace.spans import ChatSpan
 
 _CALL = "mast-trace-langchain-chat"
 
@@ -25,11 +27,13 @@ class ModelCall:
         outside: the context around the call, the parent of its span.
         nested: whether the call serves another model's call that has a span.
         begun: whether the callback has been invoked for it.
+        chat: shows the call's span to an instrumentation of the model's client.
     """
 
     outside: Context
     nested: bool = False
     begun: bool = False
+    chat: OpenChat = field(default_factory=OpenChat)
     endings: list[Callable[[BaseException | None], None]] = field(default_factory=list)
 
     @property
@@ -38,7 +42,7 @@ class ModelCall:
 
         An instrumentation of the model's client sees in it that the call has a span.
         """
-        return otel_context.set_value(_CALL, self, with_chat(self.outside))
+        return otel_context.set_value(_CALL, self, with_chat(self.outside, self.chat))
 
     def end(self, _result: Any, error: BaseException | None) -> None:
         """End the spans that the callback has begun without being notified of an end.
@@ -73,6 +77,13 @@ def begin() -> Context | None:
         call.begun = True
         return None if call.nested else call.outside
     return None if chat_is_open(context) else context
+
+
+def show_span(span: ChatSpan) -> None:
+    """Show the span of the call in progress to the code beneath it."""
+    call = otel_context.get_value(_CALL)
+    if isinstance(call, ModelCall) and not call.nested:
+        call.chat.span = span.span
 
 
 def end_with_call(ending: Callable[[BaseException | None], None]) -> None:

@@ -7,8 +7,9 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
-from opentelemetry.trace import Link
+from opentelemetry.trace import Link, format_trace_id
 
+from mast_trace import semconv
 from mast_trace.messages import Message
 from mast_trace.semconv import Termination
 from mast_trace.spans import current_run, with_agent
@@ -25,7 +26,7 @@ from mast_trace_instrumentations.langgraph.state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from opentelemetry.trace import SpanContext
 
@@ -89,6 +90,7 @@ class GraphRun:
             input=_asked(given, scope.memory),
             conversation_id=self._thread,
             links=links,
+            attributes={semconv.RUN_RESUMES: _trace_id(links)},
         )
 
     def end(self, _result: Any, error: BaseException | None) -> None:
@@ -147,6 +149,10 @@ def _is_no_failure(error: BaseException | None) -> bool:
 
 def _is_cancellation(error: BaseException) -> bool:
     return isinstance(error, GeneratorExit | asyncio.CancelledError | KeyboardInterrupt)
+
+
+def _trace_id(links: Sequence[Link] | None) -> str | None:
+    return format_trace_id(links[0].context.trace_id) if links else None
 
 
 def _resumes(given: Any) -> bool:

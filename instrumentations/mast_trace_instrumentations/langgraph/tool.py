@@ -153,7 +153,10 @@ def record_result(span: ToolSpan, output: Any, call_id: str | None) -> None:
     message = _answer(output, call_id)
     if message is None:
         if not is_command(output):
-            span.result(reading.value_text(output))
+            text = reading.value_text(output)
+            span.result(text)
+            if call_id is None:  # the program has called it, and gets the value
+                span.typed(output, text)
         return
     text = reading.text_of(message.content)
     span.result(text)

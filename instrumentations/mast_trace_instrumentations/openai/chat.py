@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_instrumentations.model_calls import Answer, ModelCall, is_to_be_recorded
+from mast_trace import semconv
+from mast_trace_instrumentations.model_calls import (
+    Answer,
+    ModelCall,
+    is_to_be_recorded,
+    note_parameters,
+    parameters_of,
+)
 from mast_trace_instrumentations.openai import requests, responses
 
 if TYPE_CHECKING:
@@ -76,12 +83,14 @@ def begin(
         request: the arguments of the call.
     """
     if not is_to_be_recorded():
+        note_parameters(request)
         return None
     client = type(getattr(resource, "_client", None)).__name__
     span = telemetry.chat(
         str(request.get("model") or "unknown"),
         provider="azure.ai.openai" if "Azure" in client else "openai",
         input=interface.messages(request),
+        attributes={semconv.REQUEST_PARAMETERS: parameters_of(request)},
     )
     return ClientCall(span, interface)
 

@@ -43,9 +43,15 @@ class HandMadeTools:
             return None
         if recorded.error is not None:
             raise ToolFailed(recorded.error)
-        return (self._value(name, recorded.result, function),)
+        if recorded.result_type:
+            return (recorded.value,)
+        return (self._untyped(name, recorded.result, function),)
 
-    def _value(self, name: str, text: str, function: Any) -> Any:
+    def runs(self, name: str, arguments: Any) -> None:
+        """Take a call off the tape whose code runs for real, as that of a block."""
+        self._player.steer(name, arguments, "")
+
+    def _untyped(self, name: str, text: str, function: Any) -> Any:
         returned = inspect.signature(function).return_annotation
         if returned in {str, "str"}:
             return text

@@ -11,48 +11,55 @@ import asyncio
 import itertools
 import json
 import re
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import wrapt
 
-from mast_trace.spans import current_agent
-from mast_trace_instrumentations.replay import anthropic_messages, chat_completions, responses
+from mast_trace import semconv
+from mast_trace.replay.live import in_live_call
+from mast_trace.replay.player import Live, Pending
+from mast_trace.spans import current_agent, open_chat
 from mast_trace_instrumentations.replay.encoding import Encoded, failure
+from mast_trace_instrumentations.replay.live_requests import (
+    PAUSE,
+    Patience,
+    as_changed,
+    live_call,
+    mark_served,
+)
+from mast_trace_instrumentations.replay.model_paths import (
+    EMBEDDINGS,
+    answerable,
+    refusal,
+    refused,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
 
-    from mast_trace.messages import Message
     from mast_trace.replay.player import Player
     from mast_trace.replay.tape import Exchange
+    from mast_trace_instrumentations.replay.model_paths import Interface
 
 LIBRARIES = ("httpx", "httpx2")
 
 
-class Interface(Protocol):
-    """A provider's API, implemented by a module of this package."""
-
-    def messages(self, request: Mapping[str, Any], /) -> list[Message]:
-        """Return the messages that a request shows to the model."""
-
-    def encode(
-        self, request: Mapping[str, Any], exchange: Exchange, said: Message, number: int, /
-    ) -> Encoded:
-        """Encode an answer in the form that the request asks for."""
-
-
-INTERFACES: dict[str, Interface] = {
-    "/chat/completions": chat_completions,
-    "/responses": responses,
-    "/v1/messages": anthropic_messages,
-}
-"""Providers' APIs by the end of the request's path."""
-REFUSED = ("/completions", "/embeddings", ":generateContent", ":streamGenerateContent")
-"""Ends of paths of model APIs whose recorded requests cannot be replayed."""
-
+_NO_JSON = "A model request is no JSON object."
 _STATUS = re.compile(r"Error code: ([45]\d\d)\b")
 """The HTTP status at the beginning of the texts of OpenAI's and Anthropic's errors."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A request for which the tape has an answer."""
+
+    interface: Interface
+    asked: dict[str, Any]
+    exchange: Exchange
 
 
 class HTTPClients:
@@ -85,41 +92,101 @@ class HTTPClients:
             self._undo.append(partial(setattr, owner, "send", original))
 
     def _send(self, library: Any, send: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        request = args[0] if args else kwargs["request"]
+        request = args[0] if args else kwargs.pop("request")
         interface = _interface(request)
         if interface is None:
-            return send(*args, **kwargs)
-        return _response(library, request, self._answer(interface, request, request.read()))
+            return send(request, *args[1:], **kwargs)
+        if interface == EMBEDDINGS and self._player.runs_live(EMBEDDINGS):
+            with self._open_network(request):
+                return send(request, *args[1:], **kwargs)
+        body = request.read()
+        patience = Patience()
+        while (answer := self._answer(interface, body, patience)) is None:
+            time.sleep(PAUSE)
+        if isinstance(answer, Live):
+            sent = as_changed(answer, library, request, body)
+            with self._open_network(request), live_call(self._player, answer) as call:
+                call.response = send(sent, *args[1:], **kwargs)
+            return call.response
+        if isinstance(answer, Found):
+            self._player.order.wait(answer.exchange)
+        return _response(library, request, self._encoded(answer))
 
     async def _asend(
         self, library: Any, send: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        request = args[0] if args else kwargs["request"]
+        request = args[0] if args else kwargs.pop("request")
         interface = _interface(request)
         if interface is None:
-            return await send(*args, **kwargs)
+            return await send(request, *args[1:], **kwargs)
+        if interface == EMBEDDINGS and self._player.runs_live(EMBEDDINGS):
+            with self._open_network(request):
+                return await send(request, *args[1:], **kwargs)
         body = await request.aread()
         await _let_others_run()
-        return _response(library, request, self._answer(interface, request, body))
+        patience = Patience()
+        while (answer := self._answer(interface, body, patience)) is None:
+            await _let_others_run(PAUSE)
+        if isinstance(answer, Live):
+            sent = as_changed(answer, library, request, body)
+            with self._open_network(request), live_call(self._player, answer) as call:
+                call.response = await send(sent, *args[1:], **kwargs)
+            return call.response
+        if isinstance(answer, Found) and _is_asyncio():
+            await self._player.order.wait_async(answer.exchange)
+        return _response(library, request, self._encoded(answer))
 
-    def _answer(self, interface: Interface | str, request: Any, body: bytes) -> Encoded:
-        agent = current_agent() or ""
-        if isinstance(interface, str):
-            return _stopped(self._player.refuse(f"{request.url.path}: {interface}", agent).text)
+    @contextmanager
+    def _open_network(self, request: Any) -> Iterator[None]:
+        """Let the client connect to the server of a request while the block runs."""
+        if self._player.network is not None:
+            self._player.network.allow_lookup(request.url.host)
+        token = in_live_call.set(True)
         try:
-            asked = json.loads(body)
-        except ValueError:
-            asked = None
-        if not isinstance(asked, dict):
-            return _stopped(self._player.refuse("A model request is no JSON object.", agent).text)
-        exchange = self._player.exchange(interface.messages(asked), agent)
+            yield
+        finally:
+            in_live_call.reset(token)
+
+    def _answer(
+        self, interface: Interface | str, body: bytes, patience: Patience
+    ) -> Found | Encoded | Live | None:
+        """Return the answer, or `Live` if the request is to be sent; None to wait and ask again."""
+        agent = current_agent() or ""
+        asked = _json(body)
+        if isinstance(interface, str) or not isinstance(asked, dict):
+            text = refusal("", interface) if isinstance(interface, str) else _NO_JSON
+            return self._player.opaque(asked, text, agent) or self._refusal()
+        exchange = self._player.exchange(
+            interface.messages(asked), agent, str(asked.get("model") or ""), waits=patience.lasts()
+        )
+        if isinstance(exchange, Pending):
+            return None
+        if isinstance(exchange, Live):
+            return exchange
         if exchange is None:
-            divergence = self._player.report().divergence
-            return _stopped(divergence.text if divergence else "")
+            return self._refusal()
+        mark_served()
+        # Compared as recorded: a framework's name of a model may be another than its server's.
+        span = getattr(open_chat(), "attributes", None) or {}
+        given = span.get(semconv.REQUEST_PARAMETERS, ())
+        self._player.note_parameters(exchange, str(span.get(semconv.REQUEST_MODEL) or ""), given)
+        return Found(interface, asked, exchange)
+
+    def _encoded(self, found: Found | Encoded) -> Encoded:
+        if isinstance(found, Encoded):
+            return found
+        exchange = found.exchange
         if exchange.answer is None:
-            found = _STATUS.search(exchange.error)
-            return failure(exchange.error, int(found[1]) if found else 400)
-        return interface.encode(asked, exchange, exchange.answer, next(self._numbers))
+            status = _STATUS.search(exchange.error)
+            return failure(exchange.error, int(status[1]) if status else 400)
+        number = next(self._numbers)
+        return found.interface.encode(found.asked, exchange, exchange.answer, number)
+
+    def _refusal(self) -> Encoded:
+        report = self._player.report()
+        if report.divergence is None and report.over_budget:
+            return failure("mast-trace: the replay's live model calls are used up.", 400)
+        return _stopped(report.divergence.text if report.divergence else "")
 
 
 def _answering(wrapper: Any, library: Any) -> Any:
@@ -130,16 +197,11 @@ def _answering(wrapper: Any, library: Any) -> Any:
 
 
 def _interface(request: Any) -> Interface | str | None:
-    """Return the API that answers a request, the reason for a refusal, or None for the network."""
-    if request.method != "POST":
-        return None
-    path = request.url.path.rstrip("/")
-    for end, interface in INTERFACES.items():
-        if path.endswith(end):
-            return interface
-    if path.endswith(REFUSED):
-        return "requests of this interface cannot be answered from a recorded run."
-    return None
+    """Return the API that answers a request, the name of one that cannot, or None for the network."""
+    url = request.url
+    return answerable(request.method, url.path) or (
+        refused(request.method, url.netloc.decode("ascii", "replace"), url.path) or None
+    )
 
 
 def _response(library: Any, request: Any, answer: Encoded) -> Any:
@@ -154,10 +216,28 @@ def _stopped(text: str) -> Encoded:
     return failure(f"mast-trace: the replay has diverged from the recorded run. {text}", 400)
 
 
-async def _let_others_run() -> None:
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def _is_asyncio() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # another library's loop
+        return False
+    return True
+
+
+async def _let_others_run(seconds: float = 0.0) -> None:
     """Suspend the task once, as a real request does, so that other tasks get their turn."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:  # another library's loop
+        import anyio  # both HTTP libraries need it
+
+        await anyio.sleep(seconds)
         return
-    await asyncio.sleep(0)
+    await asyncio.sleep(seconds)

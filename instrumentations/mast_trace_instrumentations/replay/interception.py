@@ -9,6 +9,8 @@ import wrapt
 
 from mast_trace_instrumentations.replay.hand_made import HandMadeTools
 from mast_trace_instrumentations.replay.http_clients import HTTPClients
+from mast_trace_instrumentations.replay.human import HumanInput
+from mast_trace_instrumentations.replay.other_clients import OtherClients
 from mast_trace_instrumentations.replay.tools import ROWS, put_back
 
 if TYPE_CHECKING:
@@ -26,7 +28,12 @@ class Interception:
 
     def __init__(self, player: Player) -> None:
         self._player = player
-        self._parts = (HTTPClients(player), HandMadeTools(player))
+        self._parts = (
+            HTTPClients(player),
+            HandMadeTools(player),
+            HumanInput(player),
+            OtherClients(player),
+        )
         self._undo: list[Callable[[], None]] = []
         self._on = False
 

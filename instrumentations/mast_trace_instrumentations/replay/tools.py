@@ -66,15 +66,15 @@ def _steers(function: Any) -> bool:
     return any(str(module).partition(".")[0] in _STEERING for module in modules)
 
 
-def _value(execution: Execution) -> str:
-    """Return a tool's recorded result, as text.
+def _value(execution: Execution) -> Any:
+    """Return a tool's recorded result: as text, if its type was not recorded.
 
     Raises:
         ToolFailed: the recorded call raised an exception.
     """
     if execution.error is not None:
         raise ToolFailed(execution.error)
-    return execution.result
+    return execution.value
 
 
 @dataclass

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.replay.comparison import first_difference
-from mast_trace.replay.program import ReplayFolder
 from mast_trace.replay.recording import tape_of
-from mast_trace.trajectory import SpanRecord, read_trajectory
+from mast_trace.semconv import Termination
+from mast_trace_judge.replay.process import Limits, play
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace.replay.player import Report
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.replay.process import Played
 
-_STANDARD_ERROR = 2
 Status = Literal["identical", "different", "diverged", "unfinished", "timeout", "not recorded"]
 
 
@@ -55,6 +47,7 @@ def replay(
     recorded: Trajectory,
     command: Sequence[str],
     *,
+    earlier: Sequence[Trajectory] = (),
     timeout: float = 120.0,
     live_tools: Sequence[str] = (),
     hosts: Sequence[str] = (),
@@ -67,6 +60,7 @@ def replay(
     Args:
         recorded: the recorded run.
         command: the program, which calls `mast_trace.instrument()`, and its arguments.
+        earlier: interrupted runs of the same program that the run continues, the first one first.
         timeout: seconds after which the program and its child processes are killed.
         live_tools: names of tools that are executed if the record has no result of the
             call; ``*`` for all.
@@ -77,66 +71,52 @@ def replay(
         NotReplayable: the record lacks data that a replay needs; the program was not started.
         OSError: the command cannot be started.
     """
-    tape = tape_of(recorded)
-    with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
-        files = ReplayFolder(Path(folder))
-        files.write_plan(tape, live_tools, hosts)
-        exit_status = _run(command, {**os.environ, PLAN_VARIABLE: folder}, timeout, quiet=quiet)
-        report = files.read_report()
-        run = _replayed_run(files, recorded)
+    limits = Limits(timeout, live_tools, hosts, output="standard error" if quiet else "shown")
+    played = play(tape_of(recorded, *earlier, live_tools=live_tools), command, limits)
+    return compared(recorded, played, timeout, earlier)
+
+
+def compared(
+    recorded: Trajectory, played: Played, timeout: float, earlier: Sequence[Trajectory] = ()
+) -> Replayed:
+    """Compare a program that has ended with the recorded run.
+
+    Args:
+        recorded: the recorded run.
+        played: the program's traces.
+        timeout: seconds that it had.
+        earlier: interrupted runs that the recorded one continues, the first one first.
+    """
+    report, exit_status = played.report, played.exit_status
+    runs = played.runs_like([*earlier, recorded])
+    run = runs[-1]
     if report is None:
         text = "The program did not call mast_trace.instrument(), so nothing was answered."
         return Replayed("not recorded", text, None, exit_status or 0, run)
-    status, text = _outcome(recorded, run, report)
+    status, text = _outcome([*earlier, recorded], runs, report)
     if exit_status is None:
         return Replayed("timeout", f"It did not end within {timeout:g} s. {text}", report, -9, run)
     return Replayed(status, text, report, exit_status, run)
 
 
-def _run(
-    command: Sequence[str], environment: dict[str, str], timeout: float, *, quiet: bool
-) -> int | None:
-    """Run a command and return its exit status; None if it was killed at the timeout."""
-    process = subprocess.Popen(
-        [*command],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=_STANDARD_ERROR if quiet else None,
-        start_new_session=True,
-    )
-    try:
-        return process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        # A program that has ended by itself may have left child processes.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _replayed_run(files: ReplayFolder, recorded: Trajectory) -> Trajectory | None:
-    """Return the program's run with the task and name of the recorded one, else its first run."""
-    if not files.spans.exists():
-        return None
-    traces: dict[str, list[SpanRecord]] = {}
-    for line in files.spans.read_text("utf-8").splitlines():
-        span = SpanRecord(**json.loads(line))
-        traces.setdefault(span.trace_id, []).append(span)
-    runs = [read_trajectory(spans) for spans in traces.values()]
-    same = [run for run in runs if (run.task, run.name) == (recorded.task, recorded.name)]
-    return next(iter(same or runs), None)
-
-
-def _outcome(recorded: Trajectory, run: Trajectory | None, report: Report) -> tuple[Status, str]:
+def _outcome(
+    recorded: Sequence[Trajectory], runs: Sequence[Trajectory | None], report: Report
+) -> tuple[Status, str]:
     if report.divergence is not None:
-        return "diverged", report.divergence.text
+        text = report.divergence.text
+        all_made = not (report.waiting_exchanges or report.waiting_executions)
+        if all_made and recorded[-1].termination_reason == Termination.INTERRUPTED:
+            text += " The run was interrupted: replay the run that continues it, which includes it."
+        return "diverged", text
     if report.waiting_exchanges or report.waiting_executions:
         left = f"{report.waiting_exchanges} model calls and {report.waiting_executions} tool calls"
         return "unfinished", f"The program ended without {left} of the recorded run."
-    if run is None:
-        return "unfinished", "The program ended without a run."
-    difference = first_difference(recorded, run)
-    if difference is not None:
-        return "different", f"Step {difference.index}: {difference.text}."
+    if report.other_parameters:
+        return "different", report.other_parameters
+    for before, after in zip(recorded, runs, strict=True):
+        if after is None:
+            return "unfinished", "The program ended without a run."
+        difference = first_difference(before, after)
+        if difference is not None:
+            return "different", f"Step {difference.index}: {difference.text}."
     return "identical", ""

@@ -26,6 +26,8 @@ _NAMES: Mapping[tuple[type[BaseModel], str], str] = {
 }
 _PARTS = frozenset({"modes", "candidates", "decisive", "run"})
 """Fields of a verdict that are records, with columns of their own."""
+_JOINED = frozenset({"rank", "confirmation"})
+"""Fields that are joined to a verdict when it is read, and are not stored with it."""
 _UNDECIDED = DecisiveError.model_construct(step=None, agent="", probability=0.0)
 """Stored where a verdict names no decisive error."""
 _UNKNOWN = RunFacts(seen=datetime.fromtimestamp(0, timezone.utc))
@@ -43,7 +45,7 @@ def _columns(
     }
 
 
-_VERDICT = _columns(Verdict, but=_PARTS)
+_VERDICT = _columns(Verdict, but=_PARTS | _JOINED)
 _MODE = _columns(ModeFinding, "Modes.")
 _CANDIDATE = _columns(Candidate, "Candidates.")
 _DECISIVE = _columns(DecisiveError, "Decisive")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.proof import as_shown
+from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.verdict_rows import row_of, utc, verdict_of
 
 if TYPE_CHECKING:
@@ -22,7 +24,10 @@ def save(store: Store, verdicts: Sequence[Verdict]) -> None:
 
     Raises:
         StorageError: the database does not accept them.
+        ValueError: a verdict was changed by what replays have shown, and is the judge's no more.
     """
+    if any(verdict.confirmation is not None for verdict in verdicts):
+        raise ValueError("a verdict that was joined with its confirmation cannot be stored")
     rows = [row_of(verdict) for verdict in verdicts]
     if rows:
         store.insert(TABLE, rows, token=_token(verdicts))
@@ -31,7 +36,7 @@ def save(store: Store, verdicts: Sequence[Verdict]) -> None:
 def load(
     store: Store, trace_id: str, *, project: str | None = None, judge_version: str | None = None
 ) -> list[Verdict]:
-    """Return all verdicts on a run, newest first.
+    """Return all verdicts on a run as the judge gave them, newest first.
 
     Raises:
         StorageError: the database does not answer.
@@ -49,7 +54,26 @@ def load(
 
 
 def load_latest(store: Store, trace_id: str, *, project: str | None = None) -> Verdict | None:
-    """Return the newest verdict on a run; None if there is none.
+    """Return the newest verdict on a run as it is shown, with what replays have shown; None if there is none.
+
+    See `mast_trace_judge.proof.as_shown`.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    verdict = load_judged(store, trace_id, project=project)
+    if verdict is None:
+        return None
+    confirmation = confirmation_of(
+        store, verdict.project, trace_id, fingerprint=verdict.fingerprint
+    )
+    return as_shown(verdict, confirmation)
+
+
+def load_judged(store: Store, trace_id: str, *, project: str | None = None) -> Verdict | None:
+    """Return the newest verdict on a run as the judge gave it; None if there is none.
+
+    An experiment takes its candidates from here: those of `load_latest` hold what replays have shown.
 
     Raises:
         StorageError: the database does not answer.

@@ -13,18 +13,21 @@ from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import spans_of, summary_of
 from mast_trace_judge.batch import chunks_of
 from mast_trace_judge.local.long_runs import MOST_SPANS
+from mast_trace_judge.proof import as_shown
+from mast_trace_judge.store.confirmations import confirmations_of, outdated
 from mast_trace_judge.store.labels import label_of
 from mast_trace_judge.store.runs import trajectory_of
 from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.transfer.run_json import LongRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.confirmation import Confirmation
 
 _PAGE = 500
 _KEYS = """
@@ -142,9 +145,9 @@ def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]
         labels.setdefault((row["Project"], row["TraceId"]), []).append(
             dataclasses.asdict(label_of(row))
         )
+    confirmations = confirmations_of(store, [(run.project, run.trace_id) for run in runs])
     for run in runs:
         key = (run.project, run.trace_id)
-        verdict = verdicts.get(key)
         yield {
             "project": run.project,
             "trace_id": run.trace_id,
@@ -155,9 +158,22 @@ def _chunk(store: Store, runs: Sequence[RunSummary]) -> Iterator[dict[str, Any]]
             "end": _utc(run.end),
             "outcome": run.outcome,
             "trajectory": _trajectory(store, run, None if spans is None else spans.pop(key, ())),
-            "verdict": None if verdict is None else verdict_of(verdict).to_json(),
+            "verdict": _verdict(verdicts.get(key), confirmations.get(key)),
             "labels": labels.get(key, []),
         }
+
+
+def _verdict(
+    row: Mapping[str, Any] | None, confirmed: tuple[Confirmation, str] | None
+) -> dict[str, Any] | None:
+    """Return a verdict as it is shown, with what replays have shown of this state of the run."""
+    if row is None:
+        return None
+    verdict = verdict_of(row)
+    confirmation, fingerprint = confirmed or (None, "")
+    if confirmation is not None and fingerprint != verdict.fingerprint:
+        confirmation = outdated(confirmation)
+    return as_shown(verdict, confirmation).to_json()
 
 
 def _spans(

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_judge.store.confirmations import take_over
 from mast_trace_judge.store.labels import save_labels
 from mast_trace_judge.transfer.export_spans import to_spans, trace_id_of_run
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
     from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.store.labels import HumanLabel
     from mast_trace_judge.transfer.reading import Piece
 
@@ -61,6 +64,7 @@ class Importer:
         runs: ids of all runs that were given, in their order.
         spans: the number of newly stored spans.
         labels: the number of stored labels.
+        confirmations: the number of stored conclusions of replays; a run that has one keeps it.
     """
 
     def __init__(self, store: Store) -> None:
@@ -70,9 +74,11 @@ class Importer:
         self._waiting_spans = 0
         self._waiting_bytes = 0
         self._labels: list[HumanLabel] = []
+        self._confirmations: dict[tuple[str, str], Confirmation] = {}
         self.runs: dict[str, None] = {}
         self.spans = 0
         self.labels = 0
+        self.confirmations = 0
 
     def take(self, piece: Piece, taken: Taken) -> None:
         """Store one run, or some spans, and count them.
@@ -94,6 +100,8 @@ class Importer:
             self._labels += [
                 replace(label, trace_id=identity, project=read.project) for label in read.labels
             ]
+            if read.confirmation is not None:
+                self._confirmations[read.project, identity] = read.confirmation
             taken.steps += len(read.trajectory.steps)
             taken.verdicts += read.has_verdict
             taken.runs[identity] = None
@@ -128,6 +136,11 @@ class Importer:
         save_labels(self._store, self._labels)
         self.labels += len(self._labels)
         self._labels = []
+        for (project, trace_id), confirmation in self._confirmations.items():
+            run = run_summary(self._store, trace_id, project=project)
+            if run is not None:
+                self.confirmations += take_over(self._store, run, confirmation)
+        self._confirmations = {}
 
     def _unless_stored(self, run: StoredRun, identity: str) -> ExportTraceServiceRequest:
         """Return the spans of an exported run; none where the store has that run."""

@@ -1,15 +1,11 @@
-"""Limits of delivery, the encoding of requests, and counts of the outcome."""
+"""Limits of delivery, the sizes of spans, and counts of the outcome."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from opentelemetry.sdk.trace import ReadableSpan
 
 
@@ -66,14 +62,6 @@ class Delivered:
     def lost(self) -> int:
         """Spans that will never arrive."""
         return self.refused + self.undelivered + self.dropped
-
-
-def encode(spans: Sequence[ReadableSpan]) -> bytes | None:
-    """Return the request for these spans, or None if some span cannot be written."""
-    try:
-        return bytes(encode_spans(spans).SerializePartialToString())
-    except Exception:  # noqa: BLE001  # whatever a foreign value provokes: the caller isolates it
-        return None
 
 
 def estimated_size(span: ReadableSpan) -> int:

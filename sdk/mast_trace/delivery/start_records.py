@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.sdk.trace import ReadableSpan
 
 from mast_trace import semconv
+from mast_trace.delivery.encoding import request_of
 from mast_trace.delivery.limits import estimated_size
 from mast_trace.delivery.transport import Fate
 
@@ -59,7 +59,7 @@ def encode_starts(roots: Sequence[ReadableSpan]) -> bytes | None:
     request = ExportLogsServiceRequest()
     try:
         # The span encoder's texts, numbers and lists are those of log records, too.
-        for resource in encode_spans(roots).resource_spans:
+        for resource in request_of(roots).resource_spans:
             logs = request.resource_logs.add()
             logs.resource.CopyFrom(resource.resource)
             logs.schema_url = resource.schema_url

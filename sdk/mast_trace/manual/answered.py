@@ -16,6 +16,9 @@ class Answering(Protocol):
     def answered(self, name: str, arguments: Mapping[str, Any], function: Any) -> tuple[Any] | None:
         """Return the value of a call in a tuple, or None where the function is to run."""
 
+    def runs(self, name: str, arguments: Any) -> None:
+        """Note that a call runs for real, because the code of its block cannot be answered."""
+
 
 _replay: Answering | None = None
 
@@ -24,6 +27,12 @@ def answer_by(replay: Answering | None) -> None:
     """Have calls answered by ``replay`` from now on; None ends it."""
     global _replay  # noqa: PLW0603  # one for the process, as threads lose contexts
     _replay = replay
+
+
+def note_block(name: str, arguments: Any) -> None:
+    """Tell the replay, if one is on, that the code of a tool's block runs."""
+    if _replay is not None:
+        _replay.runs(name, arguments)
 
 
 def answerable(

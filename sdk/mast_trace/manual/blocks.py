@@ -13,7 +13,7 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.content import is_a
 from mast_trace.manual import given
-from mast_trace.manual.answered import answerable
+from mast_trace.manual.answered import answerable, note_block
 from mast_trace.manual.threads import warn_of_lost_run
 from mast_trace.spans.calls import NO_RESULT, restore
 from mast_trace.spans.guard import guarded, misused
@@ -228,8 +228,12 @@ class ToolBlock(Block["ToolSpan"]):
     _call = "tool"
     _doing = "recording a tool call"
 
+    _is_function = False
+
     def _start(self, telemetry: Telemetry) -> ToolSpan:
         warn_of_lost_run(self._call)
+        if not self._is_function:
+            note_block(self.name or "tool", self._options["arguments"])
         return telemetry.tool(self.name or "tool", **self._options)
 
     def result(self, value: Any) -> None:
@@ -242,11 +246,14 @@ class ToolBlock(Block["ToolSpan"]):
         return cast("F", answerable(function, name, _bound))
 
     def _called(self, arguments: Mapping[str, Any]) -> None:
+        self._is_function = True
         if self._options["arguments"] is None:
             self._options = {**self._options, "arguments": arguments}
 
     def _returned(self, value: Any) -> None:
-        self.result(value)
+        with guarded(self._doing):
+            if self._open is not None:
+                self._open.returned(value)
 
 
 def active_telemetry() -> Telemetry | None:

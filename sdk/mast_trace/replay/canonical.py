@@ -36,14 +36,23 @@ def canonical_request(messages: Iterable[Message]) -> tuple[Item, ...]:
     """Return the messages of a request in the form that replays compare.
 
     A message's text comes before its tool calls, and an empty system prompt is left out. An assistant
-    turn becomes one sequence of items, whether the provider's API divides it into messages or not.
+    turn becomes one sequence of items, whether the provider's API divides it into messages or not. A
+    tool's result without an id answers the first call that has no result yet.
     """
     names: dict[str, str] = {}
     calls: dict[str, str] = {}
+    unanswered: list[str] = []
     canonical = []
     for kind, *fields in _texts_first(item for message in messages for item in _items(message)):
         if kind in _OF_CALLS and fields[0]:
             fields[0] = calls.setdefault(fields[0], f"<call {len(calls) + 1}>")
+        if kind == "call":
+            unanswered.append(fields[0])
+        elif kind == "result" and unanswered:
+            # Where a program calls its tools itself, the record has no ids of their results.
+            fields[0] = fields[0] or unanswered[0]
+            if fields[0] in unanswered:
+                unanswered.remove(fields[0])
         canonical.append((kind, *(_renamed(field, names) for field in fields)))
     return tuple(canonical)
 

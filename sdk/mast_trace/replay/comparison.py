@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from mast_trace.replay.canonical import canonical_arguments, canonical_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mast_trace.trajectory import Step, Trajectory
 
 
@@ -29,34 +32,61 @@ def first_difference(recorded: Trajectory, replayed: Trajectory) -> StepDifferen
     """Return the first step that differs in kind, agent, text, tool, arguments or recipients.
 
     Ids of messages and spans are generated anew by each execution, so they are not compared. Texts
-    and arguments are compared in their canonical form, which hides generated ids and times.
+    and arguments are compared in their canonical form, which hides generated ids and times. Steps of
+    parallel branches may come in another order.
     """
-    for index, (one, other) in enumerate(zip_longest(recorded.steps, replayed.steps)):
+    pairs = zip_longest(recorded.steps, _in_order_of(recorded.steps, replayed.steps))
+    for index, (one, other) in enumerate(pairs):
         if one is None:
             return StepDifference(index, f"additional step: {_told(other)}")
         if other is None:
             return StepDifference(index, f"missing step: {_told(one)}")
-        for name, before, after in _compared(one, other):
-            if before != after:
-                text = f"{name} was {_short(before)}, is {_short(after)} ({_told(one)})"
+        before, after = _compared(one), _compared(other)
+        for name, value in before.items():
+            if value != after[name]:
+                text = f"{name} was {_short(value)}, is {_short(after[name])} ({_told(one)})"
                 return StepDifference(index, text)
     return None
 
 
-def _compared(one: Step, other: Step) -> list[tuple[str, str, str]]:
-    return [
-        ("kind", one.kind.value, other.kind.value),
-        ("agent", one.agent, other.agent),
-        ("tool", one.tool, other.tool),
-        ("arguments", _arguments(one), _arguments(other)),
-        ("text", canonical_text(one.text), canonical_text(other.text)),
-        ("recipients", ", ".join(one.recipients), ", ".join(other.recipients)),
-        ("hand-off", one.handoff_to, other.handoff_to),
+def _in_order_of(recorded: Sequence[Step], replayed: Sequence[Step]) -> list[Step]:
+    """Return the replayed steps, those of each block of parallel branches in the recorded order."""
+    ordered = list(replayed)
+    start = 0
+    for is_parallel, group in groupby(recorded, key=lambda step: bool(step.branch)):
+        block = list(group)
+        end = start + len(block)
+        if is_parallel:
+            ordered[start:end] = _matched(block, ordered[start:end])
+        start = end
+    return ordered
+
+
+def _matched(block: Sequence[Step], replayed: Sequence[Step]) -> list[Step]:
+    """Return replayed steps at the places of recorded ones that are equal; the others fill the rest."""
+    equal: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
+    for place, step in enumerate(replayed):
+        equal[tuple(_compared(step).values())].append(place)
+    places = [
+        waiting.popleft() if (waiting := equal[tuple(_compared(step).values())]) else None
+        for step in block
     ]
+    taken = set(places)
+    others = (place for place in range(len(replayed)) if place not in taken)
+    filled = [next(others, None) if place is None else place for place in places]
+    return [replayed[place] for place in filled if place is not None]
 
 
-def _arguments(step: Step) -> str:
-    return canonical_arguments(step.arguments or None)
+def _compared(step: Step) -> dict[str, str]:
+    return {
+        "kind": step.kind.value,
+        "agent": step.agent,
+        "tool": step.tool,
+        "arguments": canonical_arguments(step.arguments or None),
+        "text": canonical_text(step.text),
+        "recipients": ", ".join(step.recipients),
+        "hand-off": step.handoff_to,
+    }
 
 
 def _told(step: Step) -> str:

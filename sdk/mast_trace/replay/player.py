@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import re
-import threading
+import json
+import os
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.content import content_hash
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay.canonical import (
     canonical_arguments,
     canonical_request,
     difference,
     request_key,
 )
+from mast_trace.replay.executions import Executions, strangeness
+from mast_trace.replay.live_branches import LiveBranches
+from mast_trace.replay.order import Order
+from mast_trace.replay.parameters import other_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mast_trace.messages import Message
     from mast_trace.replay.canonical import Item
+    from mast_trace.replay.intervention import Intervention
+    from mast_trace.replay.live import LiveCalls
+    from mast_trace.replay.network import Network
     from mast_trace.replay.tape import Exchange, Execution, Tape
+
+_FIRST_ERROR = 400
+"""The lowest HTTP status that is an error."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +47,36 @@ class Divergence:
         agent: name of the calling agent; empty if unknown.
         text: description; for model requests with the diff to the most similar recorded request, if
             possible one of the same agent.
+        after: whether it came after the change of an intervention.
     """
 
     kind: str
     agent: str
     text: str
+    after: bool = False
+
+
+@dataclass(frozen=True)
+class Live:
+    """A model request that is to be sent to a model.
+
+    Attributes:
+        number: number of the call, for `Player.answered`.
+        model: name of the model that is to be asked; empty for the one that the request names.
+        request: the change of its messages; None to send it as it is.
+    """
+
+    number: int
+    model: str = ""
+    request: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A model request whose recorded answer came after the change, which has not been made yet.
+
+    A parallel branch makes such requests. The caller waits and asks again.
+    """
 
 
 @dataclass(frozen=True)
@@ -52,6 +90,11 @@ class Report:
         waiting_exchanges: recorded model calls that the program has not made yet.
         waiting_executions: recorded tool calls that the program has not made yet.
         divergence: the first divergence; None if there was none so far.
+        live_exchanges: model calls that were sent to a model.
+        changed: whether the change of the intervention has been made.
+        over_budget: whether a model call was refused because of the limit of live calls.
+        other_parameters: description of the first model request that had the recorded messages, but
+            another model or other parameters; empty if there was none.
     """
 
     served_exchanges: int
@@ -60,18 +103,27 @@ class Report:
     waiting_exchanges: int
     waiting_executions: int
     divergence: Divergence | None
+    live_exchanges: int = 0
+    changed: bool = False
+    over_budget: bool = False
+    other_parameters: str = ""
 
 
 class Player:
-    """Serves each entry of a tape once.
+    """Serves each entry of a tape once, up to the border of an intervention if there is one.
 
     A process has one player, not one for each context, because frameworks run agents in threads and
-    tasks that do not inherit the context.
+    tasks that do not inherit the context. Its ``branches`` processes the program's spans, and its
+    ``network`` is what the program may reach: None in a test, where nothing is closed.
 
     Args:
         tape: the record that calls are answered from.
         live_tools: names of tools that are executed where the tape has no result; ``*`` for all.
         changed: called with the new report after each event, while the player's lock is held.
+        intervention: the change that is made to the run; without one, no request is ever live.
+        live: the log of live calls, which an intervention needs.
+        claim: called before the first answer in each process; returns the reason why this process is
+            not answered, or nothing. Without it only the process that made the player is answered.
     """
 
     def __init__(
@@ -79,48 +131,125 @@ class Player:
         tape: Tape,
         live_tools: Iterable[str] = (),
         changed: Callable[[Report], None] = lambda _report: None,
+        intervention: Intervention | None = None,
+        live: LiveCalls | None = None,
+        claim: Callable[[], str] | None = None,
     ) -> None:
+        if intervention is not None and live is None:
+            raise ValueError("An intervention needs a log of live calls.")
         self._tape = tape
         self._changed = changed
         self._live_tools = frozenset(live_tools)
-        self._lock = threading.RLock()
+        self._intervention = intervention
+        self._live = live
+        self._claim = claim or partial(_only, os.getpid())
+        self._admitted = 0
+        self._lock = reentrant_lock()
         self._exchanges: dict[str, list[Exchange]] = defaultdict(list)
         for exchange in tape.exchanges:
             self._exchanges[exchange.key].append(exchange)
-        self._executions = list(tape.executions)
+        self._places = {id(each): place for place, each in enumerate(tape.exchanges)}
+        self._executions = Executions(tape)
+        self.order = Order(tape.exchanges)
+        self.branches = LiveBranches()
+        self.network: Network | None = None
         self._served_exchanges = 0
         self._served_executions = 0
+        self._live_exchanges = 0
         self._live_executions = 0
+        self._is_changed = intervention is not None and intervention.change == "start"
+        self._asked_again = ""
+        self._over_budget = False
+        self._answered_spans: set[str] = set()
+        self._other_parameters = ""
         self._divergence: Divergence | None = None
+
+    @property
+    def inputs(self) -> tuple[tuple[str, str], ...]:
+        """Texts that a person typed while the recorded run was made; see `Tape.inputs`."""
+        return self._tape.inputs
+
+    def has_answered(self, span_id: str) -> bool:
+        """Return whether the tool call of a recorded span has been answered."""
+        return span_id in self._answered_spans
 
     def report(self) -> Report:
         """Return the counts and the divergence so far."""
         with self._lock:
             return self._report()
 
-    def exchange(self, messages: Sequence[Message], agent: str) -> Exchange | None:
-        """Return the recorded model call with the same request; None if the program has diverged.
+    def exchange(
+        self, messages: Sequence[Message], agent: str, model: str = "", *, waits: bool = False
+    ) -> Exchange | Live | Pending | None:
+        """Return the recorded model call with the same request, if it is to be answered from the tape.
 
-        Among equal requests, those of the same agent come first; each kind is in recorded order.
+        Among equal requests, those of the same parallel branch come first, then those of the same
+        agent; each kind is in recorded order.
+
+        Args:
+            messages: the request.
+            agent: name of the calling agent; empty if unknown.
+            model: name of the model that the request names.
+            waits: whether the caller can wait for the change of the intervention.
+
+        Returns:
+            The recorded call; `Live` for a request that is to be sent; `Pending` if the caller is
+            to wait and ask again; None if the program has diverged or its live calls are used up.
         """
         request = canonical_request(messages)
+        key = request_key(request)
+        branch = self.branches.current()
         with self._lock:
-            waiting = self._exchanges[request_key(request)]
-            if self._divergence is None and waiting:
-                own = next((each for each in waiting if each.agent == agent), waiting[0])
-                waiting.remove(own)
-                self._served_exchanges += 1
-                self._changed(self._report())
-                return own
+            self._admit(agent)
+            if self._divergence is not None or self._over_budget:
+                return None
+            waiting = self._exchanges[key]
+            found = min(waiting, key=partial(strangeness, agent, branch), default=None)
+            if found is not None and self._is_on_tape(found):
+                waiting.remove(found)
+                return self._serve(found)
+            if found is not None and self._is_asked_at(found):
+                waiting.remove(found)
+                self._is_changed = True
+                self._asked_again = key
+            if self._is_changed:
+                self.order.stop()
+                return self._send(key, model)
+            if found is not None and waits:
+                return Pending()
             self._diverge("model", agent, self._explained(request, agent))
             return None
+
+    def opaque(self, request: Any, text: str, agent: str = "") -> Live | None:
+        """Return whether a request that no tape can answer is to be sent: after the change only.
+
+        Args:
+            request: the body, as JSON can hold it.
+            text: description for the divergence.
+            agent: name of the calling agent; empty if unknown.
+        """
+        with self._lock:
+            if self._is_changed and self._divergence is None and not self._over_budget:
+                model = request.get("model") if isinstance(request, dict) else ""
+                shape = json.dumps(request, sort_keys=True, ensure_ascii=False, default=str)
+                return self._send(content_hash(shape), str(model or ""))
+            self._diverge("unsupported", agent, text)
+            return None
+
+    def answered(self, call: Live, status: int) -> None:
+        """Note the HTTP status of a live call's response; 0 for a failure without one."""
+        if self._live is not None:
+            self._live.end(call.number, status)
+        if 0 < status < _FIRST_ERROR and call.model:
+            with self._lock:
+                self._asked_again = ""
 
     def steer(self, tool: str, arguments: Any, call_id: str) -> None:
         """Remove the entry of a call that is executed because its tool steers the framework."""
         with self._lock:
-            recorded = self._recorded(tool, canonical_arguments(arguments), call_id, "")
-            if recorded is not None:
-                self._executions.remove(recorded)
+            self._executions.take(
+                tool, canonical_arguments(arguments), call_id, "", after=self._is_changed
+            )
 
     def execution(self, tool: str, arguments: Any, call_id: str, agent: str) -> Execution | None:
         """Return the recorded call of a tool; None if the tool is to be executed.
@@ -132,12 +261,14 @@ class Player:
             return None
         asked = canonical_arguments(arguments)
         with self._lock:
-            recorded = self._recorded(tool, asked, call_id, agent)
-            if recorded is not None:
-                self._executions.remove(recorded)
-                self._served_executions += 1
-                self._changed(self._report())
-                return recorded
+            self._admit(agent)
+            if self._divergence is None:
+                after, branch = self._is_changed, self.branches.current()
+                recorded = self._executions.take(
+                    tool, asked, call_id, agent, after=after, branch=branch
+                )
+                if recorded is not None:
+                    return self._serve_execution(recorded)
             if self._live_tools & {tool, "*"}:
                 self._live_executions += 1
                 self._changed(self._report())
@@ -146,10 +277,104 @@ class Player:
             self._diverge("tool", agent, text)
             raise Blocked(text)
 
+    def note_parameters(self, exchange: Exchange, model: str, parameters: Sequence[str]) -> None:
+        """Compare the model and the parameters of an answered request with the recorded ones.
+
+        Args:
+            exchange: the recorded call that answers the request.
+            model: the model that the request names; empty if unknown.
+            parameters: as ``name=value``; empty if unknown.
+        """
+        found = other_parameters(exchange, model, parameters)
+        with self._lock:
+            if found and not self._other_parameters:
+                who = exchange.agent or "an unknown agent"
+                self._other_parameters = f"{who} asks the model with other parameters: {found}."
+                self._changed(self._report())
+
+    def runs_live(self, tool: str) -> bool:
+        """Return whether a call that no tape can answer is let through as that of a live tool."""
+        with self._lock:
+            if not self._live_tools & {tool, "*"}:
+                return False
+            self._live_executions += 1
+            self._changed(self._report())
+            return True
+
     def refuse(self, text: str, agent: str = "") -> Divergence:
         """Note a request that no tape can answer, and return the first divergence."""
         with self._lock:
             return self._diverge("unsupported", agent, text)
+
+    def _admit(self, agent: str) -> None:
+        """Note a divergence if this process is not the one that is answered."""
+        if self._admitted == os.getpid():
+            return
+        self._admitted = os.getpid()
+        if reason := self._claim():
+            self._diverge("unsupported", agent, reason)
+
+    def _is_on_tape(self, found: Exchange) -> bool:
+        intervention = self._intervention
+        if intervention is None or self._places[id(found)] < intervention.border:
+            return True
+        return self._is_changed and intervention.hold and not self._is_asked_at(found)
+
+    def _is_asked_at(self, found: Exchange) -> bool:
+        intervention = self._intervention
+        return (
+            intervention is not None
+            and intervention.change == "ask"
+            and self._places[id(found)] == intervention.position
+        )
+
+    def _serve(self, found: Exchange) -> Exchange:
+        intervention = self._intervention
+        self._served_exchanges += 1
+        answered, changed_calls = found, frozenset[str]()
+        if (
+            intervention is not None
+            and intervention.change in {"keep", "answer"}
+            and self._places[id(found)] == intervention.position
+        ):
+            self._is_changed = True
+            changed_calls = intervention.changed_calls(found)
+            answered = intervention.exchange(found)
+            self.order.stop()
+        if answered.answer is not None:
+            ids = {call.id for call in answered.answer.tool_calls if call.id}
+            self._executions.know_ids(ids - changed_calls)
+        self._changed(self._report())
+        return answered
+
+    def _serve_execution(self, recorded: Execution) -> Execution:
+        intervention = self._intervention
+        self._served_executions += 1
+        self._answered_spans.add(recorded.span_id)
+        if (
+            intervention is not None
+            and intervention.change == "result"
+            and self._tape.executions[intervention.position] is recorded
+        ):
+            self._is_changed = True
+            recorded = intervention.execution(recorded)
+            self.order.stop()
+        self._changed(self._report())
+        return recorded
+
+    def _send(self, key: str, model: str) -> Live | None:
+        assert self._live is not None
+        intervention = self._intervention
+        at_change = intervention if intervention and key == self._asked_again else None
+        other = at_change.model if at_change else ""
+        number = self._live.begin(key, other or model)
+        if number is None:
+            self._over_budget = True
+        else:
+            self._live_exchanges += 1
+        self._changed(self._report())
+        request = at_change.request if at_change else None
+        return None if number is None else Live(number, other, request)
 
     def _report(self) -> Report:
         waiting = sum(map(len, self._exchanges.values()))
@@ -160,22 +385,16 @@ class Player:
             waiting,
             len(self._executions),
             self._divergence,
+            self._live_exchanges,
+            self._is_changed,
+            self._over_budget,
+            self._other_parameters,
         )
-
-    def _recorded(self, tool: str, arguments: str, call_id: str, agent: str) -> Execution | None:
-        if self._divergence is not None:
-            return None
-        same = [each for each in self._executions if _plain_name(each.tool) == _plain_name(tool)]
-        if call_id and (asked := [each for each in same if each.call_id == call_id]):
-            return asked[0]
-        # Some frameworks do not pass the id of a call on to the code that executes the tool.
-        same = [each for each in same if each.arguments == arguments]
-        own = [each for each in same if each.agent == agent]
-        return next(iter(own or same), None) if not call_id else None
 
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:
         if self._divergence is None:
-            self._divergence = Divergence(kind, agent, text)
+            self._divergence = Divergence(kind, agent, text, self._is_changed)
+            self.order.stop()
             self._changed(self._report())
         return self._divergence
 
@@ -189,13 +408,15 @@ class Player:
         return f"{who} asked the model otherwise:\n{difference(nearest.request, request)}"
 
 
+def _only(process: int) -> str:
+    own = os.getpid()
+    if own == process:
+        return ""
+    return f"A child process ({own}) makes calls, and the record answers its parent ({process})."
+
+
 class Blocked(Exception):  # an expected event, so the name has no suffix Error
     """A tool call that the recorded run does not hold; the tool was not executed."""
-
-
-def _plain_name(tool: str) -> str:
-    """Return a tool's name in the form that frameworks send to models: letters, digits and _."""
-    return re.sub(r"\W+", "_", tool).casefold()
 
 
 def _distance(recorded: Sequence[Item], asked: Sequence[Item]) -> tuple[int, int]:

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
+import os
+import re
 import threading
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
+from mast_trace import semconv
 from mast_trace.delivery.provider import make_provider
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay import PLAN_VARIABLE
+from mast_trace.replay.intervention import Intervention
+from mast_trace.replay.live import LiveCalls
+from mast_trace.replay.network import Network
+from mast_trace.replay.orphans import end_with
 from mast_trace.replay.player import Divergence, Player, Report
 from mast_trace.replay.tape import Tape
 
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 _ENTRY_POINT_GROUP = "mast_trace_replay"
+_SERVED = re.compile(r"(chatcmpl|resp|msg)[-_]replayed[-_]")
+"""Beginning of the ids of answers from a tape."""
 
 
 class Interception(Protocol):
@@ -67,7 +75,7 @@ class ReplayFolder:
 
     @property
     def plan(self) -> Path:
-        """Path of the plan: tape, live tools and allowed hosts, as JSON."""
+        """Path of the plan: tape, intervention, live tools, allowed hosts and limits, as JSON."""
         return self.path / "plan.json"
 
     @property
@@ -76,28 +84,90 @@ class ReplayFolder:
         return self.path / "spans.jsonl"
 
     @property
-    def report(self) -> Path:
-        """Path of the player's report, as JSON; the file is replaced after each event."""
-        return self.path / "report.json"
+    def answered(self) -> Path:
+        """Path of a file with the id of the process that is answered: the first to make a call."""
+        return self.path / "answered"
 
-    def write_plan(self, tape: Tape, live_tools: Sequence[str], hosts: Sequence[str]) -> None:
-        """Write the plan."""
-        shape = {"tape": tape.to_json(), "live_tools": [*live_tools], "hosts": [*hosts]}
+    @property
+    def live(self) -> Path:
+        """Path of the log of live model calls; see `mast_trace.replay.live`."""
+        return self.path / "live.jsonl"
+
+    def write_plan(
+        self,
+        tape: Tape,
+        live_tools: Sequence[str],
+        hosts: Sequence[str],
+        intervention: Intervention | None = None,
+        max_calls: int | None = None,
+    ) -> None:
+        """Write the plan, which only its owner can read.
+
+        Args:
+            tape: the record that calls are answered from.
+            live_tools: names of tools that may be executed; ``*`` for all.
+            hosts: addresses to which the program may connect.
+            intervention: the change of the run; without one, no request is live.
+            max_calls: number of live model calls that may be sent; None for any number.
+        """
+        shape = {
+            "tape": tape.to_json(),
+            "live_tools": [*live_tools],
+            "hosts": [*hosts],
+            "intervention": intervention.to_plain() if intervention else None,
+            "max_calls": max_calls,
+            "starter": os.getpid(),
+        }
+        self.plan.touch(0o600)
         self.plan.write_text(json.dumps(shape), "utf-8")
 
+    def claim(self) -> str:
+        """Claim the tape for this process; return the reason why another one has it, if so."""
+        own = str(os.getpid())
+        written = self.path / f"answered-{own}"
+        written.write_text(own, "utf-8")
+        try:
+            os.link(written, self.answered)  # with its content, and only if there is none
+        except FileExistsError:
+            other = self.answered.read_text("utf-8")
+            if other != own:
+                return (
+                    f"Two processes of the program ({other} and {own}) make calls, and the record answers "
+                    "one. Replay it with all agents in one process."
+                )
+        finally:
+            written.unlink()
+        return ""
+
     def write_report(self, report: Report) -> None:
-        """Replace the report."""
-        partly = self.report.with_suffix(".part")
+        """Replace the report of this process."""
+        file = self.path / f"report-{os.getpid()}.json"
+        partly = file.with_suffix(".part")
         partly.write_text(json.dumps(dataclasses.asdict(report)), "utf-8")
-        partly.replace(self.report)
+        partly.replace(file)
 
     def read_report(self) -> Report | None:
-        """Return the report; None if the program did not call `mast_trace.instrument`."""
-        if not self.report.exists():
+        """Return the report of the process that was answered, with a divergence of any other one.
+
+        None if the program did not call `mast_trace.instrument`.
+        """
+        reports = {file.stem: _report(file) for file in sorted(self.path.glob("report-*.json"))}
+        if not reports:
             return None
-        shape = json.loads(self.report.read_text("utf-8"))
-        divergence = shape.pop("divergence")
-        return Report(**shape, divergence=Divergence(**divergence) if divergence else None)
+        answered = self.answered.read_text("utf-8") if self.answered.exists() else ""
+        own = reports.get(f"report-{answered}", next(iter(reports.values())))
+        divergences = [each.divergence for each in reports.values() if each.divergence]
+        return dataclasses.replace(
+            own,
+            divergence=own.divergence or next(iter(divergences), None),
+            over_budget=any(each.over_budget for each in reports.values()),
+        )
+
+
+def _report(file: Path) -> Report:
+    shape = json.loads(file.read_text("utf-8"))
+    divergence = shape.pop("divergence")
+    return Report(**shape, divergence=Divergence(**divergence) if divergence else None)
 
 
 def play(folder: str) -> TracerProvider:
@@ -110,32 +180,25 @@ def play(folder: str) -> TracerProvider:
     try:
         plan = json.loads(replay.plan.read_text("utf-8"))
         tape = Tape.from_json(plan["tape"])
+        change = plan["intervention"]
+        intervention = Intervention.from_plain(change) if change else None
+        live = LiveCalls(replay.live, plan["max_calls"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
             f"{PLAN_VARIABLE} names {folder}, which holds no plan of a replay ({error}). "
             "Unset it, or start the program by `mast-trace replay`."
         ) from error
-    player = Player(tape, plan["live_tools"], replay.write_report)
+    player = Player(
+        tape, plan["live_tools"], replay.write_report, intervention, live, claim=replay.claim
+    )
     replay.write_report(player.report())
-    _close_network(player, frozenset(plan["hosts"]))
+    player.network = Network(player.refuse, plan["hosts"])
+    player.network.close()
     interception(player).start()
-    return make_provider("", SimpleSpanProcessor(FileExporter(replay.spans)))
-
-
-def _close_network(player: Player, hosts: frozenset[str]) -> None:
-    """Refuse connections of Python's sockets to all hosts but ``hosts``, until the process ends."""
-
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        if event != "socket.connect":
-            return
-        address = args[1]
-        if not isinstance(address, tuple) or str(address[0]) in hosts:
-            return  # a Unix socket, which event loops use
-        text = f"The program connects to {address[0]}:{address[1]}, which the record cannot answer."
-        player.refuse(f"{text} --allow-host {address[0]} lets it through.")
-        raise ConnectionRefusedError(f"mast-trace: the replay is offline. {text}")
-
-    sys.addaudithook(hook)
+    end_with(plan["starter"], replay.path)
+    provider = make_provider("", SimpleSpanProcessor(FileExporter(replay.spans)))
+    provider.add_span_processor(player.branches)
+    return provider
 
 
 class FileExporter(SpanExporter):
@@ -153,5 +216,9 @@ class FileExporter(SpanExporter):
             for span in spans:
                 shape = dataclasses.asdict(span_record(span))
                 shape.pop("operation")
+                if _SERVED.match(str(shape["attributes"].get(semconv.RESPONSE_ID, ""))):
+                    # Where a framework reports its calls by events, the span is not at hand when
+                    # the call is answered.
+                    shape["attributes"] = {**shape["attributes"], semconv.REPLAY_SERVED: True}
                 file.write(json.dumps(shape, default=list) + "\n")
         return SpanExportResult.SUCCESS

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import Item, request_key
+from mast_trace.result_types import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,10 @@ class Exchange:
         finish_reason: the provider's reason for the answer's end; empty if not recorded.
         error: text of the error; empty unless the call failed.
         span_id: id of the recorded span.
+        branch: path of the parallel branch; empty outside of parallel branches.
+        start: nanoseconds since the epoch; 0 if unknown.
+        end: likewise.
+        parameters: of the request, as ``name=value``; empty if not recorded.
     """
 
     agent: str
@@ -41,6 +46,10 @@ class Exchange:
     finish_reason: str = ""
     error: str = ""
     span_id: str = ""
+    branch: str = ""
+    start: int = 0
+    end: int = 0
+    parameters: tuple[str, ...] = ()
     key: str = field(init=False, default="", compare=False)
     """The hash of ``request``."""
 
@@ -61,6 +70,8 @@ class Execution:
         call_id: the model's id of the call; empty if no model requested it.
         error: text of the tool's exception; None if it did not fail.
         span_id: id of the recorded span.
+        branch: path of the parallel branch; empty outside of parallel branches.
+        result_type: type of the result; empty if not recorded.
     """
 
     agent: str
@@ -70,6 +81,13 @@ class Execution:
     call_id: str = ""
     error: str | None = None
     span_id: str = ""
+    branch: str = ""
+    result_type: str = ""
+
+    @property
+    def value(self) -> Any:
+        """The result as the value that the tool returned; its text if the type was not recorded."""
+        return value_of(self.result, self.result_type)
 
 
 @dataclass(frozen=True)
@@ -82,12 +100,15 @@ class Tape:
         executions: tool calls, in order of completion, without hand-offs.
         handing_over: names of the hand-off tools of the run. They are control flow of the framework,
             without side effects outside the process, so a replay executes them.
+        inputs: texts that a person typed, in order, each with the id of the span of the tool that
+            asked; empty if no tool asked.
     """
 
     run: str
     exchanges: tuple[Exchange, ...] = ()
     executions: tuple[Execution, ...] = ()
     handing_over: tuple[str, ...] = ()
+    inputs: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> str:
         """Return the tape as JSON text."""
@@ -97,6 +118,7 @@ class Tape:
             "exchanges": [_plain(each) for each in self.exchanges],
             "executions": [_plain(each) for each in self.executions],
             "handing_over": self.handing_over,
+            "inputs": self.inputs,
         }
         return json.dumps(shape, ensure_ascii=False)
 
@@ -116,8 +138,9 @@ class Tape:
                 exchanges=tuple(_exchange(each) for each in shape["exchanges"]),
                 executions=tuple(Execution(**each) for each in shape["executions"]),
                 handing_over=tuple(shape["handing_over"]),
+                inputs=tuple((text, span) for text, span in shape.get("inputs", ())),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"The tape is incomplete: {error}.") from None
 
 
@@ -133,4 +156,6 @@ def _exchange(shape: Mapping[str, Any]) -> Exchange:
         calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
         answer = Message(**{**answer, "tool_calls": calls})
     request = tuple(tuple(item) for item in shape["request"])
-    return Exchange(**{**shape, "answer": answer, "request": request})
+    parameters = tuple(shape.get("parameters", ()))
+    fields = {**shape, "answer": answer, "request": request, "parameters": parameters}
+    return Exchange(**fields)

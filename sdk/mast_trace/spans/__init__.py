@@ -14,11 +14,13 @@ from mast_trace.spans.calls import NO_RESULT, Call, Inside, attached, in_span, r
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, OpenSpan, RunSpan, ToolSpan
 from mast_trace.spans.run_state import (
+    OpenChat,
     Run,
     chat_is_open,
     current_agent,
     current_run,
     exported_with,
+    open_chat,
     open_tool,
     with_agent,
     with_chat,
@@ -33,6 +35,7 @@ __all__ = [
     "Call",
     "ChatSpan",
     "Inside",
+    "OpenChat",
     "OpenSpan",
     "Run",
     "RunSpan",
@@ -47,6 +50,7 @@ __all__ = [
     "guarded",
     "handler",
     "in_span",
+    "open_chat",
     "open_tool",
     "restore",
     "traced",

@@ -6,10 +6,13 @@ run's span has ended and is no longer current. Only its span context is kept.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
+
+from mast_trace.fork_safe import lock
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
@@ -19,7 +22,7 @@ class _Runs:
     """Counts the runs of a period during which at least one run was always open."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = lock()
         self._open: dict[int, int] = {}  # the thread in which each run began, by the id of its root
         self._runs = 0
         self._last: SpanContext | None = None
@@ -40,6 +43,11 @@ class _Runs:
         """Return whether a run is open that began in another thread, and none that began in this one."""
         with self._lock:
             return bool(self._open) and threading.get_ident() not in self._open.values()
+
+    def left_behind(self) -> None:
+        """Forget the open runs of other threads, in a forked child, which has none of these threads."""
+        here = threading.get_ident()
+        self._open = {run: thread for run, thread in self._open.items() if thread == here}
 
     def only(self) -> SpanContext | None:
         """Return the run that ended last, if no other ran at the same time."""
@@ -99,3 +107,11 @@ def _in_coroutine() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _left_behind() -> None:
+    _runs.left_behind()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_left_behind)

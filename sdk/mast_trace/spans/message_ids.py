@@ -7,11 +7,11 @@ among the messages with this text: the first "yes" of a history is the first tha
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mast_trace.content import content_hash
+from mast_trace.fork_safe import reentrant_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ class MessageIds:
         # by text: the position before which all messages have a name
         self._place_of_unnamed: dict[str, int] = {}
         # Reentrant: the garbage collector may end another span of the run while it is held.
-        self._lock = threading.RLock()
+        self._lock = reentrant_lock()
 
     def show(self, messages: Sequence[Message]) -> list[Held]:
         """Return the ids of messages that an agent or a model sees, in order."""

@@ -10,6 +10,8 @@ from opentelemetry.trace import Status, StatusCode
 
 from mast_trace import semconv
 from mast_trace.content import shown, truncate, well_formed
+from mast_trace.result_types import opaque_type, result_type
+from mast_trace.spans import human_input
 from mast_trace.spans.ended_runs import run_ended
 
 if TYPE_CHECKING:
@@ -119,6 +121,8 @@ class RunSpan(OpenSpan):
     def end(self, error: BaseException | str | None = None, *, end_time: int | None = None) -> None:
         """End the span, as failed if there is an ``error``."""
         if self.span.is_recording():
+            if not self.nested:
+                self.set(human_input.run_ended(self.run, self._telemetry.content))
             super().end(error, end_time=end_time)
             if not self.nested:
                 run_ended(self.span.get_span_context())
@@ -166,6 +170,20 @@ class ToolSpan(OpenSpan):
     def result(self, value: Any) -> None:
         """Record the tool's result. Call `fail` as well for an error that the framework turned into text."""
         self.set(self._telemetry.writer.returned(value, self.context, self.call_id))
+
+    def returned(self, value: Any) -> None:
+        """Record a result that the program itself receives, with its type."""
+        written = self._telemetry.writer.returned(value, self.context, self.call_id)
+        if self._telemetry.content.capture:
+            text = str(written.get(semconv.TOOL_CALL_RESULT, ""))
+            written[semconv.TOOL_RESULT_TYPE] = result_type(value, text)
+        self.set(written)
+
+    def typed(self, value: Any, text: str) -> None:
+        """Record the type of a result whose text is recorded, if the text spells the value."""
+        content = self._telemetry.content
+        if content.capture and not opaque_type(kind := result_type(value, content.clean(text))):
+            self.set({semconv.TOOL_RESULT_TYPE: kind})
 
 
 class ChatSpan(OpenSpan):

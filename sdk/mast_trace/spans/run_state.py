@@ -6,16 +6,17 @@ generators see the state of their own context.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.spans.message_ids import MessageIds
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Hashable
 
     from opentelemetry.context import Context
@@ -40,6 +41,8 @@ class Run:
         marks: free for instrumentations, for work that must happen once a run.
         cleaned: texts and tool calls after redaction, by the `Message.key` from before it.
         messages: the ids of its messages.
+        outermost: the run of which it is a part; None for one that is no part of another.
+        typed: texts that a person typed while it was open, each with the span of the tool that asked.
     """
 
     root: Span
@@ -47,8 +50,10 @@ class Run:
     marks: set[Hashable] = field(default_factory=set)
     cleaned: dict[str, tuple[str, tuple[ToolCall, ...]]] = field(default_factory=dict)
     messages: MessageIds = field(default_factory=MessageIds)
+    outermost: Run | None = None
+    typed: list[tuple[str, Span | None]] = field(default_factory=list)
     # Reentrant: the garbage collector may end another span of the run while it is held.
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _lock: threading.RLock = field(default_factory=reentrant_lock)
 
     def once(self, mark: Hashable) -> bool:
         """Return True the first time that ``mark`` is seen in this run."""
@@ -76,6 +81,17 @@ class Turn:
 
     agent: str
     sent: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class OpenChat:
+    """A model call in progress.
+
+    Attributes:
+        span: its span; None where it begins after the context of the call has been made.
+    """
+
+    span: Span | None = None
 
 
 def current_run(context: Context | None = None) -> Run | None:
@@ -114,12 +130,18 @@ def chat_is_open(context: Context | None = None) -> bool:
     An instrumentation of a model client under an instrumented framework asks this, so that no
     call is recorded twice.
     """
-    return otel_context.get_value(_CHAT_KEY, context) is True
+    return isinstance(otel_context.get_value(_CHAT_KEY, context), OpenChat)
 
 
-def with_chat(context: Context) -> Context:
+def open_chat(context: Context | None = None) -> Span | None:
+    """Return the span of the model call that is being made in ``context`` (default: the current one)."""
+    value = otel_context.get_value(_CHAT_KEY, context)
+    return value.span if isinstance(value, OpenChat) else None
+
+
+def with_chat(context: Context, chat: OpenChat | None = None) -> Context:
     """Return ``context`` in which a model call has its span."""
-    return otel_context.set_value(_CHAT_KEY, True, context)
+    return otel_context.set_value(_CHAT_KEY, chat or OpenChat(), context)
 
 
 def open_tool(context: Context | None = None) -> Span | None:
@@ -160,6 +182,12 @@ def beside_others(context: Context) -> Context:
     if current is own or not isinstance(own, trace.Span) or exported_with(current, own):
         return context
     return trace.set_span_in_context(own, context)
+
+
+def innermost_span(context: Context | None = None) -> Span | None:
+    """Return the innermost span of ours that is open in ``context`` (default: the current one)."""
+    value = otel_context.get_value(_SPAN_KEY, context)
+    return value if isinstance(value, trace.Span) else None
 
 
 def with_span(span: Span, context: Context) -> Context:

@@ -16,11 +16,13 @@ from opentelemetry.trace import SpanKind
 
 from mast_trace import semconv
 from mast_trace.content import ContentPolicy, truncate, well_formed
+from mast_trace.spans import human_input
 from mast_trace.spans.ended_runs import run_began
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
 from mast_trace.spans.run_state import (
+    OpenChat,
     Run,
     beside_others,
     current_agent,
@@ -106,12 +108,14 @@ class Telemetry:
         span, context = self._start(
             semconv.INVOKE_WORKFLOW, name, context, more, links=links, start_time=start_time
         )
-        run = Run(root=span)
+        around = current_run(context)
+        run = Run(root=span, outermost=None if around is None else around.outermost or around)
         opened = RunSpan(self, span, with_run(run, context))
         opened.run = run
-        opened.nested = current_run(context) is not None
+        opened.nested = around is not None
         if not opened.nested and span.is_recording():
             run_began(span.get_span_context())
+            human_input.run_began(run)
         if input:
             opened.set(self.inputs(input, opened.context))
         # The record leaves before the span has ended, which a killed process never sees. With a
@@ -286,7 +290,7 @@ class Telemetry:
         if input:
             more.update(self.inputs(input, context))
         span, own = self._start(semconv.CHAT, model, context, more, kind=SpanKind.CLIENT)
-        return ChatSpan(self, span, with_chat(own))
+        return ChatSpan(self, span, with_chat(own, OpenChat(span)))
 
     def outcome(self, root: Span | SpanContext, outcome: str, reason: str = "") -> None:
         """Record whether a run reached its goal.

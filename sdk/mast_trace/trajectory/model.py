@@ -83,6 +83,8 @@ class Step:
         error: text of the error, None if there was none.
         input_tokens: of a model action.
         output_tokens: likewise.
+        branch: the path of the parallel branch; empty outside of parallel branches.
+        result_type: type of a tool's result; see `mast_trace.semconv.TOOL_RESULT_TYPE`.
     """
 
     index: int
@@ -107,6 +109,8 @@ class Step:
     error: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    branch: str = ""
+    result_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,9 @@ class Invocation:
         error: text of the error, None if there was none.
         model: the model's name, of a model call.
         finish_reason: likewise.
+        branch: the path of the parallel branch; empty outside of parallel branches.
+        provider: name of the model's provider, of a model call.
+        parameters: of a model call, as ``name=value``; empty if not recorded.
     """
 
     kind: str
@@ -140,6 +147,9 @@ class Invocation:
     error: str | None = None
     model: str = ""
     finish_reason: str = ""
+    branch: str = ""
+    provider: str = ""
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,6 +164,9 @@ class Trajectory:
         task: the text of the task.
         outcome: ``success``, ``failure`` or empty when none was recorded.
         termination_reason: the reason for which the framework stopped.
+        human_inputs: texts that a person typed, in order.
+        human_input_spans: the span of the tool that asked, for each of them; empty if no tool asked.
+        resumes: trace id of the interrupted run that this one continues; empty if there is none.
         open_items: items of the framework's plan that were open at the end.
         finished: whether the root span has arrived, and with it the run's end.
         error: text of the root span's error.
@@ -183,6 +196,9 @@ class Trajectory:
     output_tokens: int = 0
     unread_from: int = 0
     unread_to: int = 0
+    human_inputs: tuple[str, ...] = ()
+    human_input_spans: tuple[str, ...] = ()
+    resumes: str = ""
 
     @property
     def read_steps(self) -> tuple[Step, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace import semconv
 from mast_trace.trajectory import vocabulary
 from mast_trace.trajectory.agent_requests import as_call, hand_offs
+from mast_trace.trajectory.branches import parallel_branches
 from mast_trace.trajectory.copies import without_copies
 from mast_trace.trajectory.foreign import translate
 from mast_trace.trajectory.model import Invocation, Trajectory
@@ -34,14 +35,24 @@ def read_trajectory(spans: Iterable[SpanRecord]) -> Trajectory:
     aliases = aliases_of(ordered)
     texts = texts_of(ordered)
     agents = acting_agents(ordered, texts)
-    steps = steps_of(ordered, agents, texts, aliases)
+    branches = parallel_branches(in_order(unique.values()))
+    steps = tuple(
+        replace(step, branch=branch) if (branch := branches.get(step.span_id)) else step
+        for step in steps_of(ordered, agents, texts, aliases)
+    )
     root = root_of(ordered)
     task = _task(root.attributes if root else {}, texts.by_id, steps)
     return replace(
         head_of(ordered, root, task),
         steps=steps,
         invocations=tuple(
-            invocation_of(span, agents[key(span)], texts.answer_of(span), aliases)
+            invocation_of(
+                span,
+                agents[key(span)],
+                texts.answer_of(span),
+                aliases,
+                branches.get(span.span_id, ""),
+            )
             for span in ordered
             if span.operation in {semconv.INVOKE_AGENT, semconv.CHAT}
         ),
@@ -71,6 +82,9 @@ def head_of(ordered: Sequence[SpanRecord], root: SpanRecord | None, task: str) -
         outcome=outcome,
         outcome_reason=outcome_reason,
         termination_reason=text(attributes, semconv.RUN_TERMINATION_REASON),
+        human_inputs=vocabulary.strings(attributes.get(semconv.HUMAN_INPUTS)),
+        human_input_spans=vocabulary.strings(attributes.get(semconv.HUMAN_INPUT_SPANS)),
+        resumes=text(attributes, semconv.RUN_RESUMES),
         open_items=vocabulary.strings(attributes.get(semconv.PLAN_OPEN_ITEMS)),
         error=error_of(root) if root else None,
         finished=root is not None and not root.is_open,
@@ -176,7 +190,11 @@ def acting_agents(spans: Sequence[SpanRecord], texts: Texts) -> dict[str, str]:
 
 
 def invocation_of(
-    span: SpanRecord, agent: str, output: Message | None, aliases: Mapping[str, str]
+    span: SpanRecord,
+    agent: str,
+    output: Message | None,
+    aliases: Mapping[str, str],
+    branch: str = "",
 ) -> Invocation:
     """Return the turn or the call of a model that a span is.
 
@@ -185,6 +203,7 @@ def invocation_of(
         agent: the acting agent.
         output: its answer; see `Texts.answer_of`.
         aliases: see `aliases_of`.
+        branch: path of its parallel branch.
     """
     attributes = span.attributes
     finish = vocabulary.strings(attributes.get(semconv.FINISH_REASONS))
@@ -206,6 +225,9 @@ def invocation_of(
         error=error_of(span),
         model=str(vocabulary.read(attributes, "model") or ""),
         finish_reason=finish[0] if finish else "",
+        branch=branch,
+        provider=text(attributes, semconv.PROVIDER_NAME),
+        parameters=vocabulary.strings(attributes.get(semconv.REQUEST_PARAMETERS)),
     )
 
 

@@ -212,6 +212,7 @@ def _tool_step(span: SpanRecord, agent: str, index: int) -> Step:
         tool=tool,
         arguments=arguments,
         call_id=str(vocabulary.read(attributes, "tool_call_id") or ""),
+        result_type=text(attributes, semconv.TOOL_RESULT_TYPE),
         requested_by=text(attributes, semconv.TOOL_REQUESTED_BY),
         **_common(span),
     )

@@ -1004,6 +1004,130 @@ FROM traces.mast_verdicts_local;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (16, 'examined_modes', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE TABLE IF NOT EXISTS traces.mast_replay_plans_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    PlanId String CODEC(ZSTD(1)),
+    Name LowCardinality(String),
+    PlannedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Fingerprint String CODEC(ZSTD(1)),
+    ServiceName LowCardinality(String),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1)),
+    Plan String CODEC(ZSTD(1)),
+    Precedence UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree(Precedence)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, TraceId, PlanId)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_replay_plans ON CLUSTER main AS traces.mast_replay_plans_local
+ENGINE = Distributed('main', 'traces', 'mast_replay_plans_local', cityHash64(TraceId));
+
+CREATE TABLE IF NOT EXISTS traces.mast_replays_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    PlanId String CODEC(ZSTD(1)),
+    Sequence UInt32,
+    Arm LowCardinality(String),
+    Step Int32,
+    SpanId String CODEC(ZSTD(1)),
+    FixSource LowCardinality(String),
+    FixHash String CODEC(ZSTD(1)),
+    FixText String CODEC(ZSTD(1)),
+    FixModel LowCardinality(String),
+    Hold Bool,
+    Phase LowCardinality(String),
+    Pair Int32,
+    Status LowCardinality(String),
+    Outcome LowCardinality(String),
+    Reason String CODEC(ZSTD(1)),
+    ServedCalls UInt32,
+    ServedTools UInt32,
+    LiveCalls UInt32,
+    LiveTools UInt32,
+    InputTokens UInt64,
+    OutputTokens UInt64,
+    CostUsd Nullable(Float64),
+    Models Array(LowCardinality(String)),
+    CallsHash String CODEC(ZSTD(1)),
+    Answer String CODEC(ZSTD(1)),
+    StartedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Seconds Float64,
+    ProgramHash String CODEC(ZSTD(1)),
+    Holder String CODEC(ZSTD(1)),
+    ServiceName LowCardinality(String),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1)),
+    Precedence UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree(Precedence)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, TraceId, PlanId, Sequence)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_replays ON CLUSTER main AS traces.mast_replays_local
+ENGINE = Distributed('main', 'traces', 'mast_replays_local', cityHash64(TraceId));
+
+CREATE TABLE IF NOT EXISTS traces.mast_confirmations_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    RunKey UInt64 MATERIALIZED halfMD5(Project, TraceId) CODEC(NONE),
+    ConfirmedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Fingerprint String CODEC(ZSTD(1)),
+    PlanId String CODEC(ZSTD(1)),
+    Status LowCardinality(String),
+    Text String CODEC(ZSTD(1)),
+    OriginStep Nullable(Int32),
+    OriginAgent LowCardinality(String),
+    OriginSpanId String CODEC(ZSTD(1)),
+    PointOfNoReturn Nullable(Int32),
+    PointAgent LowCardinality(String),
+    Refuted Array(Int32),
+    Curve Nested
+    (
+        Step Int32,
+        Successes UInt32,
+        Runs UInt32,
+        Low Float64,
+        High Float64
+    ),
+    Contrasts Nested
+    (
+        Step Int32,
+        Agent LowCardinality(String),
+        Source LowCardinality(String),
+        FixSuccesses UInt32,
+        KeepSuccesses UInt32,
+        Pairs UInt32,
+        Censored UInt32,
+        EValue Float64,
+        Threshold Float64,
+        Effect Float64
+    ),
+    PlannedContrasts UInt32,
+    Replays UInt32,
+    LiveCalls UInt64,
+    CostUsd Nullable(Float64),
+    Json String CODEC(ZSTD(1)),
+    ServiceName LowCardinality(String),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(ConfirmedAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, TraceId)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_confirmations ON CLUSTER main AS traces.mast_confirmations_local
+ENGINE = Distributed('main', 'traces', 'mast_confirmations_local', cityHash64(TraceId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (17, 'replays', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
 ALTER TABLE traces.mast_judge_calls_local ON CLUSTER main
     ADD COLUMN IF NOT EXISTS Sample UInt8 DEFAULT 1;
 
@@ -1025,4 +1149,73 @@ ORDER BY JudgedAt DESC
 LIMIT 1 BY Project, TraceId;
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (18, 'judge_samples', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_prices_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    Model LowCardinality(String),
+    Provider LowCardinality(String),
+    PricedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Bands Nested
+    (
+        Since Date,
+        Begin UInt32,
+        End UInt32,
+        Above Int64,
+        Input Decimal(38, 12),
+        CacheRead Decimal(38, 12),
+        CacheWrite Decimal(38, 12),
+        Output Decimal(38, 12),
+        Calls Decimal(38, 12)
+    )
+)
+ENGINE = ReplicatedReplacingMergeTree(PricedAt)
+ORDER BY (Project, Model, Provider)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_prices ON CLUSTER main AS traces.mast_prices_local
+ENGINE = Distributed('main', 'traces', 'mast_prices_local', cityHash64(Model));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (19, 'prices', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_injections_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    FaultId String CODEC(ZSTD(1)),
+    InjectedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Operator LowCardinality(String),
+    Mode LowCardinality(String),
+    Level LowCardinality(String),
+    Step Int32,
+    SpanId String CODEC(ZSTD(1)),
+    Agent LowCardinality(String),
+    MissedBy Array(LowCardinality(String)),
+    Verdict LowCardinality(String),
+    Decisive Bool,
+    Deterministic Bool,
+    Faulty UInt32,
+    FaultyFailures UInt32,
+    Restored UInt32,
+    RestoredSuccesses UInt32,
+    EValue Float64,
+    SuccessAfter Nullable(Float64),
+    Phrasing Int32,
+    Seed Int64,
+    Change String CODEC(ZSTD(1)),
+    Run String CODEC(ZSTD(3)),
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(InjectedAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, TraceId, FaultId)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_injections ON CLUSTER main AS traces.mast_injections_local
+ENGINE = Distributed('main', 'traces', 'mast_injections_local', cityHash64(TraceId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (20, 'injections', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 

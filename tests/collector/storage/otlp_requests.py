@@ -105,7 +105,7 @@ def evaluation(trace, *, number=1, score=0.5, at=START):
 
 
 def two_runs(store, *, projects=("", "")):
-    """Two runs with a verdict, a label, an evaluation and model's calls each; the other is a day younger."""
+    """Two runs with a verdict, a label, an evaluation, replays and model's calls each; the other is a day younger."""
     requests = [
         request(
             agent_span(1, attributes={"enduser.id": "ann", "gen_ai.conversation.id": "c1"}),
@@ -123,6 +123,9 @@ def two_runs(store, *, projects=("", "")):
         LogWriter(store).write([log_request(record, resource=resource)], token=f"logs {number}")
         store.insert("mast_verdicts", [{**common, **times, "Status": "ok"}])
         store.insert("mast_human_labels", [{**common, "LabelledAt": at}])
+        for table in ("mast_replay_plans", "mast_replays", "mast_confirmations"):
+            store.insert(table, [{**common, "PlanId": "p", "RunEnd": at}])
+        store.insert("mast_injections", [{**common, "FaultId": "f", "RunEnd": at}])
         # Judged once more, long after it ended: the answer quotes the run all the same.
         for call, moment in (("first", at), ("later", LATER)):
             identity = {"CallId": f"{trace} {call}", "StartedAt": moment, "Answer": "they said"}

@@ -56,6 +56,10 @@ EVERY_TABLE = (
     "mast_findings",
     "mast_human_labels",
     "mast_judge_calls",
+    "mast_replay_plans",
+    "mast_replays",
+    "mast_confirmations",
+    "mast_injections",
     "otel_logs",
     "mast_evaluations",
 )

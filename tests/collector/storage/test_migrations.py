@@ -24,11 +24,16 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.storage.store import error_code
 
 TABLES = {
+    "mast_confirmations",
     "mast_findings",
     "mast_findings_mv",
     "mast_human_labels",
+    "mast_injections",
     "mast_judge_calls",
     "mast_latest_verdicts",
+    "mast_prices",
+    "mast_replay_plans",
+    "mast_replays",
     "mast_run_states",
     "mast_run_states_mv",
     "mast_runs",
@@ -333,6 +338,11 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_run_states",
         "mast_verdicts",
         "mast_findings",
+        "mast_replay_plans",
+        "mast_replays",
+        "mast_confirmations",
+        "mast_prices",
+        "mast_injections",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (

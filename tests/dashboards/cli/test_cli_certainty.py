@@ -56,7 +56,7 @@ def shown(cli: CLI, capsys: pytest.CaptureFixture[str]) -> Any:
 
 def test_what_was_measured_has_percentages(shown: Any) -> None:
     out = shown(calibrated=True, decisive=DECISIVE)
-    assert "Decisive error: analyst, step 2 (61% sure) it asked again" in out
+    assert "Decisive error: analyst, step 2 (calibrated guess, 61% sure) it asked again" in out
     assert "candidate 2: analyst, step 1 (23%)" in out
     assert "2 DECISIVE" in out
     assert NOT_MEASURED not in out
@@ -78,7 +78,7 @@ def test_an_exact_finding_needs_no_percentage(shown: Any) -> None:
     exact = shown(calibrated=False, decisive=DECISIVE, modes=(mode(0.9, Evidence.EXACT),))
     assert "Decisive error: analyst, step 2 (exact finding) it asked again" in exact
     other = shown(calibrated=False, decisive=DECISIVE, modes=(mode(0.9),))
-    assert "Decisive error: analyst, step 2 it asked again" in other
+    assert "Decisive error: analyst, step 2 (guess) it asked again" in other
     assert "61%" not in exact + other
 
 
@@ -94,7 +94,7 @@ def test_a_models_percentages_are_those_of_labelled_runs(shown: Any) -> None:
     record = known(RankShares(20, (15, 2, 1)), RankShares(10, (3, 2, 0)))
     out = shown(record, decisive=DECISIVE, **READ)
     right = "right in 75% of 20 labelled runs, 95%: 53% to 89%"
-    assert f"Decisive error: analyst, step 2 ({right}) it asked again" in out
+    assert f"Decisive error: analyst, step 2 (calibrated guess, {right}) it asked again" in out
     assert "candidate 2: analyst, step 1 (right in 10% of 20 labelled runs" in out
     unsure = shown(record, decisive=None, **READ)
     assert "candidate 1: analyst, step 2 (right in 30% of 10 labelled runs" in unsure
@@ -107,7 +107,7 @@ def test_a_model_without_labels_has_no_percentages(shown: Any, runs: int | None)
     shares = RankShares(runs or 0, (runs or 0, 0, 0))
     record = None if runs is None else known(shares, shares)
     out = shown(record, decisive=DECISIVE, **READ)
-    assert "Decisive error: analyst, step 2 it asked again" in out
+    assert "Decisive error: analyst, step 2 (guess) it asked again" in out
     assert (
         f"steps that gpt-5-mini points at are right is known from {runs or 0} labelled runs" in out
     )

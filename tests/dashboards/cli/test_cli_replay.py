@@ -14,6 +14,8 @@ from scripted_llm import ScriptedLLM, last_text
 from mast_trace.testing import replayed
 from mast_trace.trajectory import to_dict
 from mast_trace_dashboards.cli.app import run
+from mast_trace_dashboards.web.comparison import compared
+from mast_trace_dashboards.web.uploaded_run import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,9 +97,14 @@ def test_a_stored_run_is_identical_in_command_and_test(
     status, out, _ = replay("--yes", "last", *program, url=url)
     assert status == 0
     assert "identical: 2 of 2 model calls and 1 of 1 tool calls answered" in out
-    status, out, _ = replay("--yes", "--json", "last", *program, "other-question", url=url)
+    other = tmp_path / "other.json"
+    options = ("--yes", "--json", "--out", str(other))
+    status, out, _ = replay(*options, "last", *program, "other-question", url=url)
     assert status == 1
     assert json.loads(out)["status"] == "diverged"
+    found = compared(made.steps, run_of(other.read_bytes()).steps)
+    assert found.parting is not None
+    assert found.parting.right is not None
     assert not (tmp_path / "executed").exists()
 
     with pytest.raises(AssertionError, match="2 model calls"), replayed(file) as test:

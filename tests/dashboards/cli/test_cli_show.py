@@ -11,10 +11,9 @@ import pytest
 
 import mast_trace
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.output import json_text
 from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.cli.show import as_dict, follow, json_pieces
-from mast_trace_dashboards.printable import safe
+from mast_trace_dashboards.printable import json_text, safe
 
 if TYPE_CHECKING:
     from conftest import CLI

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from guarded_view import View
+from replayed_runs import PROVED, SAID, TWIN, conclude, proof, team
 from view_server import serve
 from web_runs import (
     BARE,
@@ -38,7 +39,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
     One short with hostile texts, one of 5,000 steps, one without steps or verdict, one that says
     the same again and again, one that has only begun, one of which the judge names no step, and one
-    that nothing is shown of.
+    that nothing is shown of. Two are of one team: replays have proved the first one's error, which
+    the second one does not make.
     """
     with Store.open(f"chdb://{tmp_path_factory.mktemp('web')}") as opened:
         migrate(opened)
@@ -64,6 +66,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
                 *(message(UNSURE, n, "writer", f"Said {n}.") for n in range(4)),
             ],
             [root(HEALTHY, "healthy"), message(HEALTHY, 0, "writer", "All is well.")],
+            team(PROVED),
+            team(TWIN, (*SAID[:2], ("writer", "Two nights cost 236 EUR."))),
         ):
             opened.insert("otel_traces", rows)
         save(
@@ -73,8 +77,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
                 judged(opened, LONG, 5000, 4321),
                 judged(opened, UNSURE, 4, 1, **abstained("unknown", 0.8)),
                 judged(opened, HEALTHY, 1, 0, **abstained("unknown", 0.3)),
+                judged(opened, PROVED, len(SAID), 1),
             ],
         )
+        conclude(opened, PROVED, proof())
         yield opened
 
 

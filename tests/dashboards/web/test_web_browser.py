@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+from replayed_runs import PROVED, TWIN
 from web_runs import LIVE, LONG, LOOP, SHORT, judged, message, root
 
 from mast_trace_judge.store.verdicts import save
@@ -34,6 +35,8 @@ PAGES = (
     "/judge",
     "/runs/nope",
     f"/compare?run={SHORT}&run={LONG}",
+    f"/runs/{PROVED}",
+    f"/compare?run={PROVED}&run={TWIN}",
 )
 FLAGS = (
     "--no-sandbox",
@@ -244,6 +247,32 @@ def test_two_runs_are_chosen_and_compared(page: Page) -> None:
     page.get_by_role("button", name="Compare two chosen runs").click()
     page.get_by_role("heading", name="Two runs").wait_for()
     assert page.locator("section").count() == 2
+
+
+def test_a_command_is_copied(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.set_viewport_size({"width": 375, "height": 700})
+    page.goto(f"/runs/{PROVED}")
+    step = page.locator("#step-2")
+    step.get_by_text("Replay from here").click()
+    step.get_by_role("button", name="Copy").first.click()
+    step.get_by_text("Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"mast-trace replay {PROVED} --keep 2 -- YOUR COMMAND"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_a_file_is_compared_from_the_page_of_its_run(page: Page, tmp_path: Path) -> None:
+    page.goto(f"/runs/{PROVED}")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="JSON").click()
+    saved = tmp_path / "run.json"
+    download.value.save_as(saved)
+    page.get_by_text("Replay this run").click()
+    page.get_by_label("A replay, written by").set_input_files(saved)
+    page.get_by_role("button", name="Compare with this run").click()
+    page.get_by_text("The runs are equal, step by step.").wait_for()
+    assert violations(page) == []
 
 
 def test_a_run_is_labelled(page: Page) -> None:

@@ -197,9 +197,9 @@ def test_long_runs_are_compared_by_all_their_steps(client: httpx.Client, store: 
     rows = [message(other, n, "researcher", f"Step {n}.") for n in range(5000)]
     store.insert("otel_traces", [root(other, "long"), *rows])
     page = client.get(f"/compare?run={LONG}&run={other}").text
-    assert "The runs differ from\n    step 4,321, which comes after what is shown here." in page
-    assert "it ends here" not in page
-    assert "The first 500 of 5,000 steps." in page
+    assert "They differ from step 4,321, which comes after what is shown here." in page
+    assert "no such step" not in page
+    assert page.count("the first 500 of 5,000 steps.") == 2
 
 
 def test_outlines_are_forgotten_beyond_what_is_kept(store: Store) -> None:

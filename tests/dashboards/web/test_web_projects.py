@@ -8,9 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from jinja2 import Environment
 from starlette.routing import Mount, Route
-from starlette.templating import Jinja2Templates
 from starlette.testclient import TestClient
 from two_projects import (
     CANARY,
@@ -32,7 +30,7 @@ from mast_trace_collector.security import ProjectKeys, new_key
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web import views
+from mast_trace_dashboards.web import per_project
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_dashboards.web.config import WebConfig
@@ -83,7 +81,12 @@ PLACES = {
     "/readyz": ["/readyz"],
     "/sign-in": ["/sign-in"],
 }
-WRITTEN_BY_FORMS = {"/runs/{run:str}/label", "/sign-in", "/sign-out"}
+WRITTEN_BY_FORMS = {
+    "/runs/{run:str}/label",
+    "/runs/{run:str}/compare",
+    "/sign-in",
+    "/sign-out",
+}
 
 
 class Two:
@@ -154,6 +157,17 @@ def owners(two: Two) -> Iterator[Store]:
     thread.join(20)
     loop.close()
     app.close()
+
+
+def test_a_file_is_not_compared_with_a_run_of_another_project(two: Two) -> None:
+    """The file is a run of the visitor's own; the other one is not there."""
+    with two.client("reader") as client:
+        whole = client.get(f"/runs/{RUN}/download.json").content
+        files = {"file": ("run.json", whole)}
+        assert client.post(f"/runs/{RUN}/compare", files=files).status_code == 200
+        answer = client.post(f"/runs/{THEIR_RUN}/compare", files=files)
+        assert answer.status_code == 404
+        assert CANARY not in answer.text
 
 
 def test_every_route_is_walked(two: Two) -> None:
@@ -311,16 +325,16 @@ def test_what_the_database_says_is_the_operators(
 def test_projects_that_nobody_looks_at_keep_no_connections(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "_MOST_PROJECTS", 3)
-    shown = views.Views(two.store, Jinja2Templates(env=Environment(autoescape=True)))
-    first = shown._pages(OURS)
+    monkeypatch.setattr(per_project, "_MOST_PROJECTS", 3)
+    shown = per_project.PerProject(two.store, lambda its: [its])
+    first = shown.of(OURS)
     for number in range(5):
-        shown._pages(f"p{number}")
-        assert shown._pages(OURS) is first
+        shown.of(f"p{number}")
+        assert shown.of(OURS) is first
     assert list(shown._of_project) == ["p3", "p4", OURS]
-    monkeypatch.setattr(views, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(per_project, "_IDLE_SECONDS", 0.0)
     closed = shown._of_project["p3"].store
-    shown._pages("last")
+    shown.of("last")
     assert list(shown._of_project) == ["last"]
     with pytest.raises(StorageError, match="closed"):
         closed.query("SELECT 1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,7 +42,44 @@ def asynchronous(options: dict[str, Any], text: str) -> Any:
     return asyncio.run(ask())
 
 
-@pytest.mark.parametrize("way", [whole, streamed, asynchronous])
+def asynchronously_streamed(options: dict[str, Any], text: str) -> Any:
+    """Call with streaming and the asynchronous client."""
+
+    async def ask() -> Any:
+        async with (
+            anthropic.AsyncAnthropic(**options) as client,
+            client.messages.stream(**_request(text)) as stream,
+        ):
+            return _told(await stream.get_final_message())
+
+    return asyncio.run(ask())
+
+
+def as_events(options: dict[str, Any], text: str) -> Any:
+    """Call for the events themselves, and assemble the message from them."""
+    events = list(anthropic.Anthropic(**options).messages.create(**_request(text), stream=True))
+    blocks: dict[int, Any] = {}
+    stop = ""
+    for event in events:
+        if event.type == "content_block_start":
+            blocks[event.index] = [event.content_block, ""]
+        elif event.type == "content_block_delta":
+            delta = event.delta
+            blocks[event.index][1] += getattr(delta, "text", "") or getattr(
+                delta, "partial_json", ""
+            )
+        elif event.type == "message_delta":
+            stop = event.delta.stop_reason
+    said = "".join(text for block, text in blocks.values() if block.type == "text")
+    calls = [
+        (block.id, block.name, json.loads(text))
+        for block, text in blocks.values()
+        if block.type == "tool_use"
+    ]
+    return said, calls, stop
+
+
+@pytest.mark.parametrize("way", [whole, streamed, asynchronous, asynchronously_streamed, as_events])
 def test_every_way_gets_the_same_from_the_record(
     server: ScriptedProvider, options: dict[str, Any], way: Callable[[dict[str, Any], str], Any]
 ) -> None:
@@ -68,6 +106,22 @@ def test_every_way_gets_the_same_from_the_record(
     assert second == first
     replay.assert_identical()
     assert len(server.requests) == asked
+
+
+def test_another_parameter_is_a_difference(options: dict[str, Any]) -> None:
+    """A changed temperature is named, though the messages are the recorded ones."""
+
+    def program(temperature: float) -> None:
+        with mast_trace.run("work"), mast_trace.agent("worker"):
+            request = {**_request("Hello"), "temperature": temperature}
+            anthropic.Anthropic(**options).messages.create(**request)
+
+    with capture_spans(["anthropic"]) as captured:
+        program(0.2)
+    with replayed(captured.trajectory(), frameworks=["anthropic"]) as replay:
+        program(0.7)
+    with pytest.raises(AssertionError, match=r"temperature was 0\.2, is 0\.7"):
+        replay.assert_identical()
 
 
 def _request(text: str) -> dict[str, Any]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("autogen.agentchat.group", reason="needs AG2 classic (`import autogen`)")
 
-from replays import EXAMPLES, check_replay
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from replays import EXAMPLES, check_person, check_replay
 
 pytestmark = pytest.mark.framework("autogen")
 
@@ -20,3 +17,8 @@ pytestmark = pytest.mark.framework("autogen")
 def test_the_example_is_identical(script: str, tmp_path: Path) -> None:
     """The replay is identical, without calls of a model or a tool."""
     check_replay(EXAMPLES / "autogen_group_chat.py", script, folder=tmp_path)
+
+
+def test_a_person_is_asked_again(tmp_path: Path) -> None:
+    """What a person typed is typed again in the replay, which is identical."""
+    check_person(Path(__file__).parent / "asking_person.py", "A red one.\n\nexit\n", tmp_path)

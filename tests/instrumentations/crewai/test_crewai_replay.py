@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from installed import installed
@@ -12,10 +12,7 @@ if not installed("crewai.crew"):
 
 import crewai
 import crewai_programs  # noqa: F401  # sets CrewAI's surroundings
-from replays import EXAMPLES, check_replay
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from replays import EXAMPLES, check_person, check_replay
 
 pytestmark = pytest.mark.framework("crewai")
 
@@ -25,3 +22,8 @@ pytestmark = pytest.mark.framework("crewai")
 def test_the_example_is_identical(script: str, tmp_path: Path) -> None:
     """The replay is identical, without calls of a model or a tool."""
     check_replay(EXAMPLES / "crewai_stock.py", script, folder=tmp_path)
+
+
+def test_a_person_is_asked_again(tmp_path: Path) -> None:
+    """What a person typed is typed again in the replay, which is identical."""
+    check_person(Path(__file__).parent / "asking_person.py", "Be shorter.\n\n", tmp_path)

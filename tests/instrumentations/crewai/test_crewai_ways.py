@@ -15,6 +15,8 @@ if not installed("crewai.crew"):
 
 import crewai_programs  # sets CrewAI's surroundings before it is imported
 from crewai import Agent, Crew
+from crewai.events.event_bus import crewai_event_bus
+from crewai.events.types.crew_events import CrewKickoffStartedEvent
 from crewai.flow.flow import Flow, listen, start
 from crewai.tools import BaseTool
 from crewai_programs import delegating_script, final, llm, managed, managed_script, solo, team, use
@@ -244,6 +246,38 @@ def test_inside_of_a_span_of_the_programs_own(recorded) -> None:
         assert trace.get_current_span() is outer
     root = next(s for s in recorded.all if s.name == "invoke_workflow city")
     assert root.parent.span_id == outer.get_span_context().span_id
+
+
+def test_a_start_without_an_end_takes_no_later_crew_into_its_run(recorded, plain) -> None:
+    """A crew that is prepared and never kicked off has begun a run; the next crew has one of its own."""
+    with ScriptedLLM(script) as server:
+        begun = prepared(team(server))
+        team(server).kickoff()
+        assert state.frames() == ()
+        team(server).kickoff()
+    recorded.check_shape(runs=3)
+    assert [shape(recorded)[1:], begun.crew_name] == [[plain] * 2, "city"]
+
+
+def test_a_crew_inside_of_a_flow_stays_in_its_run(recorded) -> None:
+    """A run that a patched call surrounds is not taken for abandoned."""
+
+    class Cities(Flow):
+        @start()
+        def city(self) -> str:
+            return team(server).kickoff().raw
+
+    with ScriptedLLM(script) as server:
+        Cities().kickoff()
+    recorded.check_shape()
+    assert [s.name for s in recorded.named("invoke_workflow")][1:] == ["invoke_workflow city"]
+
+
+def prepared(crew: Crew) -> CrewKickoffStartedEvent:
+    """Report that a crew begins, as CrewAI does when it prepares one."""
+    begun = CrewKickoffStartedEvent(crew_name=crew.name, inputs=None)
+    crewai_event_bus.emit(crew, begun)
+    return begun
 
 
 def test_a_crew_that_is_older_than_the_instrumentation(plain) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,14 +12,15 @@ if not hasattr(agents, "create_agent"):
 pytest.importorskip("langgraph_supervisor")
 pytest.importorskip("langchain_openai")
 
-from replays import EXAMPLES, check_replay
+from pathlib import Path
+
+from replays import EXAMPLES, check_replay, record
 
 from mast_trace_judge.replay import replay
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytestmark = pytest.mark.framework("langgraph")
+
+BRANCHES = Path(__file__).parent / "parallel_branches.py"
 
 
 @pytest.mark.parametrize("script", ["verified", "repeated-call", "unverified"])
@@ -36,3 +36,26 @@ def test_a_replay_is_a_record_in_its_turn(tmp_path: Path) -> None:
     assert done.run is not None
     again = replay(done.run, [sys.executable, str(program), "verified"])
     assert (again.status, again.text) == ("identical", "")
+
+
+@pytest.mark.parametrize(
+    ("recorded_way", "replayed_way"),
+    [("threads", "threads"), ("threads", "streamed"), ("asyncio", "async-streamed")],
+)
+def test_parallel_branches_with_equal_requests_are_identical(
+    recorded_way: str, replayed_way: str, tmp_path: Path
+) -> None:
+    """Each branch gets the answer that it got before, in threads and tasks, streamed or not."""
+    recorded = record(BRANCHES, recorded_way, folder=tmp_path)
+    assert len({call.branch for call in recorded.invocations if call.kind == "model"}) == 7
+    done = replay(recorded, [sys.executable, str(BRANCHES), replayed_way])
+    assert (done.status, done.text) == ("identical", "")
+
+
+def test_parameters_beneath_a_framework_are_recorded(tmp_path: Path) -> None:
+    """The client under LangChain notes the parameters on the span that LangGraph's recorder made."""
+    recorded = record(EXAMPLES / "langgraph_team.py", "verified", folder=tmp_path)
+    calls = [call for call in recorded.invocations if call.kind == "model"]
+    noted = [{each.partition("=")[0] for each in call.parameters} for call in calls]
+    assert len(noted) > 3
+    assert all("tools" in names for names in noted)

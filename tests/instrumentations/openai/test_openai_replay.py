@@ -9,6 +9,7 @@ import openai
 import pytest
 
 import mast_trace
+from mast_trace.replay.recording import NotReplayable
 from mast_trace.testing import capture_spans, replayed
 
 if TYPE_CHECKING:
@@ -120,6 +121,78 @@ def test_one_recorded_way_answers_another(server: ScriptedLLM, options: dict[str
     with replayed(captured.trajectory(), frameworks=["openai"]) as replay:
         assert program(streamed) == first
     replay.assert_identical()
+
+
+def test_another_parameter_is_a_difference(options: dict[str, Any]) -> None:
+    """A changed temperature, tool or model is named, though the messages are the recorded ones."""
+
+    def program(**more: Any) -> None:
+        client = openai.OpenAI(**options)
+        with mast_trace.run("work"), mast_trace.agent("worker"):
+            client.chat.completions.create(**{**_request("Hello"), "temperature": 0.2, **more})
+
+    with capture_spans(["openai"]) as captured:
+        program()
+    run = captured.trajectory()
+    for more, text in (
+        ({}, ""),
+        (
+            {"temperature": 0.7},
+            "worker asks the model with other parameters: temperature was 0.2, is 0.7.",
+        ),
+        ({"tools": [{**TOOL, "function": {"name": "other"}}]}, "tools has changed"),
+        ({"seed": 1}, "seed was absent, is 1"),
+        ({"model": "n"}, "model was m, is n"),
+    ):
+        with replayed(run, frameworks=["openai"]) as replay:
+            program(**more)
+        if not text:
+            replay.assert_identical()
+            continue
+        assert text in replay.report.other_parameters
+        with pytest.raises(AssertionError, match="other parameters"):
+            replay.assert_identical()
+
+
+@mast_trace.tool
+def price(item: str):
+    """Return a number, its text, nothing, or a tuple; the return type is not annotated."""
+    executed.append(item)
+    return {"kettle": 750.0, "pot": "750.0", "pan": None, "lid": (1, 2)}[item]
+
+
+executed: list[str] = []
+
+
+class TestTypes:
+    """Results of hand-made tools come back as the values that they were."""
+
+    def program(self, options: dict[str, Any], *items: str) -> list[Any]:
+        executed.clear()
+        with mast_trace.run("work"), mast_trace.agent("worker"):
+            whole(options, "Hello")
+            return [price(item) for item in items]
+
+    def test_values_are_told_apart(self, options: dict[str, Any]) -> None:
+        items = ("kettle", "pot", "pan")
+        with capture_spans(["openai"]) as captured:
+            self.program(options, *items)
+        with replayed(captured.trajectory(), frameworks=["openai"]) as replay:
+            assert self.program(options, *items) == [750.0, "750.0", None]
+        replay.assert_identical()
+        assert executed == []
+
+    def test_a_value_that_no_text_holds_is_said_before(self, options: dict[str, Any]) -> None:
+        with capture_spans(["openai"]) as captured:
+            self.program(options, "kettle", "lid")
+        run = captured.trajectory()
+        reason = "price returned a value of tuple, which no text can stand for. --live-tools price"
+        with pytest.raises(NotReplayable, match=reason), replayed(run):
+            pass
+        with replayed(run, live_tools=["price"], frameworks=["openai"]) as replay:
+            assert self.program(options, "kettle", "lid") == [750.0, (1, 2)]
+        assert executed == ["lid"]
+        replay.assert_identical()
 
 
 def test_other_requests_are_not_touched(server: ScriptedLLM, options: dict[str, Any]) -> None:

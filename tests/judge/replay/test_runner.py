@@ -151,6 +151,12 @@ class TestNotReplayable:
         cut = {key: replace(text, content=text.content[:5]) for key, text in recorded.texts.items()}
         assert "were cut" in self.refused(replace(recorded, texts=cut), tmp_path)
 
+    @pytest.mark.parametrize("provider", ["aws.bedrock", "gcp.gemini"])
+    def test_a_provider(self, recorded: Trajectory, tmp_path: Path, provider: str) -> None:
+        calls = tuple(replace(call, provider=provider) for call in recorded.invocations)
+        text = self.refused(replace(recorded, invocations=calls), tmp_path)
+        assert f"chooser asks a model of {provider} through" in text
+
     def test_a_part(self, recorded: Trajectory, tmp_path: Path) -> None:
         partial = replace(recorded, unread_from=1, unread_to=2)
         assert "too long" in self.refused(partial, tmp_path)

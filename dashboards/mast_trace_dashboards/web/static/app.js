@@ -74,6 +74,29 @@ document.addEventListener("toggle", async (event) => {
   }
 }, true);
 
+// Commands can be copied where the browser allows it: on this machine, or over HTTPS.
+document.addEventListener("toggle", (event) => {
+  if (!event.target.open || !navigator.clipboard) return;
+  for (const command of event.target.querySelectorAll("[data-copy]")) {
+    delete command.dataset.copy;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    const said = document.createElement("span");
+    said.setAttribute("role", "status");
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(command.textContent);
+        said.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(command);
+        said.textContent = "Selected: copy it with the keyboard";
+      }
+    });
+    command.after(button, said);
+  }
+}, true);
+
 // Further steps of a long run.
 async function more(link) {
   const item = link.closest("li");

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.store.labels import HumanLabel
 
 
@@ -36,12 +37,14 @@ class StoredRun:
     Attributes:
         labels: those in the file.
         has_verdict: whether the file has a verdict on it, which is not imported.
+        confirmation: what replays of the run have shown; None if it was not replayed.
     """
 
     trajectory: Trajectory
     labels: tuple[HumanLabel, ...] = ()
     project: str = ""
     has_verdict: bool = False
+    confirmation: Confirmation | None = None
 
 
 Read = Transcript | StoredRun | ExportTraceServiceRequest

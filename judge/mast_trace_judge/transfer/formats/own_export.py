@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_judge.store.labels import HumanLabel
+from mast_trace_judge.transfer.formats.confirmation_values import confirmation_in
 from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import Format, StoredRun, is_record
 from mast_trace_judge.transfer.formats.messages import objects
@@ -31,11 +32,13 @@ def _read(value: dict[str, Any], _: str) -> Iterator[StoredRun]:
     trajectory = trajectory_from_dict(loaded(value["trajectory"]))
     if value.get("trace_id") != trajectory.trace_id:
         raise ValueError("its trace_id is not that of its trajectory")
+    verdict = loaded(value["verdict"])
     yield StoredRun(
         trajectory,
         labels=tuple(_label(shape) for shape in objects(loaded(value["labels"]))),
         project=str(value.get("project") or ""),
-        has_verdict=isinstance(loaded(value["verdict"]), dict),
+        has_verdict=isinstance(verdict, dict),
+        confirmation=confirmation_in(verdict, trajectory.steps),
     )
 
 

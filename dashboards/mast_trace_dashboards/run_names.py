@@ -1,4 +1,4 @@
-"""Resolves arguments of commands: a run by the beginning of its id, a time by its age."""
+"""Resolves the names by which people refer to things: a run by the beginning of its id, a time by its age."""
 
 from __future__ import annotations
 

@@ -1,0 +1,137 @@
+"""Writes the tables of ``README.md`` from ``results.json``.
+
+::
+
+    python benchmarks/replay/replay_page.py
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+PAGE, RESULTS = HERE / "README.md", HERE / "results.json"
+CHECKS = 6
+"""Replays without a live call: the verification and five scores."""
+
+BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
+HEAD = (
+    "| class | runs | origin right | wrong | none | point right | wrong | bound | truth refuted | replays | live calls | of re-running all | calls for a right one |",
+    "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+)
+PEERS = (
+    "| class | ours: right / wrong | earliest flip | calls | first zero, staged Fisher | calls |",
+    "|---|---|---|---|---|---|",
+)
+
+
+def upper(hits: int, runs: int) -> float:
+    """Return the one-sided upper 95 % bound of a rate (Clopper and Pearson 1934)."""
+    if hits >= runs:
+        return 1.0
+    low, high = hits / runs, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if _at_most(hits, runs, middle) > 0.05:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def lower(hits: int, runs: int) -> float:
+    """Return the one-sided lower 95 % bound of a rate."""
+    return 1 - upper(runs - hits, runs)
+
+
+def _at_most(hits: int, runs: int, rate: float) -> float:
+    """Return the probability of at most so many hits."""
+    if rate >= 1:
+        return 0.0
+    return (
+        sum(
+            math.exp(
+                math.lgamma(runs + 1)
+                - math.lgamma(k + 1)
+                - math.lgamma(runs - k + 1)
+                + k * math.log(rate)
+                + (runs - k) * math.log(1 - rate)
+            )
+            for k in range(hits + 1)
+        )
+        if rate > 0
+        else 1.0
+    )
+
+
+def bound(result: dict[str, Any]) -> str:
+    """Return the bound that a class is held to; empty without one."""
+    runs = result["runs"]
+    if not result["something"]:
+        return f"wrong <= {upper(false(result), runs):.1%}"
+    return (
+        f"right >= {lower(result['origin'].get('right', 0), runs):.1%}" if result["bound"] else ""
+    )
+
+
+def false(result: dict[str, Any]) -> int:
+    """Return the number of runs in which a step was confirmed falsely."""
+    return int(result["origin"].get("wrong", 0))
+
+
+def line(result: dict[str, Any]) -> str:
+    """Return a class's line of the first table."""
+    runs, origin, point = result["runs"], result["origin"], result["point"]
+    right = origin.get("right", 0)
+    cells = [
+        result["name"],
+        f"{runs:,}",
+        *(f"{origin.get(each, 0) / runs:.1%}" for each in ("right", "wrong", "none")),
+        *(f"{point.get(each, 0) / runs:.1%}" for each in ("right", "wrong")),
+        bound(result),
+        f"{result['cleared'] / runs:.1%}",
+        f"{result['replays']:.0f}",
+        f"{result['calls']:,.0f}",
+        f"{result['calls'] / max(1, (result['replays'] - CHECKS) * result['length']):.0%}",
+        f"{result['calls'] * runs / right:,.0f}" if right else "-",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def peers(result: dict[str, Any]) -> str:
+    """Return a class's line of the second table."""
+    cells = [result["name"], _shares(result)]
+    for each in result["baselines"].values():
+        cells += [_shares(each), f"{each['calls']:,.0f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def _shares(result: dict[str, Any]) -> str:
+    runs, origin = result["runs"], result["origin"]
+    return f"{origin.get('right', 0) / runs:.1%} / {origin.get('wrong', 0) / runs:.1%}"
+
+
+def tables(results: list[dict[str, Any]]) -> str:
+    """Return both tables."""
+    words = [(each["name"], each["status"]) for each in results]
+    conclusions = [
+        f"- {name}: " + ", ".join(f"{word} {count}" for word, count in sorted(status.items()))
+        for name, status in words
+    ]
+    lines = [*HEAD, *map(line, results), "", "### Beside simpler methods", "", *PEERS]
+    lines += [*map(peers, results), "", "### Words of the conclusions", "", *conclusions]
+    return "\n".join(lines) + "\n"
+
+
+def write(results: list[dict[str, Any]]) -> None:
+    """Put the tables into the page."""
+    text = PAGE.read_text()
+    before, rest = text.split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{tables(results)}\n{END}{rest.split(END)[1]}")
+
+
+if __name__ == "__main__":
+    write(json.loads(RESULTS.read_text()))

@@ -1,0 +1,157 @@
+"""`mast-trace cost`: the cost of runs, and of what came after their decisive steps."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mast_trace.exceptions import StorageError
+from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cost_words import cost_words
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import parse_time, resolve_run
+from mast_trace_judge.pricing import PriceConfig, store_prices
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from mast_trace_collector.storage import Store
+
+
+class Part(str, Enum):
+    """Parts by which costs are shown."""
+
+    agent = "agent"
+    model = "model"
+    tool = "tool"
+    mode = "mode"
+    run = "run"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("cost")(cost)
+
+
+def cost(
+    run: Annotated[
+        str | None,
+        typer.Argument(help="The run's id, its beginning, or `last`; all runs without it."),
+    ] = None,
+    by: Annotated[
+        list[Part] | None,
+        typer.Option("--by", help="Part by which the cost is shown.", show_default="agent, model"),
+    ] = None,
+    since: Since = None,
+    service: Annotated[list[str] | None, typer.Option(help="Only this service's.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Most rows of each part.")
+    ] = 20,
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what runs have cost, and how much of it came after the decisive step.
+
+    Prices are those of the day of each call. A model without a known price is named, and counts as
+    unknown; the setting `own_prices` gives it one.
+
+    Example: `mast-trace cost --since 7d --by agent --by tool`
+    """
+    begin = parse_time(since) if since else None
+    given: dict[str, Any] = {
+        "projects": [project] if project else [],
+        "services": service or [],
+        **({"since": begin} if begin else {}),
+    }
+    with open_store(url, data_dir, config) as store:
+        if run is not None:
+            given["only"] = [resolve_run(store, run, project)]
+        _renew(store, PriceConfig.load(config), begin)
+        total = QUERIES["cost_totals"].one(store, **given)
+        assert total is not None  # an aggregate without groups has one row
+        parts = by or [Part.agent, Part.model]
+        rows = {
+            part.value: QUERIES[f"cost_by_{part.value}"].run(store, **given, limit=limit)
+            for part in parts
+        }
+    if as_json:
+        print_json({"total": total, **{f"by_{part}": found for part, found in rows.items()}})
+    elif not total["Calls"]:
+        warn("No model calls with a number of tokens.")
+    else:
+        _show(total, rows)
+
+
+def _renew(store: Store, prices: PriceConfig, since: datetime | None) -> None:
+    """Store the present prices; a store that cannot be written to keeps those that it has."""
+    try:
+        store_prices(store, prices.own_prices, since=since)
+    except StorageError as error:
+        warn(f"prices were not renewed, earlier ones are used: {error}")
+
+
+def _show(total: dict[str, Any], rows: dict[str, list[dict[str, Any]]]) -> None:
+    told = Table.grid(padding=(0, 3))
+    for name, words in _facts(total):
+        told.add_row(plain(name), plain(words))
+    console().print(told)
+    for part, found in rows.items():
+        console().print()
+        console().print(_table(part, found))
+    if total["UnpricedModels"]:
+        names = ", ".join(total["UnpricedModels"])
+        warn(f"no price is known of {names}; `own_prices` in [prices] gives one")
+
+
+def _facts(total: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the lines above the tables."""
+    read, cached = total["InputTokens"], total["CacheReadTokens"]
+    caches = f"{cached:,} from caches, {total['CacheWriteTokens']:,} written to them"
+    facts = [
+        ("cost", cost_words(total["Cost"], total["UnpricedCalls"])),
+        ("model calls", f"{total['Calls']:,} in {total['Runs']:,} runs"),
+        ("tokens", f"{read:,} read ({caches}), {total['OutputTokens']:,} written"),
+    ]
+    if total["DecidedRuns"]:
+        after = cost_words(total["CostAfter"], total["UnpricedAfter"])
+        facts.append(
+            (
+                "after the decisive step",
+                f"{after}, {total['TokensAfter']:,} tokens in {total['DecidedRuns']:,} runs",
+            )
+        )
+    if total["Retries"]:
+        again = cost_words(total["RetryCost"], 0)
+        facts.append(("same input again", f"{total['Retries']:,} calls, {again}"))
+    facts.append(("context sent again", f"at most {total['ResentTokens']:,} tokens"))
+    return facts
+
+
+def _table(part: str, rows: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(part.upper(), overflow="fold")
+    for name in ("COST", "AFTER THE DECISIVE STEP", "TOKENS"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        unpriced = row["UnpricedUses"] if part == "tool" else row["UnpricedCalls"]
+        after = "" if part == "tool" else _after(row)
+        tokens = row["Tokens"] if part == "tool" else row["InputTokens"] + row["OutputTokens"]
+        table.add_row(
+            plain(row["Key"] or "unknown"),
+            cost_words(row["Cost"], unpriced),
+            after,
+            f"{tokens:,.0f}",
+        )
+    return table
+
+
+def _after(row: dict[str, Any]) -> str:
+    return cost_words(row["CostAfter"], row["UnpricedAfter"]) if row["TokensAfter"] else ""

@@ -1,0 +1,216 @@
+"""`mast-trace inject`: plants faults in successful runs, for labels of one's own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from typer.core import TyperCommand
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.replay_bar import replay_bar, run_question
+from mast_trace_dashboards.cli.step_texts import prices_by_model
+from mast_trace_dashboards.run_names import NotFound, resolve_run
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.injection.faults import chosen
+from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
+from mast_trace_judge.injection.operators import OPERATORS
+from mast_trace_judge.replay.commands import split_command
+from mast_trace_judge.replay.setup import Budget, Setup
+from mast_trace_judge.store.runs import read_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_judge.store.injections import Injection
+
+
+_COMMAND = "mast_trace.command"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("inject", cls=RunsThenCommand)(plant)
+
+
+class RunsThenCommand(TyperCommand):
+    """A command whose arguments before ``--`` are runs; what follows is kept as the command of a program."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Divide the arguments at ``--``."""
+        place = args.index("--") if "--" in args else len(args)
+        ctx.meta[_COMMAND] = args[place + 1 :]
+        return super().parse_args(ctx, args[:place])
+
+
+def plant(
+    ctx: typer.Context,
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN... -- COMMAND...",
+            help="Successful runs, and the program that made them.",
+            show_default=False,
+        ),
+    ],
+    operator: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--operator",
+            metavar="CODE",
+            help="A failure mode such as 2.6, or an operator such as 2.6-number; can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Most faults for each run.")] = 20,
+    seed: Annotated[int, typer.Option(help="Decides steps, numbers and phrasings.")] = 1,
+    max_calls: Annotated[
+        int | None,
+        typer.Option("--max-calls", min=1, help="Live model calls in all.", show_default=False),
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            "--max-cost", min=0.0, metavar="USD", help="US dollars in all.", show_default=False
+        ),
+    ] = None,
+    prices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--price",
+            metavar="MODEL=INPUT,OUTPUT",
+            help="Price of a model in US dollars per million tokens; added to judge_prices.",
+            show_default=False,
+        ),
+    ] = None,
+    oracle: Annotated[
+        str | None,
+        typer.Option(
+            "--oracle",
+            metavar="CMD",
+            help="Judges a final answer; see confirm.",
+            show_default=False,
+        ),
+    ] = None,
+    reset: Annotated[
+        str | None,
+        typer.Option(
+            "--reset", metavar="CMD", help="Restores state before each replay.", show_default=False
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=1.0, metavar="SECONDS", help="Time until a replay is killed.")
+    ] = 120.0,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it runs.")] = False,
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plant faults in successful runs, and keep those that make the run fail, with their labels.
+
+    Agent, step and failure mode of such a failure are known. Each fault is replayed several times, and so
+    is the run without it: only a fault that causes the failure is kept. `mast-trace dataset build` writes
+    the labelled runs. Each result is stored, so that the same command goes on after an interruption.
+
+    Example: `mast-trace inject last --operator 2.6 -- python my_team.py "What do they owe us?"`
+    """
+    command = ctx.meta[_COMMAND]
+    if not command:
+        raise ConfigurationError("name a run and, after --, the program that made it")
+    chosen(operator or ())
+    setup = Setup(
+        tuple(command),
+        oracle=split_command(oracle, "--oracle") if oracle is not None else (),
+        reset=split_command(reset, "--reset") if reset is not None else (),
+        timeout=timeout,
+    )
+    run_question(
+        command,
+        f"Up to {count} faults are planted in each run; a fault takes 5 to 40 replays of the rest of the run, "
+        "with live model calls.",
+        yes=yes,
+    )
+    known = {**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)}
+    left = Budget(max_calls, max_cost)
+    done: list[Injected] = []
+    with open_store(url, data_dir, config) as store:
+        for name in runs:
+            run = run_summary(store, resolve_run(store, name, project), project=project)
+            if run is None:
+                raise NotFound(f"there is no run {name}")
+            passed = Counter(each.operator for one in done for each in one.injections)
+            try:
+                with replay_bar(None) as changed:
+                    made = inject(
+                        store,
+                        run,
+                        read_alone(store, run),
+                        setup,
+                        left,
+                        seed=seed,
+                        count=count,
+                        only=operator or (),
+                        passed=passed,
+                        prices=known,
+                        changed=changed,
+                    )
+            except NotInjectable as error:
+                warn(str(error))
+                continue
+            if made.refused:
+                warn(f"Run {run.trace_id[:12]} was refused: {made.refused}.")
+            done.append(made)
+            left = _without(left, made)
+            if made.limit:
+                warn(f"Stopped: {made.limit}. The same command with a larger limit goes on.")
+                break
+    injections = [each for one in done for each in one.injections]
+    if as_json:
+        print_json([_as_dict(each) for each in injections])
+    else:
+        console().print(_table(injections))
+        calls = sum(one.live_calls for one in done)
+        replays = sum(one.replays for one in done)
+        console().print(plain(f"{replays} replays, {calls} live model calls."))
+    if not any(each.verdict == "kept" for each in injections):
+        raise typer.Exit(1)
+
+
+def _without(budget: Budget, made: Injected) -> Budget:
+    """Return what is left of a budget."""
+    calls, cost = budget.max_calls, budget.max_cost_usd
+    return Budget(
+        None if calls is None else max(0, calls - made.live_calls),
+        None if cost is None else max(0.0, cost - made.cost_usd),
+    )
+
+
+def _table(injections: Sequence[Injection]) -> Table:
+    shown = Table("operator", "planted", "kept", "decisive", "survived", "unproved", "censored")
+    for name in OPERATORS:
+        own = [each for each in injections if each.operator == name]
+        if own:
+            verdicts = Counter(each.verdict for each in own)
+            shown.add_row(
+                name,
+                str(len(own)),
+                str(verdicts["kept"]),
+                str(sum(each.decisive for each in own)),
+                *(str(verdicts[word]) for word in ("survived", "unproved", "censored")),
+            )
+    return shown
+
+
+def _as_dict(injection: Injection) -> dict[str, object]:
+    shape = dataclasses.asdict(dataclasses.replace(injection, run=None))
+    shape.pop("run")
+    return shape

@@ -1,0 +1,181 @@
+"""Replays of a change that a person has asked for, one after the other, and their output."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.replay.recording import tape_of
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.replay_changes import calls_after
+from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
+from mast_trace_judge.replay.changes import intervention_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.arms import Arm, ArmResult
+
+
+def change(
+    recorded: Trajectory,
+    command: list[str],
+    arm: Arm,
+    settings: ArmSettings,
+    repeat: int,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Replay a change, print its results, and set the exit status.
+
+    Raises:
+        NotReplayable: the record lacks data that a replay needs.
+        NotAnArm: the run has no such step, or the step does not allow the change.
+        ConfigurationError: the command cannot be started, or nobody can be asked.
+        typer.Exit: a replay has ended without an outcome.
+    """
+    tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
+    intervention_of(recorded, tape, arm)  # refused before anybody is asked
+    each = calls_after(recorded, arm)
+    limit = settings.limits.max_calls
+    most = "" if limit is None else f", at most {limit}"
+    live = f"About {each * repeat} model calls go to the program's model{most}."
+    ask(f"{warning(command)} {live}", yes=yes)
+    results = []
+    try:
+        for number, done in enumerate(replays(recorded, command, arm, settings, repeat), 1):
+            results.append(done)
+            if not as_json:
+                show_one(number, done)
+    except OSError as error:
+        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+    repeated = Repeated(arm, results)
+    if as_json:
+        print_json(repeated.as_dict())
+    else:
+        show_all(recorded, repeated)
+    if len(repeated.ended) < repeat:
+        raise typer.Exit(1)
+
+
+def warning(command: list[str]) -> str:
+    """Return the warning that a program runs for real."""
+    return (
+        f"This runs `{' '.join(command)}`. Models and tools are answered from the record; files, "
+        "databases and whatever else its own code touches are real."
+    )
+
+
+def ask(text: str, *, yes: bool) -> None:
+    """Warn that the program runs for real, and ask for confirmation.
+
+    Raises:
+        ConfigurationError: standard input is no terminal, so it cannot be confirmed.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigurationError(f"{text} Add --yes to run it.")
+    warn(text)
+    typer.confirm("Run it?", abort=True, err=True)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Replays of one arm.
+
+    Attributes:
+        arm: the arm.
+        results: of its replays.
+    """
+
+    arm: Arm
+    results: Sequence[ArmResult]
+
+    @property
+    def ended(self) -> list[ArmResult]:
+        """The replays that ended with an outcome; the others say nothing about success."""
+        return [each for each in self.results if each.status == "ok"]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the replays for other programs."""
+        return {
+            "arm": dataclasses.asdict(self.arm),
+            "succeeded": sum(bool(each.success) for each in self.ended),
+            "ended": len(self.ended),
+            "replays": [
+                {name: value for name, value in dataclasses.asdict(each).items() if name != "arm"}
+                for each in self.results
+            ],
+        }
+
+
+def replays(
+    recorded: Trajectory, command: Sequence[str], arm: Arm, settings: ArmSettings, repeat: int
+) -> Iterator[ArmResult]:
+    """Replay an arm ``repeat`` times; the limit of live calls holds for all of them together.
+
+    Raises:
+        NotAnArm: the run has no such step, or the step does not allow the change.
+        OSError: the command cannot be started.
+    """
+    left = settings.limits.max_calls
+    for _ in range(repeat):
+        limits = dataclasses.replace(settings.limits, max_calls=left)
+        done = run_arm(
+            recorded, command, arm, settings=dataclasses.replace(settings, limits=limits)
+        )
+        yield done
+        if done.status == "over budget":
+            return
+        if left is not None:
+            left -= done.live_calls
+
+
+def told_arm(recorded: Trajectory, arm: Arm) -> str:
+    """Return an arm in words, such as ``fix of step 7 (analyst)``."""
+    held = ", equal requests answered from the record" if arm.hold else ""
+    if arm.operator == "start":
+        return "the whole program live"
+    agent = recorded.steps[arm.step].agent if arm.step < len(recorded.steps) else ""
+    model = f" to {arm.fix.model}" if arm.fix and arm.fix.model else ""
+    return f"{arm.operator}{model} at step {arm.step}{f' ({agent})' if agent else ''}{held}"
+
+
+def show_one(number: int, done: ArmResult) -> None:
+    """Print one replay for people."""
+    word = done.status if done.success is None else ("success" if done.success else "failure")
+    style = {"success": "bold green", "failure": "bold red"}.get(word, "bold yellow")
+    out = console()
+    out.print(plain(f"{number}. {word}", style), end="")
+    cost = f", {done.cost_usd:.4f} USD" if done.cost_usd else ""
+    tokens = done.input_tokens + done.output_tokens
+    out.print(
+        plain(
+            f": {done.served_calls} model calls and {done.served_tools} tool calls answered from the "
+            f"record; {done.live_calls} model calls live ({tokens} tokens{cost}), {done.live_tools} "
+            f"tools executed, {done.seconds:.1f} s"
+        )
+    )
+    if done.answer and done.status == "ok":
+        out.print(plain(f"   {' '.join(done.answer.split())[:200]}"))
+    if done.reason:
+        out.print(plain(f"   {done.reason}"))
+
+
+def show_all(recorded: Trajectory, repeated: Repeated) -> None:
+    """Print the conclusion of several replays for people."""
+    ended = repeated.ended
+    good = sum(bool(each.success) for each in ended)
+    console().print(
+        plain(f"{told_arm(recorded, repeated.arm)}: {good} of {len(ended)} replays succeeded")
+    )
+    if left := len(repeated.results) - len(ended):
+        warn(f"{left} replays ended without an outcome and say nothing about success.")

@@ -1,0 +1,239 @@
+"""The answers of the MCP server's reading functions, as plain data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.replay.comparison import first_difference
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.found_run import FoundRun, find_run
+from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
+from mast_trace_dashboards.printable import json_text
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
+from mast_trace_dashboards.run_outcome import outcome_words
+from mast_trace_dashboards.step_input import input_of
+from mast_trace_judge.store.runs import read_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace.messages import Message
+    from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_collector.storage import Store
+
+MOST_RUNS = 100
+MOST_STEPS = 200
+MOST_ROWS = 500
+
+_IN_LISTS = (
+    *("TraceId", "Project", "Name", "ServiceName", "Framework", "Start", "DurationMs", "Steps"),
+    *("Agents", "Modes", "DecisiveAgent", "DecisiveStep"),
+)
+
+
+class Reading:
+    """Answers questions about the runs of a store.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        idle: seconds after which a run without a root counts as finished.
+    """
+
+    def __init__(self, store: Store, *, idle: float) -> None:
+        self._store = store
+        self._idle = idle
+
+    def runs(self, since: str, limit: int, after: str, filters: Mapping[str, Sequence[str]]) -> Any:
+        """Return a page of runs, newest first, and the cursor of the next page."""
+        limit = _within(limit, MOST_RUNS)
+        given: dict[str, Any] = {name: list(values) for name, values in filters.items()}
+        if since:
+            given["since"] = parse_time(since)
+        if after:
+            begun, _, run = after.partition("-")
+            if not begun.isdigit() or int(begun) >= 2**63:
+                raise NotFound(f"there is no page {after!r}; use the `next` of the page before")
+            given.update(before=int(begun), before_run=run)
+        rows = QUERIES["runs"].run(self._store, limit=limit + 1, idle=self._idle, **given)
+        taken, more = page([_run_row(row) for row in rows], limit)
+        last = rows[len(taken) - 1] if taken else None
+        cursor = f"{last['StartNs']}-{last['TraceId']}" if more is not None and last else None
+        return {"runs": taken, "next": cursor}
+
+    def search(self, text: str, since: str, limit: int) -> Any:
+        """Return the runs in whose messages, tool calls or answers a text occurs, newest first."""
+        if not text.strip():
+            raise NotFound("the text to search for is empty")
+        given = {"since": parse_time(since)} if since else {}
+        limit = _within(limit, MOST_RUNS)
+        rows = QUERIES["search"].run(self._store, text=text, limit=limit + 1, **given)
+        return {"runs": rows[:limit], "more": len(rows) > limit}
+
+    def run(self, name: str) -> Any:
+        """Return a run with its verdict: failure modes with evidence, decisive error, candidates."""
+        found = self.find(name)
+        verdict = found.verdict
+        told = None if verdict is None else verdict.to_json()
+        if verdict is not None and told is not None:
+            told["candidates"] = [each.model_dump(mode="json") for each in verdict.named_candidates]
+            for finding in told["modes"]:
+                finding["name"] = FAILURE_MODES[finding["code"]].name
+        row = {**found.row, **outcome_words(found.row)._asdict()}
+        return {"run": row, "task": part(found.stored.task(), 0), "verdict": told}
+
+    def steps(self, name: str, first: int, limit: int) -> Any:
+        """Return a page of a run's steps, their texts clipped."""
+        found = self.find(name)
+        count = found.stored.count
+        limit = _within(limit, MOST_STEPS)
+        end = min(count, first + limit + 1)
+        if first < 0 or (first >= count and count):
+            raise NotFound(f"the run has no step {first}: its steps are 0 to {count - 1}")
+        read = found.stored.steps(range(first, end), clip=CLIP)
+        taken, more = page([_step(each, CLIP) for each in read], limit, first)
+        return {"steps": taken, "count": count, "next": more}
+
+    def step(self, name: str, number: int, offset: int) -> Any:
+        """Return one step with its whole text, in parts."""
+        found = self.find(name)
+        count = found.stored.count
+        if not 0 <= number < count:
+            raise NotFound(f"the run has no step {number}: its steps are 0 to {count - 1}")
+        (step,) = found.stored.steps([number])
+        return {**_step(step), **part(step.text, max(0, offset))}
+
+    def step_input(self, name: str, number: int, first: int) -> Any:
+        """Return the messages that the model was shown before it produced a step."""
+        run = self._trajectory(name)
+        if not 0 <= number < len(run.steps):
+            raise NotFound(f"the run has no step {number}: its steps are 0 to {len(run.steps) - 1}")
+        shown = input_of(run, number)
+        if shown is None:
+            return {"messages": None, "reason": "No model call with its input was recorded for it."}
+        told = [_message(each) for each in shown.messages[max(0, first) :]]
+        taken, more = page(told, len(told), max(0, first))
+        return {
+            "agent": shown.agent,
+            "model": shown.model,
+            "messages": taken,
+            "count": len(shown.messages),
+            "messages_without_text": shown.missing,
+            "next": more,
+        }
+
+    def compare(self, one: str, other: str) -> Any:
+        """Return the first step in which two runs differ, with some steps around it."""
+        runs = [self._trajectory(name) for name in (one, other)]
+        difference = first_difference(*runs)
+        told: dict[str, Any] = {
+            "runs": [{"run": run.trace_id, "steps": len(run.steps)} for run in runs],
+            "identical": difference is None,
+        }
+        if difference is not None:
+            around = slice(max(0, difference.index - 2), difference.index + 3)
+            told.update(
+                first_difference={"step": difference.index, "text": difference.text},
+                steps=[[_step(each, CLIP) for each in run.steps[around]] for run in runs],
+            )
+        return told
+
+    def query(self, name: str, values: Mapping[str, Any], first: int) -> Any:
+        """Return rows of a named query."""
+        query = QUERIES.get(name)
+        if query is None:
+            raise NotFound(f"there is no query {name!r}; `list_queries` names them")
+        unknown = values.keys() - query.params.keys()
+        if unknown:
+            known = ", ".join(query.params)
+            raise NotFound(
+                f"query {name} has no parameter {', '.join(sorted(unknown))}; it has {known}"
+            )
+        given = {
+            key: parse_time(value)
+            if key in {"since", "until"} and isinstance(value, str)
+            else value
+            for key, value in values.items()
+        }
+        if "limit" in query.params:
+            asked = given.get("limit", query.params["limit"].default)
+            given["limit"] = min(int(asked), max(0, first) + MOST_ROWS + 1)
+        rows = query.run(self._store, **given)[max(0, first) :]
+        taken, more = page(rows[: MOST_ROWS + 1], MOST_ROWS, max(0, first))
+        return {"rows": taken, "next": more}
+
+    def find(self, name: str) -> FoundRun:
+        """Return a run by its id, the beginning of it, or ``last``.
+
+        Raises:
+            NotFound: there is none.
+        """
+        found = find_run(self._store, resolve_run(self._store, name), idle=self._idle)
+        if found is None:
+            raise NotFound(f"there is no run {name}")
+        return found
+
+    def _trajectory(self, name: str) -> Trajectory:
+        found = self.find(name)
+        project = found.row["Project"]
+        summary = run_summary(self._store, found.stored.trace_id, project=project)
+        if summary is None:
+            raise NotFound(f"there is no run {name}")
+        return read_alone(self._store, summary)
+
+
+def queries() -> Any:
+    """Return the named queries with their parameters and columns."""
+    return [
+        {
+            "name": query.name,
+            "meaning": query.meaning,
+            "parameters": {
+                name: f"{param.type}: {param.meaning}" for name, param in query.params.items()
+            },
+            "columns": list(query.columns),
+        }
+        for query in QUERIES.values()
+    ]
+
+
+def failure_modes() -> Any:
+    """Return MAST's failure modes: code, name and definition."""
+    return [
+        {"code": code, "name": mode.name, "definition": mode.definition}
+        for code, mode in FAILURE_MODES.items()
+    ]
+
+
+def _within(asked: int, most: int) -> int:
+    return max(1, min(asked, most))
+
+
+def _run_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{name: row[name] for name in _IN_LISTS}, **outcome_words(row)._asdict()}
+
+
+def _step(step: Step, most: int | None = None) -> dict[str, Any]:
+    told = {
+        "step": step.index,
+        "kind": step.kind.value,
+        "agent": step.agent,
+        "recipients": list(step.recipients),
+        "text": step.text[:most],
+        "tool": step.tool,
+        "arguments": step.arguments[: most or CLIP],
+        "hand_off_to": step.handoff_to,
+        "error": step.error,
+    }
+    return {name: value for name, value in told.items() if value not in ("", [], None)}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    told: dict[str, Any] = {"role": message.role, **part(message.content, 0)}
+    if message.tool_calls:
+        told["tool_calls"] = [
+            {"name": call.name, "arguments": json_text(call.arguments)}
+            for call in message.tool_calls
+        ]
+    return told

@@ -1,0 +1,235 @@
+"""The tools of the MCP server; their docstrings are what a model reads about them."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context, MCPServer  # noqa: TC002  # it reads the annotations
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from mast_trace.exceptions import MastTraceError, StorageError
+from mast_trace_collector.storage.project_store import ProjectStore
+from mast_trace_dashboards.mcp_server import reading
+from mast_trace_dashboards.mcp_server.answers import fenced
+from mast_trace_dashboards.mcp_server.reading import Reading
+from mast_trace_dashboards.mcp_server.writing import label_run as save_label
+from mast_trace_dashboards.mcp_server.writing import set_outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace_collector.storage import Store
+
+    StoreOf = Callable[[Context[Any, Any]], Store]
+
+logger = logging.getLogger(__name__)
+
+Run = Annotated[str, Field(description="The run's id, the beginning of it, or `last`.")]
+Since = Annotated[str, Field(description="Only runs since then: 15m, 2h, 7d, or a time.")]
+Step = Annotated[int, Field(ge=0, description="Number of the step, from 0.")]
+First = Annotated[
+    int, Field(ge=0, description="Number of the first item: `next` of the page before.")
+]
+
+
+class ReadingTools:
+    """The tools that read.
+
+    Args:
+        store_of: returns the store that the sender of a request may see.
+        idle: seconds after which a run without a root counts as finished.
+    """
+
+    def __init__(self, store_of: StoreOf, idle: float) -> None:
+        self._store_of = store_of
+        self._idle = idle
+
+    def _ask(self, ctx: Context[Any, Any]) -> Reading:
+        return Reading(self._store_of(ctx), idle=self._idle)
+
+    def list_runs(
+        self,
+        ctx: Context[Any, Any],
+        since: Since = "",
+        outcome: Literal["", "success", "failure", "unknown"] = "",
+        mode: Annotated[str, Field(description="A failure mode shown, such as 2.6.")] = "",
+        agent: Annotated[str, Field(description="An agent that acts in the run.")] = "",
+        decisive_agent: Annotated[str, Field(description="The agent that decided it.")] = "",
+        service: str = "",
+        limit: Annotated[int, Field(ge=1, le=reading.MOST_RUNS)] = 20,
+        after: Annotated[str, Field(description="`next` of the page before.")] = "",
+    ) -> Any:
+        """List runs of agents, newest first: outcome, failure modes, decisive agent and step."""
+        chosen = {
+            "outcomes": outcome,
+            "modes": mode,
+            "agents": agent,
+            "decisive_agents": decisive_agent,
+            "services": service,
+        }
+        filters = {name: [value] for name, value in chosen.items() if value}
+        return self._ask(ctx).runs(since, limit, after, filters)
+
+    def search_runs(
+        self,
+        ctx: Context[Any, Any],
+        text: Annotated[str, Field(description="The text to find; case does not matter.")],
+        since: Since = "",
+        limit: Annotated[int, Field(ge=1, le=reading.MOST_RUNS)] = 20,
+    ) -> Any:
+        """Find runs in whose messages, tool calls or model answers a text occurs, newest first."""
+        return self._ask(ctx).search(text, since, limit)
+
+    def get_run(self, ctx: Context[Any, Any], run: Run = "last") -> Any:
+        """Return a run and its verdict: outcome, failure modes with quotes, decisive error, evidence.
+
+        `evidence` tells how far to trust a finding: exact, heuristic or model. `abstained` means
+        that no step is named as decisive; `calibrated` false means that probabilities only rank.
+        """
+        return self._ask(ctx).run(run)
+
+    def list_steps(
+        self,
+        ctx: Context[Any, Any],
+        run: Run = "last",
+        first: First = 0,
+        limit: Annotated[int, Field(ge=1, le=reading.MOST_STEPS)] = 50,
+    ) -> Any:
+        """List the steps of a run in order: messages, tool calls and model answers, texts clipped."""
+        return self._ask(ctx).steps(run, first, limit)
+
+    def get_step(
+        self,
+        ctx: Context[Any, Any],
+        run: Run,
+        step: Step,
+        offset: Annotated[int, Field(ge=0, description="`next_offset` of the part before.")] = 0,
+    ) -> Any:
+        """Return one step with its whole text."""
+        return self._ask(ctx).step(run, step, offset)
+
+    def get_step_input(self, ctx: Context[Any, Any], run: Run, step: Step, first: First = 0) -> Any:
+        """Return the messages that the model was shown when it produced a step: its exact input."""
+        return self._ask(ctx).step_input(run, step, first)
+
+    def compare_runs(self, ctx: Context[Any, Any], run: Run, other: Run) -> Any:
+        """Compare two runs step by step, and return the first difference with its surroundings."""
+        return self._ask(ctx).compare(run, other)
+
+    def list_queries(self, ctx: Context[Any, Any]) -> Any:  # noqa: ARG002  # every tool has it
+        """List the named queries: trends, shares of failure modes, costs, alerts, ingestion."""
+        return reading.queries()
+
+    def run_query(
+        self,
+        ctx: Context[Any, Any],
+        name: str,
+        parameters: Annotated[
+            dict[str, Any], Field(description="Values by name; see list_queries.", default={})
+        ],
+        first: First = 0,
+    ) -> Any:
+        """Run a named query and return its rows, by pages."""
+        return self._ask(ctx).query(name, parameters, first)
+
+    def list_failure_modes(self, ctx: Context[Any, Any]) -> Any:  # noqa: ARG002  # every tool has it
+        """List the 14 MAST failure modes: code, name and definition."""
+        return reading.failure_modes()
+
+
+class WritingTools:
+    """The tools that write a label or an outcome.
+
+    Args:
+        store_of: as in `ReadingTools`; raises `ToolError` if the sender may not write.
+        annotator_of: returns the name under which the sender's labels are kept.
+        idle: as in `ReadingTools`.
+    """
+
+    def __init__(
+        self, store_of: StoreOf, annotator_of: Callable[[Context[Any, Any]], str], idle: float
+    ) -> None:
+        self._store_of = store_of
+        self._annotator_of = annotator_of
+        self._idle = idle
+
+    def label_run(
+        self,
+        ctx: Context[Any, Any],
+        run: Run,
+        outcome: Literal["", "success", "failure"] = "",
+        modes: Annotated[
+            list[str] | None, Field(description="Codes such as 2.6, or `none`.")
+        ] = None,
+        decisive_step: Annotated[int | None, Field(ge=0)] = None,
+        note: str = "",
+    ) -> Any:
+        """Record an opinion of a run: outcome, failure modes, decisive step. It replaces your earlier one."""
+        store = self._store_of(ctx)
+        found = Reading(store, idle=self._idle).find(run)
+        return save_label(
+            store,
+            found,
+            self._annotator_of(ctx),
+            outcome=outcome,
+            modes=modes or (),
+            step=decisive_step,
+            note=note,
+        )
+
+    def record_outcome(
+        self,
+        ctx: Context[Any, Any],
+        run: Run,
+        outcome: Literal["success", "failure"],
+        reason: str = "",
+    ) -> Any:
+        """Record whether a run succeeded; it overrides what the program recorded, and it is judged again."""
+        store = self._store_of(ctx)
+        return set_outcome(store, Reading(store, idle=self._idle).find(run), outcome, reason)
+
+
+def add_tools(
+    server: MCPServer[Any], tools: ReadingTools | WritingTools, store_of: StoreOf
+) -> None:
+    """Add the public methods of a class of tools to a server.
+
+    Args:
+        server: the server.
+        tools: the methods' object.
+        store_of: returns the store that the sender of a request may read.
+    """
+    hints = ToolAnnotations(
+        read_only_hint=isinstance(tools, ReadingTools),
+        destructive_hint=False,
+        open_world_hint=False,
+    )
+    for name in vars(type(tools)):
+        if not name.startswith("_"):
+            function = _answering(getattr(tools, name), store_of)
+            server.add_tool(function, annotations=hints, structured_output=False)
+
+
+def _answering(function: Callable[..., Any], store_of: StoreOf) -> Callable[..., str]:
+    """Return a function that fences the answer, and reports expected failures to the model."""
+
+    @functools.wraps(function)
+    def answer(*args: Any, **kwargs: Any) -> str:
+        try:
+            return fenced(function(*args, **kwargs))
+        except StorageError as error:
+            logger.warning("the tool %s failed: %s", function.__name__, error)
+            if isinstance(store_of(kwargs["ctx"]), ProjectStore):
+                # Its text about tables, limits and address is for the operator only.
+                raise ToolError(
+                    "The database does not answer. The operator's log says why."
+                ) from None
+            raise ToolError(f"The database does not answer: {error}") from error
+        except MastTraceError as error:
+            raise ToolError(str(error)) from error
+
+    return answer

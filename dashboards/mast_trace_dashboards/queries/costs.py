@@ -1,0 +1,154 @@
+"""Named queries on the cost of runs: in total, and by run, agent, model, tool and failure mode."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.queries.priced_calls import CALLS, ONLY, RUNS_OF_COST, usd
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import BUCKET, IS_SHOWN, OWNERS, RANGE, SHOWN
+
+_PARAMS: Final = {**RANGE, **OWNERS, **ONLY}
+_LIMIT: Final = {"limit": Param("UInt32", 100, "most rows to return")}
+_SUMS: Final = f"""count() AS Calls, uniqExact(Project, TraceId) AS Runs,
+    sum(Input) AS InputTokens, sum(CacheRead) AS CacheReadTokens, sum(CacheWrite) AS CacheWriteTokens,
+    sum(Output) AS OutputTokens, {usd()} AS Cost, countIf(isNull(MicroUsd)) AS UnpricedCalls,
+    arraySort(groupUniqArrayIf(20)(Model, isNull(MicroUsd))) AS UnpricedModels,
+    sumIf(Input + Output, After) AS TokensAfter, {usd("After")} AS CostAfter,
+    countIf(After AND isNull(MicroUsd)) AS UnpricedAfter,
+    countIf(Again) AS Retries, {usd("Again")} AS RetryCost, sum(Resent) AS ResentTokens"""
+_COLUMNS: Final = {
+    "Calls": Column("UInt64", "model calls with a number of tokens"),
+    "Runs": Column("UInt64", "runs with such calls"),
+    "InputTokens": Column("UInt64", "all that was read, caches included"),
+    "CacheReadTokens": Column("UInt64", "of these, read from a cache"),
+    "CacheWriteTokens": Column("UInt64", "of these, written to a cache"),
+    "OutputTokens": Column("UInt64"),
+    "Cost": Column(
+        "Nullable(Float64)", "US dollars of the calls with a known price; NULL if none has one"
+    ),
+    "UnpricedCalls": Column("UInt64", "calls whose price is unknown; Cost is without them"),
+    "UnpricedModels": Column("Array(String)", "their models, at most 20"),
+    "TokensAfter": Column("UInt64", "of calls that began after the decisive step"),
+    "CostAfter": Column("Nullable(Float64)", "US dollars of these, likewise"),
+    "UnpricedAfter": Column("UInt64", "of these calls, those whose price is unknown"),
+    "Retries": Column("UInt64", "calls with the same input as the agent's previous call"),
+    "RetryCost": Column("Nullable(Float64)", "US dollars of these"),
+    "ResentTokens": Column(
+        "UInt64", "input that the agent's previous call had read or written already, at most"
+    ),
+}
+
+COST_TOTALS: Final = Query(
+    name="cost_totals",
+    meaning="The cost of runs, and of what came after their decisive steps: one row.",
+    template=f"""
+SELECT {_SUMS}, uniqExactIf((Project, TraceId), Decided) AS DecidedRuns
+FROM ({CALLS})""",
+    params=_PARAMS,
+    columns={**_COLUMNS, "DecidedRuns": Column("UInt64", "runs with a decisive step")},
+)
+
+
+def _by(name: str, column: str, meaning: str) -> Query:
+    """Return a query on the cost by a column of the calls."""
+    return Query(
+        name=f"cost_by_{name}",
+        meaning=f"The cost of runs by {meaning}, most expensive first.",
+        template=f"""
+SELECT toString({column}) AS Key, {_SUMS}
+FROM ({CALLS})
+GROUP BY Key
+ORDER BY Cost DESC NULLS LAST, InputTokens + OutputTokens DESC, Key
+LIMIT {{limit:UInt32}}""",
+        params={**_PARAMS, **_LIMIT},
+        columns={"Key": Column("String", f"{meaning}; empty if unknown"), **_COLUMNS},
+    )
+
+
+COST_BY_AGENT: Final = _by("agent", "Agent", "agent")
+COST_BY_MODEL: Final = _by("model", "Model", "model")
+COST_BY_RUN: Final = _by("run", "TraceId", "run")
+
+# A call belongs to the tools that its agent runs after it, before its next call; several share it.
+_TOOLS: Final = f"""SELECT c.*, t.Tool AS Tool, t.Share AS Share
+  FROM ({CALLS}) AS c
+  INNER JOIN (
+    SELECT Project, TraceId, SpanId, Tool, 1 / count() OVER (PARTITION BY Project, TraceId, SpanId) AS Share
+    FROM (
+      SELECT t.Project AS Project, t.TraceId AS TraceId, c.SpanId AS SpanId, t.Tool AS Tool
+      FROM (
+        SELECT Project, TraceId, Timestamp, toString(AgentName) AS Agent, toString(ToolName) AS Tool
+        FROM otel_traces
+        WHERE Operation = 'execute_tool'
+          AND (Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF_COST}))
+        LIMIT 1 BY Project, TraceId, SpanId
+      ) AS t
+      ASOF INNER JOIN (SELECT Project, TraceId, SpanId, Agent, Timestamp FROM ({CALLS})) AS c
+        ON c.Project = t.Project AND c.TraceId = t.TraceId AND c.Agent = t.Agent
+        AND t.Timestamp >= c.Timestamp
+    )
+  ) AS t ON t.Project = c.Project AND t.TraceId = c.TraceId AND t.SpanId = c.SpanId"""
+
+COST_BY_TOOL: Final = Query(
+    name="cost_by_tool",
+    meaning="The cost of the model calls that asked for tools, most expensive first.",
+    template=f"""
+SELECT Tool AS Key, count() AS Uses, uniqExact(Project, TraceId) AS Runs,
+    sum((Input + Output) * Share) AS Tokens,
+    sumOrNull(toFloat64(MicroUsd) * Share) / 1000000 AS Cost,
+    countIf(isNull(MicroUsd)) AS UnpricedUses
+FROM ({_TOOLS})
+GROUP BY Key
+ORDER BY Cost DESC NULLS LAST, Tokens DESC, Key
+LIMIT {{limit:UInt32}}""",
+    params={**_PARAMS, **_LIMIT},
+    columns={
+        "Key": Column("String", "tool"),
+        "Uses": Column("UInt64", "executions after a model call of the same agent"),
+        "Runs": Column("UInt64", "runs with such executions"),
+        "Tokens": Column("Float64", "of these calls; several tools share a call in equal parts"),
+        "Cost": Column("Nullable(Float64)", "US dollars, likewise; NULL if no price is known"),
+        "UnpricedUses": Column("UInt64", "executions asked for by a call without a known price"),
+    },
+)
+
+COST_BY_MODE: Final = Query(
+    name="cost_by_mode",
+    meaning="The cost of the runs that show a failure mode; a run with several counts in each.",
+    template=f"""
+SELECT Code AS Key, {_SUMS}
+FROM (
+  SELECT c.*, m.Code AS Code
+  FROM ({CALLS}) AS c
+  INNER JOIN (
+    SELECT Project, TraceId, arrayJoin(arrayDistinct(arrayFilter((code, probability) -> {IS_SHOWN},
+        arrayMap(code -> toString(code), `Modes.Code`), `Modes.Probability`))) AS Code
+    FROM mast_latest_verdicts
+    WHERE Status = 'ok' AND (Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF_COST}))
+  ) AS m ON m.Project = c.Project AND m.TraceId = c.TraceId
+)
+GROUP BY Key
+ORDER BY Cost DESC NULLS LAST, InputTokens + OutputTokens DESC, Key
+LIMIT {{limit:UInt32}}""",
+    params={**_PARAMS, **SHOWN, **_LIMIT},
+    columns={"Key": Column("String", "code of the failure mode"), **_COLUMNS},
+)
+
+COST_OVER_TIME: Final = Query(
+    name="cost_over_time",
+    meaning="The cost of model calls in each stretch of time.",
+    template=f"""
+SELECT toStartOfInterval(toDateTime(Timestamp), toIntervalSecond({{bucket:UInt32}})) AS Time,
+    {usd()} AS Cost, {usd("After")} AS CostAfter, countIf(isNull(MicroUsd)) AS UnpricedCalls
+FROM ({CALLS})
+GROUP BY Time
+ORDER BY Time""",
+    params={**_PARAMS, **BUCKET},
+    columns={
+        "Time": Column("DateTime", "beginning of the stretch"),
+        "Cost": Column("Nullable(Float64)", "US dollars; NULL if no price is known"),
+        "CostAfter": Column("Nullable(Float64)", "of these, after the decisive step"),
+        "UnpricedCalls": Column("UInt64", "calls whose price is unknown"),
+    },
+)

@@ -1,0 +1,108 @@
+"""Rows of the run page: one step each, with its marks and the quoted passages of its text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mast_trace.trajectory import Step
+    from mast_trace_dashboards.web.confirmation_view import Point
+
+CLIP = 1500
+"""Characters of a text that are shown before it is unfolded."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a text, and whether the verdict quotes it."""
+
+    text: str
+    quoted: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """One step on the page.
+
+    Attributes:
+        step: the step.
+        colour: number of its agent's colour.
+        rank: 1 for the likeliest decisive step, 2 and 3 for the next, else 0.
+        decisive: whether the verdict names it as the decisive error, not only as a candidate.
+        marks: words for what replays have shown of it, such as "confirmed by replay".
+        rate: V at the step; None where replays have not measured it.
+        replayable: whether a replay can run on from it.
+        modes: codes of failure modes that it is evidence of; only possible ones have a question
+            mark.
+        pieces: the shown part of its text, in pieces; quoted ones are marked.
+        quotes: passages that the verdict quotes from the rest.
+        left: start of its bar, in per cent of the run.
+        width: of its bar, likewise.
+        repeats: number of the earlier step that it repeats; None if it is new.
+        clipped: whether its text, its arguments or its error are longer than shown.
+    """
+
+    step: Step
+    colour: int
+    rank: int = 0
+    decisive: bool = False
+    marks: tuple[str, ...] = ()
+    rate: Point | None = None
+    replayable: bool = False
+    modes: tuple[str, ...] = ()
+    pieces: Sequence[Piece] = ()
+    quotes: tuple[str, ...] = ()
+    left: float = 0.0
+    width: float = 0.0
+    repeats: int | None = None
+    clipped: bool = False
+
+    @property
+    def folds(self) -> bool:
+        """Whether it only repeats an earlier step, so that it can be folded with its neighbours."""
+        return self.repeats is not None and not self.rank
+
+    @property
+    def milliseconds(self) -> float:
+        """The duration of the step."""
+        return max(self.step.end - self.step.start, 0) / 1e6
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive steps, shown one by one or folded into one line."""
+
+    rows: Sequence[Row]
+    folded: bool
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The failure modes that its steps are evidence of."""
+        return tuple(dict.fromkeys(code for row in self.rows for code in row.modes))
+
+
+def blocks(rows: Sequence[Row]) -> Iterator[Block]:
+    """Yield the rows in order; two or more repeating steps in a row are folded together."""
+    for folds, group in groupby(rows, key=lambda row: row.folds):
+        together = list(group)
+        if folds and len(together) > 1:
+            yield Block(together, folded=True)
+        else:
+            yield Block(together, folded=False)
+
+
+def pieces_of(text: str, quotes: Sequence[str]) -> Iterator[Piece]:
+    """Cut a text at the ends of quotes; of overlapping quotes the longer one counts."""
+    wanted = sorted((quote for quote in set(quotes) if quote in text), key=len, reverse=True)
+    cut = re.compile("|".join(map(re.escape, wanted))) if wanted else None
+    done = 0
+    for match in cut.finditer(text) if cut else ():
+        yield Piece(text[done : match.start()], quoted=False)
+        yield Piece(match[0], quoted=True)
+        done = match.end()
+    yield Piece(text[done:], quoted=False)

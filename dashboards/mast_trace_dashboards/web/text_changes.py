@@ -1,0 +1,64 @@
+"""The difference of two texts, word by word."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+MOST_WORDS: Final = 400
+"""Words of a changed passage that are compared; a longer one counts as replaced as a whole."""
+_WORD = re.compile(r"\s+|\d+(?:[.,]\d+)*|\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A passage that both texts have, or only one of them.
+
+    Attributes:
+        text: of the passage.
+        kind: ``same``, ``removed`` (only in the old text) or ``added`` (only in the new one).
+    """
+
+    text: str
+    kind: Literal["same", "removed", "added"]
+
+
+def changes(old: str, new: str) -> list[Change]:
+    """Return the passages of two texts in order; removed and same ones make up the old text.
+
+    The effort is limited by `MOST_WORDS`, whatever the texts.
+    """
+    left, right = _WORD.findall(old), _WORD.findall(new)
+    begin = common(left, right)
+    end = common(left[begin:][::-1], right[begin:][::-1])
+    middle = _between(left[begin : len(left) - end], right[begin : len(right) - end])
+    found = [Change("".join(left[:begin]), "same"), *middle]
+    found.append(Change("".join(left[len(left) - end :]), "same"))
+    return [change for change in found if change.text]
+
+
+def common(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
+    """Return the number of items with which both begin."""
+    return sum(
+        1 for _ in takewhile(lambda both: both[0] == both[1], zip(left, right, strict=False))
+    )
+
+
+def _between(left: Sequence[str], right: Sequence[str]) -> Iterator[Change]:
+    if max(len(left), len(right)) > MOST_WORDS:
+        yield Change("".join(left), "removed")
+        yield Change("".join(right), "added")
+        return
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    for kind, one, two, three, four in matcher.get_opcodes():
+        if kind == "equal":
+            yield Change("".join(left[one:two]), "same")
+            continue
+        yield Change("".join(left[one:two]), "removed")
+        yield Change("".join(right[three:four]), "added")

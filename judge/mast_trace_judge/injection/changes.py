@@ -1,0 +1,80 @@
+"""Changes that a planted fault makes, and the arm by which each is replayed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from mast_trace_judge.replay.arms import Arm, Fix
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace.messages import ToolCall
+
+Level = Literal["answer", "request", "result"]
+
+
+@dataclass(frozen=True)
+class OtherRequest:
+    """A change of the messages that the model is shown, once.
+
+    Attributes:
+        system: the system prompt; empty to leave it as it is.
+        oldest: number of the oldest messages that are left out, system prompt and task excluded.
+        latest: number of the latest messages that are left out.
+        restart: whether everything but system prompt and task is left out.
+    """
+
+    system: str = ""
+    oldest: int = 0
+    latest: int = 0
+    restart: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change at one step.
+
+    Attributes:
+        step: index of the step.
+        level: the level of the change.
+        text: new text of the answer or of the tool's result.
+        calls: new tool calls of the answer; None for an answer whose calls go with its text.
+        error: text of the exception that the tool raises; empty if it raises none.
+        request: the other request, at the level ``request``.
+        phrasing: number of the phrasing that was chosen, from 0.
+    """
+
+    step: int
+    level: Level
+    text: str = ""
+    calls: tuple[ToolCall, ...] | None = None
+    error: str = ""
+    request: OtherRequest | None = None
+    phrasing: int = 0
+
+    @property
+    def arm(self) -> Arm:
+        """The arm whose replay makes the change and lets the rest run live."""
+        if self.level == "request":
+            return Arm(
+                "request", self.step, self._fix(json.dumps(asdict(self.request or OtherRequest())))
+            )
+        if self.level == "result":
+            return Arm(
+                "error" if self.error else "result", self.step, self._fix(self.error or self.text)
+            )
+        shape = {"text": self.text, "tool_calls": _plain(self.calls or ())}
+        return Arm("fix", self.step, self._fix(json.dumps(shape, ensure_ascii=False)))
+
+    @staticmethod
+    def _fix(text: str) -> Fix:
+        return Fix("injection", text)
+
+
+def _plain(calls: Sequence[ToolCall]) -> list[dict[str, object]]:
+    from mast_trace.messages import parsed
+
+    return [{"name": call.name, "arguments": parsed(call.arguments) or {}} for call in calls]

@@ -1,0 +1,105 @@
+"""The experiment of `mast-trace inject` on one run: it asks for one replay after the other.
+
+The run is replayed without a change, then live from its start, because a system that fails by itself
+cannot show which failure a fault has caused. After that each fault is tried by a `Trial` of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_judge.injection.trial import Trial as FaultTrial
+from mast_trace_judge.replay.arms import Arm
+from mast_trace_judge.replay.statistics import ResultMismatch, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_judge.injection.faults import Fault
+    from mast_trace_judge.replay.arms import ArmResult
+
+STARTS: Final = 4
+"""Replays of the whole program, live."""
+LEAST_SUCCESS: Final = 0.5
+"""The success rate below which a system is refused."""
+_PHASE: Final = "injection"
+
+
+class InjectionExperiment:
+    """An ask/tell experiment without input or output; the same results ask for the same replays.
+
+    Args:
+        faults: the faults, in the order in which they are tried.
+        places: number of the run's model answers.
+        calls: live model calls that are expected after each step, by step.
+
+    Attributes:
+        trials: the faults that were tried so far, the last one perhaps undecided.
+    """
+
+    def __init__(self, faults: Sequence[Fault], places: int, calls: dict[int, int]) -> None:
+        self._faults = list(faults)
+        self._places = places
+        self._calls = calls
+        self._clean: list[ArmResult] = []
+        self.trials: list[FaultTrial] = []
+
+    @property
+    def refused(self) -> str:
+        """The reason why no fault is tried; empty if there is none so far."""
+        verified, starts = self._clean[:1], self._clean[1:]
+        if verified and not (verified[0].status == "ok" and verified[0].success):
+            reason = verified[0].reason or "it does not succeed"
+            return f"the run does not replay as it was recorded ({verified[0].status}): {reason}"
+        if len(starts) < STARTS:
+            return ""
+        successes = sum(each.success is True for each in starts)
+        if successes < LEAST_SUCCESS * STARTS:
+            return (
+                f"only {successes} of {STARTS} live replays succeed, so that a failure after a fault "
+                "would not show that the fault has caused it"
+            )
+        return ""
+
+    def waiting(self) -> tuple[Trial, ...]:
+        """Return the replay that comes next; nothing at the end."""
+        if self.refused:
+            return ()
+        if not self._clean:
+            return (Trial(Arm("verify"), "verify"),)
+        if len(self._clean) <= STARTS:
+            return (Trial(Arm("start"), "start", calls=self._places),)
+        while True:
+            arm = self.trials[-1].ask() if self.trials else None
+            if arm is not None:
+                calls = self._calls.get(arm.step, self._places)
+                return (Trial(arm, _PHASE, len(self.trials) - 1, calls),)
+            if len(self.trials) == len(self._faults):
+                return ()
+            self.trials.append(FaultTrial(self._faults[len(self.trials)]))
+
+    def tell(self, result: ArmResult) -> None:
+        """Take the result of the replay that comes next.
+
+        Raises:
+            ResultMismatch: the result is of another arm, phase or fault, or nothing is asked for.
+        """
+        waiting = self.waiting()
+        if not waiting:
+            raise ResultMismatch("the injection has ended")
+        (trial,) = waiting
+        if (trial.arm, trial.phase, trial.pair) != (result.arm, result.phase, result.pair):
+            raise ResultMismatch(
+                f"the next replay is {trial.arm.operator} at step {trial.arm.step} of fault {trial.pair}; "
+                f"the result is of {result.arm.operator} at step {result.arm.step} of fault {result.pair}"
+            )
+        if trial.phase == _PHASE:
+            self.trials[-1].tell(result)
+        else:
+            self._clean.append(result)
+
+    def expected_calls(self) -> int:
+        """Return an estimate of the live model calls from here to the end."""
+        left = self._faults[len(self.trials) :]
+        clean = max(0, STARTS + 1 - len(self._clean)) * self._places
+        return clean + sum(6 * self._calls.get(each.kept_until, self._places) for each in left)

@@ -1,0 +1,233 @@
+"""Injects faults into one successful run: replays, decisions, and the labels that are stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.exceptions import MastTraceError
+from mast_trace_judge.injection.experiment import InjectionExperiment
+from mast_trace_judge.injection.faults import faults_of
+from mast_trace_judge.replay.arm_runner import run_arm
+from mast_trace_judge.replay.bounds import call_cost, capped_call_cost
+from mast_trace_judge.replay.conducting import Conducting
+from mast_trace_judge.replay.execution import arm_settings
+from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.replay.reset import reset
+from mast_trace_judge.store.injections import Injection, save_injection, stored_run
+from mast_trace_judge.store.replays import plan_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage import Store
+    from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_judge.injection.faults import Fault
+    from mast_trace_judge.injection.trial import Trial as FaultTrial
+    from mast_trace_judge.llm.budget import Price
+    from mast_trace_judge.replay.allowance import Allowance
+    from mast_trace_judge.replay.arms import ArmResult
+    from mast_trace_judge.replay.conducting import Progress
+    from mast_trace_judge.replay.setup import Budget, Setup
+    from mast_trace_judge.replay.statistics import Trial
+
+NAME: Final = "inject"
+
+
+class NotInjectable(MastTraceError):
+    """No fault can be planted in the run; the text says why."""
+
+
+@dataclass(frozen=True)
+class Injected:
+    """The end of the injections into one run.
+
+    Attributes:
+        injections: the decided faults, as they were stored.
+        refused: the reason why the run was refused; empty if it was not.
+        limit: the limit that ended it before all faults were decided; empty if none did.
+        replays: number of replays.
+        live_calls: model calls that were sent to a model, of all replays.
+        cost_usd: their cost, as far as known.
+    """
+
+    injections: tuple[Injection, ...]
+    refused: str
+    limit: str
+    replays: int
+    live_calls: int
+    cost_usd: float
+
+
+def inject(
+    store: Store,
+    run: RunSummary,
+    recorded: Trajectory,
+    setup: Setup,
+    budget: Budget,
+    *,
+    seed: int,
+    count: int,
+    only: Sequence[str] = (),
+    passed: Mapping[str, int] | None = None,
+    prices: Mapping[str, Price] | None = None,
+    changed: Callable[[Progress], None] = lambda _progress: None,
+) -> Injected:
+    """Plant faults in a run, one after the other, and store those that are decided.
+
+    A stopped injection goes on after its stored results when it is called again with the same seed,
+    operators and command.
+
+    Args:
+        store: the database.
+        run: the original run.
+        recorded: the same run, read.
+        setup: program, oracle and reset; its fixes are not used.
+        budget: of the replays of this run.
+        seed: decides the faults.
+        count: most faults of this run.
+        only: names of operators, or codes of failure modes; all if empty.
+        passed: number of faults by operator that other runs have given already.
+        prices: of models, by name.
+        changed: called after each change of the state.
+
+    Raises:
+        NotInjectable: the run has not succeeded, or no operator applies.
+        NotReplayable: the record lacks data that a replay needs.
+        ConfigurationError: an operator does not exist, or dollars are limited and a price is unknown.
+        StorageError: the database does not answer.
+        OSError: the command cannot be started.
+    """
+    if recorded.outcome != "success" and not setup.oracle:
+        raise NotInjectable(
+            f"run {recorded.trace_id} has not succeeded as far as its program records; faults are planted "
+            "in successful runs"
+        )
+    faults = tuple(islice(faults_of(recorded, seed, only, passed), count))
+    if not faults:
+        raise NotInjectable(f"no operator applies to run {recorded.trace_id}")
+    points = decision_points(recorded)
+    after = {point.step: len(points) - place for place, point in enumerate(points)}
+    experiment = InjectionExperiment(faults, len(points), after)
+    shape = {"setup": setup.to_plain(), "seed": seed, "faults": [fault.id for fault in faults]}
+    text = json.dumps(shape, sort_keys=True)
+    plan = plan_of(store, run, text, name=f"{NAME} {_digest(text)}")
+    seen: dict[int, Trajectory] = {}
+
+    def keep(number: int) -> None:
+        """Store a faulty run at once, so that a kill does not lose it."""
+        trial = experiment.trials[number]
+        save_injection(store, _labelled(trial, run, recorded, seed, seen[number]), run)
+
+    known = prices or {}
+    cost = (capped_call_cost if budget.max_cost_usd is not None else call_cost)(recorded, known)
+    work = Conducting(
+        store,
+        plan,
+        experiment,
+        recorded,
+        setup,
+        _executing(recorded, setup, known, experiment, seen, keep),
+        budget,
+        cost=cost,
+        changed=changed,
+    )
+    work.resume()
+    limit = work.replay()
+    done = []
+    for number, trial in enumerate(experiment.trials):
+        if trial.verdict == "open":
+            continue
+        made = seen.get(number) or stored_run(store, run.project, recorded.trace_id, trial.fault.id)
+        injection = _labelled(trial, run, recorded, seed, made)
+        save_injection(store, injection, run)
+        done.append(injection)
+    state = work.progress()
+    return Injected(
+        tuple(done),
+        experiment.refused,
+        str(limit or ""),
+        state.replays,
+        state.live_calls,
+        state.cost_usd,
+    )
+
+
+def _executing(
+    recorded: Trajectory,
+    setup: Setup,
+    prices: Mapping[str, Price],
+    experiment: InjectionExperiment,
+    seen: dict[int, Trajectory],
+    keep: Callable[[int], None],
+) -> Callable[[Trial, Allowance], ArmResult]:
+    """Return a function that runs one replay, and keeps a faulty run of each fault, failures first."""
+
+    def execute(trial: Trial, allowance: Allowance) -> ArmResult:
+        if setup.reset:
+            reset(setup.reset, setup.check_timeout)
+        made: list[Trajectory] = []
+        settings = arm_settings(setup, recorded.task, max_calls=allowance.calls, prices=prices)
+        settings = dataclasses.replace(settings, replayed=made.append)
+        result = run_arm(recorded, setup.command, trial.arm, settings=settings)
+        faulty = trial.phase == "injection" and trial.arm != experiment.trials[-1].restore
+        if faulty and made and result.success is not None:
+            outcome = "success" if result.success else "failure"
+            if trial.pair not in seen or (
+                seen[trial.pair].outcome == "success" and not result.success
+            ):
+                seen[trial.pair] = dataclasses.replace(made[0], outcome=outcome)
+                keep(trial.pair)
+        return result
+
+    return execute
+
+
+def _labelled(
+    trial: FaultTrial, run: RunSummary, recorded: Trajectory, seed: int, made: Trajectory | None
+) -> Injection:
+    fault = trial.fault
+    faulty = [each for each in trial.faulty if each.success is not None]
+    restored = [each for each in trial.restored if each.success is not None]
+    return Injection(
+        project=run.project,
+        original=recorded.trace_id,
+        fault_id=fault.id,
+        operator=fault.operator,
+        mode=fault.mode,
+        level=fault.change.level,
+        step=fault.change.step,
+        agent=fault.agent,
+        missed_by=fault.agents_after if trial.verdict == "kept" else (),
+        verdict=trial.verdict,
+        decisive=trial.is_decisive,
+        deterministic=trial.is_deterministic,
+        faulty=len(faulty),
+        faulty_failures=sum(not each.success for each in faulty),
+        restored=len(restored),
+        restored_successes=sum(bool(each.success) for each in restored),
+        e_value=trial.e_value,
+        success_after=trial.success_after,
+        phrasing=fault.change.phrasing,
+        seed=seed,
+        service=run.service,
+        framework=recorded.framework,
+        run=made,
+        change=_plain(fault),
+    )
+
+
+def _plain(fault: Fault) -> dict[str, object]:
+    shape = dataclasses.asdict(fault.change)
+    shape.pop("phrasing")
+    return {key: value for key, value in shape.items() if value not in (None, "", ())}
+
+
+def _digest(text: str) -> str:
+    from mast_trace.content import content_hash
+
+    return content_hash(text)[:16]

@@ -1,0 +1,71 @@
+"""Operators that change a tool's result: faults of the environment, and of a checking tool."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_judge.injection.changes import Change
+from mast_trace_judge.injection.operators.operator import Operator
+from mast_trace_judge.injection.operators.texts import with_number_changed
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from mast_trace_judge.injection.sites import Result
+
+_ERRORS: Final = (
+    "ConnectionError: the service is unavailable",
+    "PermissionError: access denied",
+    "ValueError: unexpected format of the response",
+)
+_TIMEOUTS: Final = ("TimeoutError: no answer within 30 s", "TimeoutError: the request timed out")
+_EMPTY: Final = ("", "[]", "No results.")
+_FAILED: Final = re.compile(r"\b(fail\w*|false|wrong|invalid|mismatch|error)\b", re.IGNORECASE)
+_PASSED: Final = ("passed", "ok: all checks passed", "true")
+
+
+def _error(site: Result, rng: Random) -> Change | None:
+    number = rng.randrange(len(_ERRORS))
+    return Change(site.step.index, "result", error=_ERRORS[number], phrasing=number)
+
+
+def _timeout(site: Result, rng: Random) -> Change | None:
+    number = rng.randrange(len(_TIMEOUTS))
+    return Change(site.step.index, "result", error=_TIMEOUTS[number], phrasing=number)
+
+
+def _stale(site: Result, rng: Random) -> Change | None:  # noqa: ARG001  # nothing is chosen
+    return Change(site.step.index, "result", site.earlier) if site.earlier else None
+
+
+def _empty(site: Result, rng: Random) -> Change | None:
+    number = rng.randrange(len(_EMPTY))
+    if site.step.text == _EMPTY[number]:
+        return None
+    return Change(site.step.index, "result", _EMPTY[number], phrasing=number)
+
+
+def _wrong(site: Result, rng: Random) -> Change | None:
+    text = with_number_changed(site.step.text, rng)
+    return None if text is None else Change(site.step.index, "result", text)
+
+
+def _passes(site: Result, rng: Random) -> Change | None:
+    if not _FAILED.search(site.step.text):
+        return None
+    number = rng.randrange(len(_PASSED))
+    return Change(site.step.index, "result", _PASSED[number], phrasing=number)
+
+
+_SEEN: Final = "The recorded result was another one."
+
+RESULTS: Final = (
+    Operator("tool-error", "", "result", "A tool raises an exception.", _SEEN, _error),
+    Operator("tool-timeout", "", "result", "A tool does not answer in time.", _SEEN, _timeout),
+    Operator("tool-stale", "", "result", "A tool returns its earlier result.", _SEEN, _stale),
+    Operator("tool-empty", "", "result", "A tool returns nothing.", _SEEN, _empty),
+    Operator("tool-wrong", "", "result", "A tool returns a wrong number.", _SEEN, _wrong),
+    Operator("tool-passes", "", "result", "A check passes that had failed.", _SEEN, _passes),
+)  # fmt: skip
+"""Operators at the level of tool results. Nobody of the agents is to blame for them."""

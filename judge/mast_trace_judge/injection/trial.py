@@ -1,0 +1,137 @@
+"""The decision whether a planted fault causes the failure: fault against restored run.
+
+The fault arm makes the change; the restore arm keeps the recorded answer at the same step, and both run
+live afterwards. A fault is kept as a label only if restoring it makes the run succeed significantly more
+often (an e-value of 20, see `mast_trace_judge.replay.statistics.betting`), or, in a program that is
+deterministic, if three faulty replays fail alike and two restored ones succeed alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from mast_trace_judge.replay.arms import Arm
+from mast_trace_judge.replay.statistics.betting import Bet
+
+if TYPE_CHECKING:
+    from mast_trace_judge.injection.faults import Fault
+    from mast_trace_judge.replay.arms import ArmResult
+
+THRESHOLD: Final = 20.0
+"""The e-value from which a fault counts as the cause."""
+MOST_PAIRS: Final = 20
+DECISIVE_UNTIL: Final = 0.1
+"""The success rate after the fault up to which its step is called decisive, and not only the origin."""
+FOR_DECISIVE: Final = 10
+"""Faulty replays that are needed to call a step decisive in a program that is not deterministic."""
+_ALIKE: Final = (3, 2)
+"""Faulty and restored replays that must be alike in a deterministic program."""
+
+Verdict = Literal["open", "kept", "survived", "unproved", "censored"]
+"""``kept``: the fault causes the failure; ``survived``: the run succeeds all the same; ``unproved``: it
+fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome."""
+
+
+@dataclass
+class Trial:
+    """The replays of one planted fault, asked for one by one.
+
+    Attributes:
+        fault: the fault.
+        faulty: results of the fault arm.
+        restored: results of the restore arm.
+    """
+
+    fault: Fault
+    faulty: list[ArmResult] = field(default_factory=list)
+    restored: list[ArmResult] = field(default_factory=list)
+
+    def ask(self) -> Arm | None:
+        """Return the arm of the next replay; None if the fault is decided."""
+        if self.verdict != "open":
+            return self.fault.change.arm if self._may_be_decisive else None
+        if len(self.faulty) < _ALIKE[0]:
+            return self.fault.change.arm
+        return self.restore if len(self.restored) < len(self.faulty) else self.fault.change.arm
+
+    @property
+    def restore(self) -> Arm:
+        """The arm that keeps the recorded answer or tool result at the fault's step."""
+        return Arm("keep", self.fault.kept_until)
+
+    def tell(self, result: ArmResult) -> None:
+        """Take the result of the arm that was asked for."""
+        (self.restored if result.arm == self.restore else self.faulty).append(result)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The decision so far."""
+        enough = len(self.faulty) >= _ALIKE[0]
+        if self.censored > _ALIKE[0]:
+            return "censored"
+        if enough and all(each.success for each in self.faulty):
+            return "survived"
+        if not enough or len(self.restored) < _ALIKE[1]:
+            return "open"
+        if self.is_deterministic or self.e_value >= THRESHOLD:
+            return "kept"
+        return "unproved" if self.pairs >= MOST_PAIRS else "open"
+
+    @property
+    def censored(self) -> int:
+        """Number of replays without an outcome."""
+        return sum(each.success is None for each in (*self.faulty, *self.restored))
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether all faulty replays made the same requests and failed, and all restored ones succeeded."""
+        return (
+            len(self.faulty) >= _ALIKE[0]
+            and len(self.restored) >= _ALIKE[1]
+            and all(each.success is False for each in self.faulty)
+            and all(each.success is True for each in self.restored)
+            and len({each.calls_hash for each in self.faulty}) == 1
+            and len({each.calls_hash for each in self.restored}) == 1
+        )
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of a faulty and a restored replay."""
+        return min(len(self.faulty), len(self.restored))
+
+    @property
+    def e_value(self) -> float:
+        """Evidence against "restoring does not help"; replays without outcome count against it."""
+        bet = Bet()
+        for faulty, restored in zip(self.faulty, self.restored, strict=False):
+            bet.add(fix=restored.success is True, keep=faulty.success is not False)
+        return bet.e_value
+
+    @property
+    def success_after(self) -> float | None:
+        """The success rate after the fault; None without an outcome."""
+        told = [each.success for each in self.faulty if each.success is not None]
+        return sum(told) / len(told) if told else None
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether the step may be called decisive: after it the run hardly ever succeeds.
+
+        In a program that is not deterministic this takes `FOR_DECISIVE` replays: fewer failures in a row
+        happen after faults that others often repair.
+        """
+        rate = self.success_after
+        enough = self.is_deterministic or len(self.faulty) >= FOR_DECISIVE
+        return self.verdict == "kept" and enough and rate is not None and rate <= DECISIVE_UNTIL
+
+    @property
+    def _may_be_decisive(self) -> bool:
+        """Whether more replays of the fault are needed to call it decisive, or not."""
+        successes = sum(each.success is not False for each in self.faulty)
+        return (
+            self.verdict == "kept"
+            and not self.is_deterministic
+            and len(self.faulty) < FOR_DECISIVE
+            and successes <= DECISIVE_UNTIL * FOR_DECISIVE
+        )

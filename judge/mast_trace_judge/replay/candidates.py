@@ -1,0 +1,47 @@
+"""The judge's candidates as a prior over decision points, and its minimal fix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace_judge.replay.points import Point
+    from mast_trace_judge.verdict import Verdict
+
+
+def prior_of(verdict: Verdict | None, points: Sequence[Point]) -> dict[int, float]:
+    """Return the judge's probabilities by decision point; empty without a verdict.
+
+    A candidate that is no decision point, such as a tool's result, counts for the model answer before
+    it, of its own agent if there is one.
+    """
+    if verdict is None:
+        return {}
+    told = {each.step: (each.agent, each.probability) for each in verdict.candidates}
+    if verdict.decisive is not None:
+        told[verdict.decisive.step] = verdict.decisive.agent, verdict.decisive.probability
+    prior: dict[int, float] = {}
+    for step, (agent, probability) in told.items():
+        point = point_of(step, agent, points)
+        if point is not None:
+            prior[point.step] = prior.get(point.step, 0.0) + probability
+    return prior
+
+
+def judge_fix(verdict: Verdict | None, points: Sequence[Point]) -> dict[int, str]:
+    """Return the minimal fix of a verdict by decision point; empty if there is none."""
+    error = verdict.decisive if verdict else None
+    if error is None or not error.minimal_fix:
+        return {}
+    point = point_of(error.step, error.agent, points)
+    # The fix of a step that is not the answer itself would be put in place of something else.
+    return {point.step: error.minimal_fix} if point is not None and point.step == error.step else {}
+
+
+def point_of(step: int, agent: str, points: Sequence[Point]) -> Point | None:
+    """Return the decision point that made a step: the last one up to it, of its agent if any."""
+    before = [point for point in points if point.step <= step]
+    own = [point for point in before if point.agent == agent]
+    return max(own or before, key=lambda point: point.step, default=None)

@@ -1,0 +1,74 @@
+"""Confirms a run's decisive error: conducts its experiment, and stores the conclusion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace_judge.replay.conducting import Conducting
+from mast_trace_judge.replay.statistics import Experiment
+from mast_trace_judge.store.confirmations import record_confirmation
+
+if TYPE_CHECKING:
+    from mast_trace_judge.replay.confirmation import Confirmation
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The end of a confirmation.
+
+    Attributes:
+        confirmation: the conclusion, as stored.
+        reason: the limit that ended it before the experiment did; empty if it ran to its end.
+        of_day: whether that is the budget of the day.
+    """
+
+    confirmation: Confirmation
+    reason: str = ""
+    of_day: bool = False
+
+
+class Confirming(Conducting[Experiment]):
+    """One confirmation of one run; see `Conducting` for its arguments."""
+
+    def run(self) -> Stopped:
+        """Run replays until the experiment or the budget ends, and store the conclusion.
+
+        Raises:
+            StorageError: the database did not answer for a minute.
+            MastTraceError: a replay could not be started.
+        """
+        try:
+            limit = self.replay()
+        except KeyboardInterrupt:
+            self.conclude()
+            raise
+        stored = self.conclude()
+        self._changed(self.progress())
+        return Stopped(stored, str(limit or ""), limit is not None and limit.of_day)
+
+    def conclude(self) -> Confirmation:
+        """Store what the results so far have shown, and return it.
+
+        Raises:
+            StorageError: the database did not answer for a minute.
+        """
+        conclusion = self._experiment.conclusion()
+        if self._not_isolated:
+            conclusion = _not_comparable(conclusion, self._not_isolated)
+        return self._patiently(lambda: record_confirmation(self._store, self._plan, conclusion))
+
+
+def _not_comparable(conclusion: Confirmation, reason: str) -> Confirmation:
+    """Return a conclusion that names no step, because the replays cannot be compared."""
+    return conclusion.model_copy(
+        update={
+            "status": "not isolated",
+            "text": reason,
+            "origin": None,
+            "origin_agent": "",
+            "point_of_no_return": None,
+            "point_agent": "",
+            "refuted": (),
+        }
+    )

@@ -1,0 +1,146 @@
+"""The corrections that a confirmation tries, in order, and the reasons for those that it refuses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.messages import parsed
+from mast_trace.replay.recording import tape_of
+from mast_trace_judge.replay.arms import Arm, Fix
+from mast_trace_judge.replay.changes import NoChange, NotAnArm, intervention_of
+from mast_trace_judge.replay.leaks import known_before, leaked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.replay.arms import FixSource
+    from mast_trace_judge.replay.oracle import Oracle
+    from mast_trace_judge.replay.points import Point
+
+
+@dataclass(frozen=True)
+class RefusedFix:
+    """A correction that is not tried.
+
+    Attributes:
+        step: index of the step.
+        source: the origin.
+        reason: one sentence.
+    """
+
+    step: int
+    source: FixSource
+    reason: str
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The origins of corrections.
+
+    Attributes:
+        person: a person's answers by step.
+        resample: whether the same request is asked again, at any step.
+        stronger_model: name of a model that is asked at any step; empty for none.
+        judge: the judge's minimal fixes by step.
+        reference: reference answers by step.
+        answers: the right final answers and the reasons given with the outcome, as far as known: no
+            correction may hold what only they know.
+    """
+
+    person: Mapping[int, str]
+    resample: bool = True
+    stronger_model: str = ""
+    judge: Mapping[int, str] | None = None
+    reference: Mapping[int, str] | None = None
+    answers: Sequence[str] = ()
+
+    def texts(self) -> Iterator[tuple[FixSource, Mapping[int, str]]]:
+        """Yield the sources that hold texts by step, in the order in which they are tried."""
+        yield "person", self.person
+        yield "judge", self.judge or {}
+        yield "reference", self.reference or {}
+
+
+def planned_fixes(
+    run: Trajectory, points: Sequence[Point], sources: Sources, oracle: Oracle | None = None
+) -> tuple[dict[int, tuple[Fix, ...]], tuple[RefusedFix, ...]]:
+    """Return the corrections by step in the order of their sources, and the refused ones.
+
+    A correction of a decision point replaces the model's answer, one of a tool's step its result. A text
+    is refused if it changes nothing, if it holds a number or quoted words that only the right answer
+    knows, or if the oracle takes it for the right answer by itself, except at the last decision point,
+    whose answer may be the final one.
+
+    Raises:
+        ConfigurationError: a person's or a reference's step cannot be corrected, or not by such a text.
+    """
+    by_step = {point.step: point for point in points}
+    texts: dict[int, list[Fix]] = defaultdict(list)
+    refused: list[RefusedFix] = []
+    for source, given in sources.texts():
+        for step, text in given.items():
+            point = by_step.get(step)
+            fix = Fix(source, text)
+            try:
+                reason = _unchanged(run, Arm("fix" if point else "result", step, fix))
+            except NotAnArm as error:
+                if source != "judge":
+                    raise ConfigurationError(f"{source}: {error}") from error
+                reason = str(error)
+            asked = None if point is points[-1] else oracle
+            reason = reason or _objection(run, step, point, text, sources.answers, asked)
+            if reason:
+                refused.append(RefusedFix(step, source, reason))
+            else:
+                texts[step].append(fix)
+    anywhere = [Fix("resample")] if sources.resample else []
+    if sources.stronger_model:
+        anywhere.append(Fix("stronger model", model=sources.stronger_model))
+    planned = {step: _in_order([*texts[step], *anywhere]) for step in by_step}
+    planned.update((step, _in_order(given)) for step, given in texts.items() if step not in by_step)
+    return dict(sorted((step, given) for step, given in planned.items() if given)), tuple(refused)
+
+
+_ORDER: tuple[FixSource, ...] = ("person", "resample", "stronger model", "judge", "reference")
+
+
+def _in_order(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
+    return tuple(sorted(fixes, key=lambda fix: _ORDER.index(fix.source)))
+
+
+def _unchanged(run: Trajectory, arm: Arm) -> str:
+    """Return the reason why an arm changes nothing; empty if it changes something."""
+    try:
+        intervention_of(run, tape_of(run), arm)
+    except NoChange as error:
+        return str(error)
+    return ""
+
+
+def _objection(
+    run: Trajectory,
+    step: int,
+    point: Point | None,
+    text: str,
+    answers: Sequence[str],
+    oracle: Oracle | None,
+) -> str:
+    """Return the reason why a text is no correction of a step; empty if it is one."""
+    found = leaked(text, answers, known_before(run, step, point.span_id if point else ""))
+    if found:
+        return f"It holds {found!r}, which the run did not know before, but the right answer holds."
+    shape = parsed(text)
+    said = shape.get("text") if isinstance(shape, dict) else None
+    for each in dict.fromkeys([text, str(said or text)]):
+        opinion = oracle.ask(each) if oracle else None
+        if opinion is not None and opinion.success:
+            return (
+                "The oracle takes its text for the right answer, so it would succeed at any step."
+            )
+        if opinion is not None and opinion.success is None:
+            return f"The oracle could not judge its text: {opinion.reason}."
+    return ""

@@ -1,0 +1,86 @@
+"""Decision points of a run: the model answers at which a counterfactual experiment can intervene."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mast_trace.replay.canonical import canonical_arguments
+from mast_trace.replay.executions import plain_name
+from mast_trace.trajectory import StepKind
+
+if TYPE_CHECKING:
+    from mast_trace.messages import Message, ToolCall
+    from mast_trace.trajectory import Invocation, Step, Trajectory
+
+
+@dataclass(frozen=True)
+class Point:
+    """One recorded model answer.
+
+    Attributes:
+        step: index of the first step that the answer made.
+        agent: name of the agent that answered; empty if unknown.
+        span_id: id of the model call's span.
+        text: the answer's text; of an answer without text, its tool calls.
+    """
+
+    step: int
+    agent: str
+    span_id: str
+    text: str
+
+
+def decision_points(recorded: Trajectory) -> tuple[Point, ...]:
+    """Return the model answers of a run in the order of their completion.
+
+    A failed call, and an answer of which no step of the run was made, is no decision point.
+    """
+    points = []
+    taken: set[int] = set()
+    calls = [call for call in recorded.invocations if call.kind == "model" and call.error is None]
+    for call in sorted(calls, key=lambda each: each.end):
+        answer = recorded.texts.get(call.output_id)
+        step = _first_step(recorded, call, answer, taken)
+        if step is not None:
+            taken.add(step.index)
+            agent = call.agent or step.agent
+            points.append(Point(step.index, agent, call.span_id, _words(call, answer)))
+    return tuple(points)
+
+
+def _first_step(
+    recorded: Trajectory, call: Invocation, answer: Message | None, taken: set[int]
+) -> Step | None:
+    asked = answer.tool_calls if answer else ()
+    for step in recorded.steps:
+        if step.index in taken or step.end < call.start:
+            continue
+        if step.span_id == call.span_id:
+            return step
+        if step.kind is StepKind.MESSAGE and call.output_id and step.message_id == call.output_id:
+            return step
+        if any(is_call_of(step, each) for each in asked):
+            return step
+    return None
+
+
+def is_call_of(step: Step, asked: ToolCall) -> bool:
+    """Return whether a step is the tool call that a model's answer asks for.
+
+    Programs without a framework do not pass on the ids of calls; their steps are recognised by the name
+    of the tool and the arguments.
+    """
+    if step.kind is not StepKind.TOOL:
+        return False
+    if step.call_id:
+        return step.call_id == asked.id
+    same = canonical_arguments(step.arguments or None) == canonical_arguments(asked.arguments)
+    return same and plain_name(step.tool) == plain_name(asked.name)
+
+
+def _words(call: Invocation, answer: Message | None) -> str:
+    if answer is None:
+        return call.output_text
+    asked = ", ".join(f"{each.name}({each.text})" for each in answer.tool_calls)
+    return answer.content or asked

@@ -1,0 +1,187 @@
+"""Words for what an experiment has found, with one sentence for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_judge.replay.statistics.proof import DOUBT, earlier_chance
+
+if TYPE_CHECKING:
+    from mast_trace_judge.replay.confirmation import ConfirmationStatus
+    from mast_trace_judge.replay.statistics.comparison import Comparison
+    from mast_trace_judge.replay.statistics.evidence import Evidence
+
+SURE: Final = 0.9
+"""Probability from which a way of failing, or the point of no return, is named."""
+
+LIKELY: Final = 0.5
+"""Probability of an origin from which a proved fix at the step makes it the origin."""
+
+NEVER: Final = 0.01
+"""Probability of a fall at a step up to which the step is refuted by the search alone."""
+
+_EARLIER: Final = "an earlier, repairable error is not excluded"
+
+_SHARED: Final = (
+    "replays of the same arm are all alike, but their outcomes go up and down along the run, so that they "
+    "seem to share one draw, by a cache or a fixed seed: nothing is proved"
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A conclusion without its numbers.
+
+    Attributes:
+        status: the word.
+        text: one sentence.
+        proved: the proved fix at the origin.
+        point: position of the point of no return, None if it is not located.
+    """
+
+    status: ConfirmationStatus
+    text: str
+    proved: Comparison | None = None
+    point: int | None = None
+
+
+def find(evidence: Evidence, not_isolated: str) -> Finding:
+    """Return the word and the sentence for the results so far."""
+    if not_isolated:
+        return Finding("not isolated", not_isolated)
+    if not evidence.plan.points:
+        return Finding("inconclusive", "the run holds no model answer")
+    early = _checks(evidence)
+    if early is not None:
+        return early
+    proved = evidence.proved()
+    single = [each for each in proved if not each.fix.also]
+    if single:
+        return _proved(evidence, min(single, key=lambda each: each.position))
+    if proved:
+        return _overdetermined(evidence, proved[0])
+    return _unproved(evidence)
+
+
+def refuted(evidence: Evidence) -> tuple[int, ...]:
+    """Return the positions of candidates of the judge, and of tested fixes, that make no difference.
+
+    Success almost certainly falls neither first nor last there. Where the program fails from the start
+    nothing falls anywhere, so that no step is refuted.
+    """
+    location = evidence.location
+    if not evidence.counts or location.kinds.systematic > NEVER:
+        return ()
+    named = {each.position for each in evidence.comparisons if each.pairs}
+    named |= set(evidence.plan.candidates)
+    return tuple(
+        each for each in sorted(named) if location.origins[each] + location.points[each] <= NEVER
+    )
+
+
+def _checks(evidence: Evidence) -> Finding | None:
+    if not evidence.results:
+        return Finding("untested", "no replay yet")
+    texts = {
+        "verify": (
+            "a replay that changes nothing succeeds",
+            "a replay that changes nothing has no outcome",
+        ),
+        "score": (
+            "the oracle does not judge the recorded answer alike",
+            "the recorded answer has no score",
+        ),
+    }
+    for phase, (differs, missing) in texts.items():
+        found = evidence.outcomes(phase)
+        if any(found):
+            return Finding("unstable", f"{differs}: {found.count(True)} of {len(found)} succeeded")
+        if None in found:
+            reasons = (each for trial, each in evidence.results if trial.phase == phase)
+            reason = next(each for each in reasons if each.success is None)
+            return Finding("inconclusive", f"{missing}: {reason.status} {reason.reason}".strip())
+    return None
+
+
+def _proved(evidence: Evidence, best: Comparison) -> Finding:
+    location = evidence.location
+    name = _name(evidence, best.position, best.step)
+    record = best.contrast()
+    counts = f"{record.fix_successes} of {record.pairs} with a fix, {record.keep_successes} without"
+    if evidence.deterministic and best.alike:
+        if not evidence.falls_once:
+            return Finding("inconclusive", _SHARED)
+        counts += " (deterministic: proved for these answers of the model alone)"
+    if location.kinds.systematic >= LIKELY:
+        text = f"{_from_the_start(evidence)}; a fix of {name} helps: {counts}"
+        return Finding("systematic", text, best)
+    point = _point(evidence)
+    if earlier_chance(evidence, best.position) > DOUBT:
+        return Finding("inconclusive", f"a fix of {name} helps: {counts}; {_EARLIER}", point=point)
+    if location.origins[best.position] < LIKELY:
+        text = f"a fix of {name} helps: {counts}; success does not clearly fall at this step"
+        return Finding("inconclusive", text, point=point)
+    later = sum(location.points[best.position + 1 :])
+    if later >= SURE:
+        last = "the last missed chance is not located"
+        if point is not None:
+            last = f"last missed chance {_name(evidence, point)}"
+        return Finding("repairable", f"origin {name}; {last}: {counts}", best, point)
+    last = "" if point is not None else "; the last missed chance is not located"
+    return Finding("confirmed", f"origin {name}: {counts}{last}", best, point)
+
+
+def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
+    record, plan = joint.contrast(), evidence.plan
+    steps = [joint.step, *(step for step, _ in joint.fix.also)]
+    names = " and ".join(_name(evidence, plan.position(each)) for each in steps)
+    text = (
+        f"no single fix helps, a joint one of {names} does: "
+        f"{record.fix_successes} of {record.pairs} with it, {record.keep_successes} without"
+    )
+    return Finding("overdetermined", text)
+
+
+def _unproved(evidence: Evidence) -> Finding:
+    location, point = evidence.location, _point(evidence)
+    if evidence.without_outcome:
+        text = f"too many replays have no outcome, the last one: {evidence.without_outcome}"
+        return Finding("inconclusive", text, point=point)
+    if location.kinds.systematic >= SURE:
+        return Finding("systematic", f"{_from_the_start(evidence)}; no tested fix helps")
+    if location.kinds.diffuse + location.kinds.none >= SURE:
+        text = "success declines without a single step that explains it"
+        if location.kinds.none > location.kinds.diffuse:
+            text = (
+                "success does not decline: the failure was chance, or comes after the last answer"
+            )
+        return Finding("diffuse", f"{text}; no decisive step")
+    judged = evidence.plan.candidates
+    top = max(judged, key=lambda each: judged[each], default=None)
+    if top is not None and top in refuted(evidence):
+        text = f"a fix of {_name(evidence, top)} makes no difference; no other step is proved"
+        return Finding("refuted", text, point=point)
+    if point is None:
+        return Finding("inconclusive", "no step is proved")
+    text = f"last missed chance {_name(evidence, point)}; no fix is proved; {_EARLIER}"
+    return Finding("inconclusive", text, point=point)
+
+
+def _point(evidence: Evidence) -> int | None:
+    if evidence.deterministic and not evidence.falls_once:
+        return None
+    points = evidence.location.points
+    best = max(range(len(points)), key=lambda each: points[each])
+    return best if points[best] >= SURE else None
+
+
+def _from_the_start(evidence: Evidence) -> str:
+    successes, runs = evidence.counts.get(-1, (0, 0))
+    return f"the program fails from the start: {successes} of {runs} replays of all of it succeeded"
+
+
+def _name(evidence: Evidence, position: int, step: int | None = None) -> str:
+    point = evidence.plan.points[position]
+    number = point.step if step is None else step
+    return f"step {number} ({point.agent})" if point.agent else f"step {number}"

@@ -1,0 +1,166 @@
+"""The proof: pairs of fix and keep at the likely steps, earliest first."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+from mast_trace_judge.replay.statistics.evidence import SEARCH
+from mast_trace_judge.replay.statistics.limits import Trial
+from mast_trace_judge.replay.statistics.location import likely
+from mast_trace_judge.replay.statistics.search import live_calls, measure, search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_judge.replay.arms import Fix
+    from mast_trace_judge.replay.statistics.comparison import Comparison
+    from mast_trace_judge.replay.statistics.evidence import Evidence
+
+DOUBT: Final = 0.05
+"""Probability of an earlier origin from which on it is not excluded."""
+
+HOPELESS: Final = 0.08
+"""Expected success rate before a step below which its answer is not drawn again."""
+
+DOUBTS: Final = 5
+"""Further positions that are measured before a deterministic program is believed."""
+
+NEAR: Final = 0.5
+"""Share of the best step's probability that an earlier one needs to be tried before it."""
+
+
+def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
+    """Ask for pairs, and for further replays of the search between the steps.
+
+    Args:
+        evidence: of the experiment.
+        seed: decides which replay of a pair comes first.
+    """
+    tested: list[int] = []
+    while True:
+        yield from search(evidence)
+        position = _next(evidence, tested)
+        if position is None:
+            break
+        tested.append(position)
+        for comparison in _comparisons(evidence, position):
+            yield from _pairs(evidence, comparison, seed)
+            if comparison in evidence.proved():
+                break
+    if evidence.proved():
+        if evidence.deterministic:
+            yield from _doubt(evidence)
+        yield from search(evidence, points=True)
+    else:
+        yield from _together(evidence, tested, seed)
+
+
+def useful(evidence: Evidence, position: int) -> list[tuple[int, Fix]]:
+    """Return steps and fixes of a position that may help.
+
+    Asking the same model again succeeds as often as replays that keep everything before the step: it is
+    left out where these fail.
+    """
+    fixes = evidence.plan.fixes.get(position, [])
+    if evidence.location.rate(position - 1) >= HOPELESS:
+        return fixes
+    return [(step, fix) for step, fix in fixes if fix.source != "resample"]
+
+
+def chances(evidence: Evidence) -> dict[int, float]:
+    """Return the probability by position that a fix there helps; of positions that have one.
+
+    Where the program fails from the start, replays say nothing of the location: the judge decides.
+    """
+    location, weights = evidence.location, evidence.plan.location.weights
+    return {
+        each: location.origins[each] + location.kinds.systematic * weights[each]
+        for each in evidence.plan.fixes
+        if useful(evidence, each)
+    }
+
+
+def earlier_chance(evidence: Evidence, position: int) -> float:
+    """Return the probability that success first fell before a position."""
+    return sum(evidence.location.origins[:position])
+
+
+def _used_up(evidence: Evidence) -> bool:
+    full = evidence.runs("pairs") + 2 > evidence.plan.limits.pair_runs
+    return full or bool(evidence.without_outcome)
+
+
+def _next(evidence: Evidence, tested: list[int]) -> int | None:
+    """Return the next position to be tested."""
+    left = evidence.plan.limits.steps - len(tested)
+    found = {each: value for each, value in chances(evidence).items() if each not in tested}
+    proved = [each.position for each in evidence.proved()]
+    if proved:
+        if earlier_chance(evidence, min(proved)) <= DOUBT:
+            return None
+        found = {each: value for each, value in found.items() if each < min(proved)}
+    if left <= 0 or not found or _used_up(evidence):
+        return None
+    members = likely(found)[:left]
+    return min((each for each, value in members if value >= NEAR * members[0][1]), default=None)
+
+
+def _comparisons(evidence: Evidence, position: int) -> Iterator[Comparison]:
+    """Yield the comparisons of a position; those of an earlier plan go on."""
+    for step, fix in useful(evidence, position):
+        if _used_up(evidence):
+            return
+        comparison = evidence.plan.comparison(position, step, fix)
+        found = next((each for each in evidence.comparisons if each.fix == comparison.fix), None)
+        if found is None:
+            evidence.comparisons.append(comparison)
+        yield found or comparison
+
+
+def _pairs(evidence: Evidence, comparison: Comparison, seed: int) -> Iterator[tuple[Trial, ...]]:
+    while not _used_up(evidence):
+        if comparison.state(deterministic=evidence.deterministic) != "open":
+            return
+        number = evidence.runs("pairs") // 2
+        calls = live_calls(evidence, comparison.position)
+        asked = comparison.source in {"resample", "stronger model"}
+        fix = Trial(comparison.fix, "pairs", number, calls + asked)
+        keep = Trial(comparison.keep, "pairs", number, calls)
+        first = random.Random(f"{seed}:{number}").random() < 0.5  # noqa: S311
+        yield (fix, keep) if first else (keep, fix)
+        told = {trial.arm: result for trial, result in evidence.results[-2:]}
+        comparison.add(told[comparison.fix], told[comparison.keep])
+        evidence.count(comparison.position, told[comparison.keep])
+        if comparison.source == "resample":
+            evidence.count(comparison.position - 1, told[comparison.fix])
+
+
+def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
+    """Ask for replays at further positions of a program whose replays were all alike.
+
+    Replays that share one draw, by a cache or a fixed seed, are alike, too; their outcomes then jump up
+    and down along the run, while those of a deterministic program fall once.
+    """
+    limits = evidence.plan.limits
+    free = [each for each in range(evidence.plan.length) if each not in evidence.counts]
+    count = min(DOUBTS, len(free))
+    for place in range(count):
+        if evidence.runs(*SEARCH) + limits.batch <= limits.screening_runs:
+            position = free[len(free) * (2 * place + 1) // (2 * count)]
+            yield from measure(evidence, position, limits.batch, "screening")
+
+
+def _together(evidence: Evidence, tested: list[int], seed: int) -> Iterator[tuple[Trial, ...]]:
+    """Ask for pairs of a joint fix of the tested steps whose single fixes never succeeded."""
+    plan = evidence.plan
+    failed = {
+        each.position
+        for each in evidence.comparisons
+        if each.position in tested and each.pairs and not each.contrast().fix_successes
+    }
+    written = [each for each in failed if plan.written(each) is not None]
+    if plan.limits.joint and len(written) > 1 and not _used_up(evidence):
+        comparison = plan.joint_comparison(written)
+        evidence.comparisons.append(comparison)
+        yield from _pairs(evidence, comparison, seed)

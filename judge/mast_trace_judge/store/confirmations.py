@@ -1,0 +1,200 @@
+"""Conclusions of confirmations in ``mast_confirmations``: the latest one of each run."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.proof import proved_step, refuted_steps
+from mast_trace_judge.store.replay_plans import Plan
+from mast_trace_judge.store.verdict_rows import utc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_collector.storage.store import Store
+
+TABLE: Final = "mast_confirmations"
+CHANGED: Final = (
+    "The run has changed since it was replayed, and its steps may be others: confirm it again."
+)
+"""The sentence where a conclusion is about an earlier state of the run."""
+
+
+def record_confirmation(store: Store, plan: Plan, confirmation: Confirmation) -> Confirmation:
+    """Store the conclusion about a run in place of the earlier one; return it as stored.
+
+    The span of the origin is taken from the stored replays where the conclusion does not name it.
+
+    Raises:
+        StorageError: the database does not answer, or does not accept it.
+        ValueError: it holds a number that JSON cannot hold, such as infinity.
+    """
+    stored = confirmation.model_copy(
+        update={
+            "plan_id": plan.plan_id,
+            "origin_span_id": confirmation.origin_span_id or _span_of(store, plan, confirmation),
+        }
+    )
+    stored = Confirmation.model_validate_json(stored.model_dump_json())
+    store.insert(TABLE, [row_of(stored, plan)])
+    return stored
+
+
+def take_over(store: Store, run: RunSummary, confirmation: Confirmation) -> bool:
+    """Store a conclusion that was reached elsewhere, unless the run has one; return whether it was stored.
+
+    It has no plan, so it neither continues nor replaces an experiment of this store.
+
+    Raises:
+        StorageError: the database does not answer, or does not accept it.
+    """
+    if confirmations_of(store, [(run.project, run.trace_id)]):
+        return False
+    plan = Plan(
+        project=run.project,
+        trace_id=run.trace_id,
+        plan_id="",
+        name="",
+        fingerprint=run.fingerprint,
+        service=run.service,
+        run_end=utc(run.end),
+    )
+    store.insert(TABLE, [row_of(confirmation.model_copy(update={"plan_id": ""}), plan)])
+    return True
+
+
+def confirmation_of(
+    store: Store, project: str, trace_id: str, *, fingerprint: str = ""
+) -> Confirmation | None:
+    """Return the latest conclusion about a run; None if there is none.
+
+    Args:
+        store: the database.
+        project: of the run.
+        trace_id: of the run.
+        fingerprint: of the run whose steps are meant. A conclusion about another state of the run
+            comes back as ``untested``, with `CHANGED` as its text.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    found = confirmations_of(store, [(project, trace_id)])
+    if not found:
+        return None
+    told, of = found[project, trace_id]
+    return told if not fingerprint or of == fingerprint else outdated(told)
+
+
+def confirmations_of(
+    store: Store, runs: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[Confirmation, str]]:
+    """Return the latest conclusions about runs, each with the fingerprint that its run had.
+
+    Args:
+        store: the database.
+        runs: project and trace id of each.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    rows = store.query(
+        f"SELECT Project, TraceId, Fingerprint, Json FROM {TABLE} FINAL"  # noqa: S608
+        " WHERE TraceId IN {traces:Array(String)}",
+        {"traces": sorted({trace_id for _, trace_id in runs})},
+    )
+    found = {
+        (row["Project"], row["TraceId"]): (
+            Confirmation.model_validate_json(row["Json"]),
+            row["Fingerprint"],
+        )
+        for row in rows
+    }
+    return {run: found[run] for run in runs if run in found}
+
+
+def outdated(confirmation: Confirmation) -> Confirmation:
+    """Return a conclusion about an earlier state of the run: its cost alone is left."""
+    return Confirmation(
+        text=CHANGED,
+        plan_id=confirmation.plan_id,
+        planned_contrasts=confirmation.planned_contrasts,
+        replays=confirmation.replays,
+        live_calls=confirmation.live_calls,
+        cost_usd=confirmation.cost_usd,
+    )
+
+
+def row_of(confirmation: Confirmation, plan: Plan) -> dict[str, Any]:
+    """Return the row of a conclusion about the run of a plan.
+
+    Its columns have what takes effect (`mast_trace_judge.proof`); ``Json`` has all of it.
+    """
+    curve, contrasts = confirmation.curve, confirmation.contrasts
+    step = proved_step(confirmation)
+    return {
+        "Project": plan.project,
+        "TraceId": plan.trace_id,
+        "ConfirmedAt": datetime.now(timezone.utc),
+        "Fingerprint": plan.fingerprint,
+        "PlanId": confirmation.plan_id,
+        "Status": confirmation.status,
+        "Text": confirmation.text,
+        "OriginStep": step,
+        "OriginAgent": "" if step is None else confirmation.origin_agent,
+        "OriginSpanId": "" if step is None else confirmation.origin_span_id,
+        "PointOfNoReturn": confirmation.point_of_no_return,
+        "PointAgent": confirmation.point_agent,
+        "Refuted": list(refuted_steps(confirmation)),
+        **_nested("Curve", curve, _CURVE),
+        **_nested("Contrasts", contrasts, _CONTRASTS),
+        "PlannedContrasts": confirmation.planned_contrasts,
+        "Replays": confirmation.replays,
+        "LiveCalls": confirmation.live_calls,
+        "CostUsd": confirmation.cost_usd,
+        "Json": confirmation.model_dump_json(),
+        "ServiceName": plan.service,
+        "RunEnd": plan.run_end,
+    }
+
+
+_CURVE: Final[Mapping[str, str]] = {
+    name: name.title() for name in ("step", "successes", "runs", "low", "high")
+}
+_CONTRASTS: Final[Mapping[str, str]] = {
+    "step": "Step",
+    "agent": "Agent",
+    "source": "Source",
+    "fix_successes": "FixSuccesses",
+    "keep_successes": "KeepSuccesses",
+    "pairs": "Pairs",
+    "censored": "Censored",
+    "e_value": "EValue",
+    "threshold": "Threshold",
+    "effect": "Effect",
+}
+
+
+def _nested(name: str, records: Sequence[object], fields: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        f"{name}.{column}": [getattr(record, field) for record in records]
+        for field, column in fields.items()
+    }
+
+
+def _span_of(store: Store, plan: Plan, confirmation: Confirmation) -> str:
+    if confirmation.origin is None:
+        return ""
+    rows = store.query(
+        "SELECT max(SpanId) AS SpanId FROM mast_replays WHERE Project = {project:String}"
+        " AND TraceId = {trace:String} AND PlanId = {plan:String} AND Step = {step:Int32}",
+        {
+            "project": plan.project,
+            "trace": plan.trace_id,
+            "plan": plan.plan_id,
+            "step": confirmation.origin,
+        },
+    )
+    return str(rows[0]["SpanId"])

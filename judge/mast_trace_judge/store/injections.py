@@ -1,0 +1,200 @@
+"""Planted faults in ``mast_injections``: their labels, and the runs that they made."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace.trajectory import to_dict, trajectory_from_dict
+from mast_trace_judge.store.verdict_rows import utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_collector.storage.store import Store
+
+TABLE: Final = "mast_injections"
+
+
+@dataclass(frozen=True)
+class Injection:
+    """One planted fault with its label.
+
+    Attributes:
+        project: of the original run.
+        original: trace id of the original run; injections into one run are one group.
+        fault_id: id of the fault.
+        operator: name of the operator.
+        mode: code of the failure mode; empty for a fault of the environment.
+        level: ``answer``, ``request`` or ``result``.
+        step: index of the changed step; the same in the original and in the faulty run.
+        agent: agent of that step.
+        missed_by: agents that acted after the step, if the run failed.
+        verdict: ``kept``, ``survived``, ``unproved``, ``censored``, or ``open`` if it is not decided.
+        decisive: whether the step may be called decisive; otherwise it is the origin.
+        deterministic: whether all faulty replays, and all restored ones, made the same requests.
+        faulty: replays with the fault that had an outcome.
+        faulty_failures: those that failed.
+        restored: replays with the recorded step that had an outcome.
+        restored_successes: those that succeeded.
+        e_value: evidence that restoring helps.
+        success_after: success rate after the fault; None without an outcome.
+        phrasing: number of the phrasing.
+        seed: by which the fault was chosen.
+        service: of the original run.
+        framework: likewise.
+        run: the faulty run; None if none was recorded.
+        change: the change, in a form that JSON can hold.
+    """
+
+    project: str
+    original: str
+    fault_id: str
+    operator: str
+    mode: str
+    level: str
+    step: int
+    agent: str
+    missed_by: tuple[str, ...] = ()
+    verdict: str = ""
+    decisive: bool = False
+    deterministic: bool = False
+    faulty: int = 0
+    faulty_failures: int = 0
+    restored: int = 0
+    restored_successes: int = 0
+    e_value: float = 0.0
+    success_after: float | None = None
+    phrasing: int = 0
+    seed: int = 0
+    service: str = ""
+    framework: str = ""
+    run: Trajectory | None = None
+    change: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def save_injection(store: Store, injection: Injection, original: RunSummary) -> None:
+    """Store a planted fault; the same fault of the same run is stored once.
+
+    Args:
+        store: the database.
+        injection: the fault.
+        original: the original run, whose retention it follows.
+
+    Raises:
+        StorageError: the database does not accept it.
+    """
+    shape = {
+        "Project": injection.project,
+        "TraceId": injection.original,
+        "FaultId": injection.fault_id,
+        "InjectedAt": datetime.now(timezone.utc),
+        "Operator": injection.operator,
+        "Mode": injection.mode,
+        "Level": injection.level,
+        "Step": injection.step,
+        "SpanId": _span_id(injection),
+        "Agent": injection.agent,
+        "MissedBy": list(injection.missed_by),
+        "Verdict": injection.verdict,
+        "Decisive": injection.decisive,
+        "Deterministic": injection.deterministic,
+        "Faulty": injection.faulty,
+        "FaultyFailures": injection.faulty_failures,
+        "Restored": injection.restored,
+        "RestoredSuccesses": injection.restored_successes,
+        "EValue": injection.e_value,
+        "SuccessAfter": injection.success_after,
+        "Phrasing": injection.phrasing,
+        "Seed": injection.seed,
+        "Change": json.dumps(injection.change, ensure_ascii=False),
+        "Run": "" if injection.run is None else json.dumps(to_dict(injection.run)),
+        "ServiceName": injection.service,
+        "Framework": injection.framework,
+        "RunEnd": utc(original.end),
+    }
+    store.insert(TABLE, [shape])
+
+
+def injections(
+    store: Store, *, project: str | None = None, original: str = ""
+) -> Iterator[Injection]:
+    """Yield the planted faults of a store, by original run.
+
+    Args:
+        store: the database.
+        project: only this project's.
+        original: only those of this run.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    where = ["Project = {project:String}"] if project is not None else []
+    where += ["TraceId = {run:String}"] if original else []
+    condition = f"WHERE {' AND '.join(where)}" if where else ""
+    keys = store.query(
+        f"SELECT Project, TraceId, FaultId FROM {TABLE} FINAL {condition}"  # noqa: S608
+        " ORDER BY Project, TraceId, FaultId",
+        {"project": project or "", "run": original},
+    )
+    for key in keys:  # one by one: each holds a whole run
+        rows = store.query(
+            f"SELECT * FROM {TABLE} FINAL WHERE Project = {{project:String}}"  # noqa: S608
+            " AND TraceId = {run:String} AND FaultId = {fault:String}",
+            {"project": key["Project"], "run": key["TraceId"], "fault": key["FaultId"]},
+        )
+        yield from map(_injection, rows)
+
+
+def stored_run(store: Store, project: str, original: str, fault_id: str) -> Trajectory | None:
+    """Return the stored faulty run of a fault; None if there is none.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    rows = store.query(
+        f"SELECT Run FROM {TABLE} FINAL WHERE Project = {{project:String}}"  # noqa: S608
+        " AND TraceId = {run:String} AND FaultId = {fault:String} AND Run != ''",
+        {"project": project, "run": original, "fault": fault_id},
+    )
+    return trajectory_from_dict(json.loads(rows[0]["Run"])) if rows else None
+
+
+def _span_id(injection: Injection) -> str:
+    run = injection.run
+    known = run is not None and injection.step < len(run.steps)
+    return run.steps[injection.step].span_id if run is not None and known else ""
+
+
+def _injection(row: Mapping[str, Any]) -> Injection:
+    return Injection(
+        project=row["Project"],
+        original=row["TraceId"],
+        fault_id=row["FaultId"],
+        operator=row["Operator"],
+        mode=row["Mode"],
+        level=row["Level"],
+        step=row["Step"],
+        agent=row["Agent"],
+        missed_by=tuple(row["MissedBy"]),
+        verdict=row["Verdict"],
+        decisive=bool(row["Decisive"]),
+        deterministic=bool(row["Deterministic"]),
+        faulty=row["Faulty"],
+        faulty_failures=row["FaultyFailures"],
+        restored=row["Restored"],
+        restored_successes=row["RestoredSuccesses"],
+        e_value=row["EValue"],
+        success_after=row["SuccessAfter"],
+        phrasing=row["Phrasing"],
+        seed=row["Seed"],
+        service=row["ServiceName"],
+        framework=row["Framework"],
+        run=trajectory_from_dict(json.loads(row["Run"])) if row["Run"] else None,
+        change=json.loads(row["Change"]),
+    )

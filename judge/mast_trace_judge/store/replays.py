@@ -1,0 +1,296 @@
+"""Results of replays in ``mast_replays``, and what replays have cost.
+
+A replay is reserved before its program starts and settled by its result. A process that is killed
+between the two leaves the reservation, which counts with all that the replay might have cost.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace_judge.arms import ArmResult
+from mast_trace_judge.store.replay_plans import CONFIRM, Plan, plan_of, precedence, stored_plan
+from mast_trace_judge.store.replay_rows import arm_of, result_of, row_of_result
+from mast_trace_judge.store.verdict_rows import utc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mast_trace_collector.storage.store import Store
+    from mast_trace_judge.arms import Arm
+
+__all__ = [
+    "CONFIRM",
+    "Plan",
+    "Reservation",
+    "Spending",
+    "holder_of_this_process",
+    "plan_of",
+    "record_result",
+    "reservations_of",
+    "reserve",
+    "results_of",
+    "spent",
+    "stored_plan",
+]
+
+TABLE: Final = "mast_replays"
+RESERVED: Final = "reserved"
+_OF_PLAN: Final = (
+    "Project = {project:String} AND TraceId = {trace:String} AND PlanId = {plan:String}"
+)
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A replay that was started and has no result.
+
+    Attributes:
+        sequence: number of the replay in its plan, from 0.
+        arm: its arm.
+        phase: of the experiment.
+        pair: number of its pair; -1 outside of pairs.
+        live_calls: most model calls that it may send to a model.
+        cost_usd: most US dollars that it may cost; None if unknown.
+        started_at: in UTC.
+        holder: the process that runs it.
+    """
+
+    sequence: int
+    arm: Arm
+    phase: str
+    pair: int
+    live_calls: int
+    cost_usd: float | None
+    started_at: datetime
+    holder: str
+
+
+@dataclass(frozen=True)
+class Spending:
+    """The cost of replays; those without a result count with the most that was reserved for them.
+
+    Attributes:
+        replays: number of replays, open ones included.
+        open: those without a result.
+        live_calls: model calls that were sent to a model.
+        live_tools: tools that were executed.
+        cost_usd: sum of the known costs, in US dollars.
+        unpriced: replays with live calls whose cost is unknown.
+    """
+
+    replays: int = 0
+    open: int = 0
+    live_calls: int = 0
+    live_tools: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+
+
+def holder_of_this_process() -> str:
+    """Return the name of this process among the holders of reservations: host, process, start."""
+    return f"{socket.gethostname()}/{os.getpid()}"
+
+
+def reserve(
+    store: Store,
+    plan: Plan,
+    sequence: int,
+    arm: Arm,
+    *,
+    live_calls: int,
+    cost_usd: float | None,
+    phase: str = "",
+    pair: int = -1,
+    span_id: str = "",
+    holder: str = "",
+) -> bool:
+    """Write down that a replay is about to start.
+
+    Args:
+        store: the database.
+        plan: of the replay.
+        sequence: its number in the plan, from 0.
+        arm: its arm.
+        live_calls: most model calls that it may send to a model.
+        cost_usd: most US dollars that it may cost; None if unknown.
+        phase: of the experiment.
+        pair: number of its pair.
+        span_id: of the step.
+        holder: the process that runs it; this one by default.
+
+    Returns:
+        False where this number has a result already or belongs to another process: do not start it.
+
+    Raises:
+        StorageError: the database does not answer, or does not accept it: do not start it either.
+    """
+    holder = holder or holder_of_this_process()
+    if any(
+        row["Holder"] != holder or row["Status"] != RESERVED for row in _at(store, plan, sequence)
+    ):
+        return False
+    now = datetime.now(timezone.utc)
+    asked = ArmResult(
+        arm,
+        "error",
+        phase=phase,
+        pair=pair,
+        live_calls=live_calls,
+        cost_usd=cost_usd,
+        started_at=now,
+    )
+    row = {**row_of_result(asked), "Status": RESERVED}
+    store.insert(TABLE, [_row(plan, sequence, row, holder=holder, span_id=span_id)])
+    return all(row["Holder"] == holder for row in _at(store, plan, sequence))
+
+
+def record_result(
+    store: Store,
+    plan: Plan,
+    sequence: int,
+    result: ArmResult,
+    *,
+    span_id: str = "",
+    program_hash: str = "",
+    holder: str = "",
+) -> bool:
+    """Store the result of a replay; a number has one result, which is the first.
+
+    Args:
+        store: the database.
+        plan: of the replay.
+        sequence: its number in the plan, from 0.
+        result: of the replay.
+        span_id: of the arm's step.
+        program_hash: of the program that was run, to notice another one.
+        holder: the process that ran it; this one by default.
+
+    Returns:
+        False where the number has a result already, which stays.
+
+    Raises:
+        StorageError: the database does not answer, or does not accept it.
+    """
+    if any(row["Status"] != RESERVED for row in _at(store, plan, sequence)):
+        return False
+    holder = holder or holder_of_this_process()
+    row = row_of_result(result)
+    store.insert(
+        TABLE,
+        [
+            _row(
+                plan,
+                sequence,
+                {**row, "ProgramHash": program_hash},
+                holder=holder,
+                span_id=span_id,
+                ended=True,
+            )
+        ],
+    )
+    return all(row["Holder"] == holder for row in _at(store, plan, sequence))
+
+
+def results_of(store: Store, plan: Plan) -> tuple[ArmResult, ...]:
+    """Return the results of a plan in the order of their numbers.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    return tuple(result_of(row) for row in _rows(store, plan) if row["Status"] != RESERVED)
+
+
+def reservations_of(store: Store, plan: Plan) -> tuple[Reservation, ...]:
+    """Return the replays of a plan that have no result, in the order of their numbers.
+
+    Where their holder has ended, they were interrupted: record each as an ``error`` with the reserved
+    calls, so that the experiment goes on after it.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    return tuple(
+        Reservation(
+            sequence=row["Sequence"],
+            arm=arm_of(row),
+            phase=row["Phase"],
+            pair=row["Pair"],
+            live_calls=row["LiveCalls"],
+            cost_usd=row["CostUsd"],
+            started_at=utc(row["StartedAt"]),
+            holder=row["Holder"],
+        )
+        for row in _rows(store, plan)
+        if row["Status"] == RESERVED
+    )
+
+
+def spent(store: Store, plan: Plan | None = None, *, since: datetime | None = None) -> Spending:
+    """Return the cost of replays: of one plan or of all, from a time on.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    conditions = ["StartedAt >= fromUnixTimestamp64Micro({since:Int64})"]
+    params: dict[str, Any] = {"since": int(utc(since).timestamp() * 1e6) if since else 0}
+    if plan is not None:
+        conditions.append(_OF_PLAN)
+        params.update(_of(plan))
+    (row,) = store.query(
+        f"""SELECT count() AS Replays, countIf(Status = '{RESERVED}') AS Open,
+            sum(LiveCalls) AS Calls, sum(LiveTools) AS Tools, sum(ifNull(CostUsd, 0)) AS Cost,
+            countIf(isNull(CostUsd) AND LiveCalls > 0) AS Unpriced
+        FROM {TABLE} FINAL WHERE {" AND ".join(conditions)}""",  # noqa: S608
+        params,
+    )
+    return Spending(
+        replays=row["Replays"],
+        open=row["Open"],
+        live_calls=row["Calls"],
+        live_tools=row["Tools"],
+        cost_usd=float(row["Cost"]),
+        unpriced=row["Unpriced"],
+    )
+
+
+def _row(
+    plan: Plan,
+    sequence: int,
+    columns: Mapping[str, Any],
+    *,
+    holder: str,
+    span_id: str,
+    ended: bool = False,
+) -> dict[str, Any]:
+    return {
+        **plan.key,
+        "Sequence": sequence,
+        **columns,
+        "SpanId": span_id,
+        "Holder": holder,
+        "ServiceName": plan.service,
+        "RunEnd": plan.run_end,
+        "Precedence": precedence(datetime.now(timezone.utc), ended=ended),
+    }
+
+
+def _of(plan: Plan) -> dict[str, Any]:
+    return {"project": plan.project, "trace": plan.trace_id, "plan": plan.plan_id}
+
+
+def _rows(store: Store, plan: Plan) -> list[dict[str, Any]]:
+    sql = f"SELECT * FROM {TABLE} FINAL WHERE {_OF_PLAN} ORDER BY Sequence"  # noqa: S608
+    return store.query(sql, _of(plan))
+
+
+def _at(store: Store, plan: Plan, sequence: int) -> list[dict[str, Any]]:
+    sql = (
+        f"SELECT Status, Holder FROM {TABLE} FINAL WHERE {_OF_PLAN}"  # noqa: S608
+        " AND Sequence = {sequence:UInt32}"
+    )
+    return store.query(sql, {**_of(plan), "sequence": sequence})

@@ -1,0 +1,58 @@
+"""Labelled sets that `mast-trace dataset build` has written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.trajectory import trajectory_from_dict
+from mast_trace_judge.injection.dataset import FORMAT, RUNS
+from mast_trace_judge.study.datasets.labelled import LabelledRun
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_injected(folder: Path, *, held_out: bool | None = None) -> list[LabelledRun]:
+    """Read the failures of a set whose step and agent are known.
+
+    Args:
+        folder: of the set.
+        held_out: only runs of operators that are held out, or only the others; all if absent.
+
+    Raises:
+        ConfigurationError: the folder holds no set of this version.
+    """
+    path = folder / RUNS
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except OSError as error:
+        raise ConfigurationError(f"{folder} holds no labelled set: {error}") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            shape = json.loads(line)
+            if shape["format"] != FORMAT:
+                raise ConfigurationError(
+                    f"{path}:{number} has format {shape['format']}; this version reads {FORMAT}"
+                )
+            if not shape["failed"] or (
+                held_out is not None and shape["held_out_operator"] != held_out
+            ):
+                continue
+            run = LabelledRun(
+                subset=shape["source"],
+                name=shape["id"],
+                trajectory=trajectory_from_dict(shape["run"]),
+                group=shape["group"],
+                step=shape["step"],
+                agent=shape["agent"],
+                modes={shape["mode"]: True} if shape["mode"] else {},
+                success=False,
+                extra={key: shape[key] for key in ("operator", "decisive", "split", "framework")},
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigurationError(f"{path}:{number} is no labelled run: {error}") from error
+        found.append(run)
+    return found

@@ -1,0 +1,98 @@
+"""The recorded tool calls of a tape, as a replayed program asks for them."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mast_trace.replay.tape import Exchange, Execution, Tape
+
+
+class Executions:
+    """Finds recorded tool calls, each once before the change of an intervention.
+
+    After the change, an agent that calls a tool again with arguments that were recorded gets the
+    recorded result again: executing the tool would act on the world a second time.
+    """
+
+    def __init__(self, tape: Tape) -> None:
+        self._waiting = list(tape.executions)
+        self._used: dict[tuple[str, str], Execution] = {}
+        self._ids: set[str] = set()
+
+    def __len__(self) -> int:
+        """Return the number of calls that the program has not made yet."""
+        return len(self._waiting)
+
+    def know_ids(self, call_ids: Iterable[str]) -> None:
+        """Note ids of recorded calls that a served answer asks for without a change."""
+        self._ids.update(call_ids)
+
+    def take(
+        self,
+        tool: str,
+        arguments: str,
+        call_id: str,
+        agent: str,
+        *,
+        after: bool,
+        branch: str = "",
+    ) -> Execution | None:
+        """Return the recorded call and remove it; None if there is none.
+
+        Args:
+            tool: name of the tool.
+            arguments: in canonical form.
+            call_id: the model's id of the call; empty if the framework does not pass it on.
+            agent: name of the calling agent; empty if unknown.
+            after: whether the change of an intervention has been made. Ids of live answers may then
+                be equal to recorded ones, so that arguments count more than ids.
+            branch: path of the calling branch.
+        """
+        plain = plain_name(tool)
+        found = self._by_id(plain, arguments, call_id, after=after)
+        if found is None and (after or not call_id):
+            # Some frameworks do not pass the id of a call on to the code that executes the tool.
+            same = [each for each in self._waiting if plain_name(each.tool) == plain]
+            same = [each for each in same if each.arguments == arguments]
+            found = min(same, key=partial(strangeness, agent, branch), default=None)
+        if found is None:
+            return self._used.get((plain, arguments)) if after else None
+        self._waiting.remove(found)
+        # Frameworks fill in defaults, so that arguments may differ from the recorded ones.
+        for form in (arguments, found.arguments):
+            self._used[plain, form] = found
+        return found
+
+    def _by_id(self, plain: str, arguments: str, call_id: str, *, after: bool) -> Execution | None:
+        if not call_id or (after and call_id not in self._ids):
+            return None
+        for each in self._waiting:
+            if each.call_id == call_id and plain_name(each.tool) == plain:
+                return each if not after or _agree(each.arguments, arguments) else None
+        return None
+
+
+def strangeness(agent: str, branch: str, entry: Exchange | Execution) -> tuple[bool, bool, bool]:
+    """Return a sort key: smaller for entries of the same parallel branch, then of the same agent."""
+    other = entry.branch != branch
+    return bool(branch) and other, entry.agent != agent, bool(entry.branch) and other
+
+
+def plain_name(tool: str) -> str:
+    """Return a tool's name in the form that frameworks send to models: letters, digits and _."""
+    return re.sub(r"\W+", "_", tool).casefold()
+
+
+def _agree(recorded: str, asked: str) -> bool:
+    """Return whether every recorded argument has its value in the call, which may have more of them."""
+    before, after = json.loads(recorded), json.loads(asked)
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return bool(before == after)
+    missing: Any = object()
+    return all(after.get(name, missing) == value for name, value in before.items())

@@ -1,0 +1,99 @@
+"""The change that a replay makes to a recorded run, and the border after which the program runs live.
+
+Before the border every call is answered from the tape. The change is made at the border, and model
+requests after it are sent to a model. The research paper of Zhang et al. (AgenTracer, arXiv 2509.03312)
+defines the decisive error by such a change: the earliest step whose correction makes a failed run succeed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from mast_trace.messages import Message, ToolCall
+from mast_trace.replay.canonical import canonical_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mast_trace.replay.tape import Exchange, Execution
+
+Change = Literal["start", "keep", "answer", "ask", "result"]
+"""``start``: everything is live; ``keep``: nothing is changed, and the program is live after the model
+call; ``answer``: the model's answer is replaced; ``ask``: the model request is sent to a model; ``result``:
+a tool's result is replaced."""
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """One change of a recorded run.
+
+    Attributes:
+        change: the kind of change.
+        position: index of the changed model call in `Tape.exchanges`, or of the changed tool call in
+            `Tape.executions` for ``result``; -1 for ``start``.
+        border: number of model calls, from the first, that are answered from the tape.
+        answer: the new answer, for ``answer``.
+        result: the new result, for ``result``.
+        error: text of the exception that the tool raises in place of the result, for ``result``.
+        model: name of the model that is asked, for ``ask``; empty for the program's own.
+        request: the change of the messages that the model is shown, for ``ask``; see
+            `mast_trace_instrumentations.replay.other_requests`.
+        hold: whether requests after the border that are equal to a recorded one are answered from
+            the tape.
+    """
+
+    change: Change
+    position: int = -1
+    border: int = 0
+    answer: Message | None = None
+    result: str = ""
+    error: str = ""
+    model: str = ""
+    request: Mapping[str, Any] | None = None
+    hold: bool = False
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the intervention as a mapping that JSON can hold."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_plain(cls, shape: Mapping[str, Any]) -> Intervention:
+        """Read what `to_plain` returned.
+
+        Raises:
+            TypeError: the mapping has other keys.
+            KeyError: the answer lacks a key.
+        """
+        answer = shape.get("answer")
+        if answer is not None:
+            calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
+            answer = Message(**{**answer, "tool_calls": calls})
+        return cls(**{**shape, "answer": answer})
+
+    def exchange(self, recorded: Exchange) -> Exchange:
+        """Return the model call at the position with its new answer."""
+        if self.answer is None or recorded.answer is None:
+            return recorded
+        same_end = bool(self.answer.tool_calls) == bool(recorded.answer.tool_calls)
+        finish = recorded.finish_reason if same_end else ""
+        return dataclasses.replace(recorded, answer=self.answer, finish_reason=finish)
+
+    def execution(self, recorded: Execution) -> Execution:
+        """Return the tool call at the position with its new result."""
+        return dataclasses.replace(recorded, result=self.result, error=self.error or None)
+
+    def changed_calls(self, recorded: Exchange) -> frozenset[str]:
+        """Return ids of tool calls that the new answer asks for with another name or other arguments."""
+        if self.answer is None or recorded.answer is None:
+            return frozenset()
+        before = {call.id: _asked(call) for call in recorded.answer.tool_calls}
+        after = self.answer.tool_calls
+        return frozenset(
+            call.id for call in after if call.id and before.get(call.id) != _asked(call)
+        )
+
+
+def _asked(call: ToolCall) -> tuple[str, str]:
+    return call.name, canonical_arguments(call.arguments)

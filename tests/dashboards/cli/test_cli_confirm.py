@@ -1,0 +1,159 @@
+"""`mast-trace confirm` end to end: real processes on a model that reads its input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from confirmations import REPORT, Failed, failed_shop
+
+from mast_trace_dashboards.cli.app import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
+    """A stored failure of the shop."""
+    with failed_shop(tmp_path_factory.mktemp("shop")) as made:
+        yield made
+
+
+def test_the_planted_error_is_confirmed(failed: Failed, capsys: pytest.CaptureFixture[str]) -> None:
+    """The earliest step whose correction helps is the planted one."""
+    capsys.readouterr()
+    status = run(failed.arguments("--json"))
+    captured = capsys.readouterr()
+    assert status == 0, captured.err
+    told = json.loads(captured.out)["confirmation"]
+    assert (told["status"], told["origin"], told["origin_agent"]) == (
+        "confirmed",
+        REPORT,
+        "counter",
+    )
+    assert told["live_calls"] == len(failed.server.requests) - 4
+    assert not failed.executed.exists()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
+    """A stored failure of the shop, which all refusals share."""
+    with failed_shop(tmp_path_factory.mktemp("shared")) as made:
+        yield made
+
+
+class TestRefusals:
+    """A run that cannot be confirmed is refused before a model is asked, with a remedy."""
+
+    @pytest.fixture
+    def refused(self, shared: Failed, capsys: pytest.CaptureFixture[str]):
+        """Runs the command, and asserts that no model was asked."""
+
+        def call(*options: str, way: str = "", yes: bool = True) -> tuple[int, str, str]:
+            capsys.readouterr()
+            asked = len(shared.server.requests)
+            arguments = shared.arguments(*options, way=way)
+            status = run(arguments if yes else [each for each in arguments if each != "--yes"])
+            assert len(shared.server.requests) == asked
+            captured = capsys.readouterr()
+            return status, captured.out, captured.err
+
+        return call
+
+    def test_nothing_runs_unasked(self, refused) -> None:
+        """Without a terminal, the estimate is told and nothing is started."""
+        status, _, err = refused("--max-calls", "50", "--price", "small=1,2", yes=False)
+        assert status == 2
+        assert "About 50 live model calls, about 0.0" in err
+        assert "It ends at 50 calls" in err
+        assert "nothing restores them between replays" in err
+        assert "Add --yes" in err
+
+    @pytest.mark.parametrize(
+        ("options", "status", "said"),
+        [
+            (("--oracle", "true"), 1, "takes the answer of run"),
+            (("--oracle", "/no-such-oracle"), 1, "cannot be started"),
+            (("--oracle", "sh -c 'exit 3'"), 1, "the oracle ended with 3"),
+            (("--reset", "sh -c 'echo locked; exit 4'"), 1, "the reset ended with 4: locked"),
+            (("--reset", "true", "--jobs", "2"), 2, "--jobs and --reset exclude each other"),
+            (("--max-cost", "1"), 2, "needs the price of small"),
+            (("--price", "small"), 2, "--price is MODEL=INPUT,OUTPUT"),
+            (("--fix", "x"), 2, "--fix is STEP=TEXT"),
+            (("--fix", "2=@/no-such-file"), 2, "cannot be read"),
+            (("--fix", "2=a", "--fix", "2=b"), 2, "names step 2 twice"),
+            (("--fix", "77=a"), 2, "There is no step 77"),
+        ],
+    )
+    def test_refused(self, refused, options: tuple[str, ...], status: int, said: str) -> None:
+        ended, out, err = refused(*options)
+        assert (ended, out) == (status, "")
+        assert said in err
+
+    def test_live_tools_without_a_reset_are_not_isolated(self, refused) -> None:
+        """Nothing is run, and the conclusion says why."""
+        status, out, _ = refused("--live-tools", "count", "--json")
+        assert status == 1
+        told = json.loads(out)["confirmation"]
+        assert (told["status"], told["replays"]) == ("not isolated", 0)
+        assert "--reset names a command" in told["text"]
+
+    def test_an_oracle_that_changes_its_mind(self, refused, tmp_path: Path) -> None:
+        """Its first opinions are "wrong", then "right": replays would be judged by chance."""
+        oracle = tmp_path / "oracle.py"
+        count = tmp_path / "count"
+        oracle.write_text(
+            "import sys\nfrom pathlib import Path\n"
+            f"count = Path({str(count)!r})\n"
+            "number = int(count.read_text()) if count.exists() else 0\n"
+            "count.write_text(str(number + 1))\n"
+            "sys.exit(number < 4)\n"
+        )
+        status, out, _ = refused("--oracle", f"{sys.executable} {oracle}", "--json")
+        assert status == 1
+        assert json.loads(out)["confirmation"]["status"] == "unstable"
+
+    def test_a_command_that_cannot_be_started(
+        self, shared: Failed, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        arguments = shared.arguments()
+        status = run([*arguments[: arguments.index("--") + 1], "/no-such-program"])
+        assert status == 2
+        assert "cannot start /no-such-program" in capsys.readouterr().err
+
+    def test_refused_fixes_are_told(self, refused) -> None:
+        """A fix that gives the answer away is not tried; the budget of one replay ends the rest."""
+        options = ("--fix", "2=Order 210.", "--expected", "Order 210 pieces.", "--max-runs", "1")
+        status, out, err = refused(*options)
+        assert status == 1
+        assert "Not tried: the fix of step 2 from person. It holds '210'" in err
+        assert "A larger budget goes on from here" in out
+
+
+def test_an_oracle_judges_a_program_that_records_no_outcome(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each replay is judged by the oracle, and so is the recorded answer, five times."""
+    code = "import sys; sys.exit('210' not in sys.stdin.read())"
+    with failed_shop(tmp_path, "no-outcome") as failed:
+        capsys.readouterr()
+        options = ("--oracle", f'{sys.executable} -c "{code}"', "--max-runs", "5", "--jobs", "2")
+        assert run(failed.arguments(*options, "--json", way="no-outcome")) == 1
+        told = json.loads(capsys.readouterr().out)
+        assert "5 of 5 replays" in told["stopped"]
+        with failed.store() as store:
+            rows = store.query(
+                "SELECT Phase, Status, Outcome, count() AS Count FROM mast_replays FINAL "
+                "GROUP BY Phase, Status, Outcome ORDER BY Phase"
+            )
+    assert rows == [
+        {"Phase": "score", "Status": "ok", "Outcome": "failure", "Count": 5},
+        {"Phase": "start", "Status": "ok", "Outcome": "success", "Count": 4},
+        {"Phase": "verify", "Status": "ok", "Outcome": "failure", "Count": 1},
+    ]

@@ -1,0 +1,172 @@
+"""`mast-trace replay` with a change: options, output, exit status, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from policies import Planted, shop
+from replays import record
+from scripted_llm import ScriptedLLM, last_text
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.trajectory import to_dict
+from mast_trace_dashboards.cli.app import run
+from mast_trace_dashboards.cli.replay_changes import arm_of
+from mast_trace_judge.arms import Arm, Fix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SHOP = Path(__file__).parents[2] / "judge" / "replay" / "shop.py"
+
+
+def misread(request: dict) -> str:
+    """Report another number than the tool's result."""
+    return "There are 310 pieces of kettle." if "stock of" in last_text(request) else shop(request)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ScriptedLLM]]:
+    """The address of a store with a failed run of the shop, and its model's server, which errs no more."""
+    folder = tmp_path_factory.mktemp("shop")
+    policy = Planted(shop, "counter", misread)
+    with ScriptedLLM(policy) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        patch.setenv("EXECUTED", str(folder / "executed"))
+        made = record(SHOP, folder=folder, keep="OPENAI_")
+        policy.cured = True
+        file, url = folder / "run.jsonl", f"chdb://{folder / 'store'}"
+        shape = {"trajectory": to_dict(made), "verdict": None, "labels": []}
+        file.write_text(json.dumps({"trace_id": made.trace_id, **shape}) + "\n")
+        assert run(["migrate", "--url", url]) == 0
+        assert run(["import", str(file), "--url", url]) == 0
+        yield url, server
+
+
+@pytest.fixture
+def replay(
+    stored: tuple[str, ScriptedLLM], capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command on the stored run with the given options, which precede the run's name."""
+    url, _ = stored
+    capfd.readouterr()
+
+    def call(*options: str, program: tuple[str, ...] = (sys.executable, str(SHOP))):
+        status = run(["replay", "--url", url, *options, "last", "--", *program])
+        captured = capfd.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.mark.end_to_end
+def test_a_fix_is_replayed_and_shown(replay, tmp_path: Path) -> None:
+    """The fix comes from a file that this process reads; each replay and their success are shown."""
+    answer = tmp_path / "answer.txt"
+    answer.write_text("There are 130 pieces of kettle.\n")
+    status, out, _ = replay("--yes", "--fix", f"2=@{answer}", "--repeat", "2")
+    assert status == 0
+    words = " ".join(out.split())
+    assert (
+        "1. success: 2 model calls and 1 tool calls answered from the record; 2 model calls live"
+        in words
+    )
+    assert "Order 210 pieces." in words
+    assert "fix at step 2 (counter): 2 of 2 replays succeeded" in words
+
+
+@pytest.mark.end_to_end
+def test_the_limit_of_calls_holds_for_all_replays(replay, stored) -> None:
+    """Calls of all repetitions are counted together; the rest is not run, and the status is 1."""
+    _, server = stored
+    before = len(server.requests)
+    status, out, err = replay("--yes", "--json", "--keep", "2", "--repeat", "5", "--max-calls", "3")
+    shape = json.loads(out)
+    assert status == 1
+    assert [each["status"] for each in shape["replays"]] == ["ok", "over budget"]
+    assert (shape["ended"], shape["succeeded"]) == (1, 0)
+    assert len(server.requests) - before == 3
+    assert '"answer": "Order 30 pieces."' in err  # the program's own output
+
+
+@pytest.mark.end_to_end
+def test_an_oracle_judges(replay) -> None:
+    """A program without an outcome of its own is judged by the oracle; without one it has none."""
+    program = (sys.executable, str(SHOP), "no-outcome")
+    oracle = f"{sys.executable} -c \"import sys; sys.exit('210' not in sys.stdin.read())\""
+    options = ("--yes", "--json", "--resample", "2")
+    status, out, _ = replay(*options, "--oracle", oracle, program=program)
+    assert (status, json.loads(out)["succeeded"]) == (0, 1)
+    status, out, _ = replay(*options, program=program)
+    assert (status, json.loads(out)["ended"]) == (1, 0)
+    assert "no oracle" in json.loads(out)["replays"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (("--keep", "9"), 1, "There is no step 9; the run has steps 0 to 4"),
+        (
+            ("--keep", "1"),
+            1,
+            "counter calls count) is not an answer of a model; the nearest is step 0",
+        ),
+        (("--fix", "2=There are 310 pieces of kettle."), 1, "has this answer already"),
+        (("--result", "2=7"), 1, "not a tool call with a result; the nearest is step 1"),
+        (
+            ("--keep", "0", "--resample", "2"),
+            2,
+            "a replay makes one change, and not --resample and --keep",
+        ),
+        (("--hold",), 2, "--hold needs a change"),
+        (("--hold", "--start"), 2, "--hold needs a change"),
+        (("--fix", "x=y"), 2, "--fix is STEP=TEXT or STEP=@FILE"),
+        (("--model", "2"), 2, "--model is STEP=NAME"),
+        (("--drop", "two"), 2, "--drop is STEP or STEP=TEXT"),
+        (("--fix", "2=@/no/such/file"), 2, "cannot be read"),
+    ],
+)
+def test_a_change_that_cannot_be_made_is_refused(
+    replay, tmp_path: Path, options: tuple[str, ...], status: int, words: str
+) -> None:
+    """The program is not started, and the reason names the step or the option."""
+    mark = tmp_path / "ran"
+    ended, _, err = replay("--yes", *options, program=("/bin/touch", str(mark)))
+    assert ended == status
+    assert words in " ".join(err.split())
+    assert not mark.exists()
+
+
+def test_live_calls_are_announced(replay) -> None:
+    """Nothing runs unasked; the question names the number of live calls."""
+    status, _, err = replay("--keep", "2", "--repeat", "3", "--max-calls", "5")
+    assert status == 2
+    assert "About 6 model calls go to the program's model, at most 5." in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("given", "arm"),
+    [
+        ({"--fix": "3=a=b"}, Arm("fix", 3, Fix("person", "a=b"))),
+        ({"--keep": 4}, Arm("keep", 4)),
+        ({"--drop": "2"}, Arm("drop", 2)),
+        ({"--drop": "2=no"}, Arm("drop", 2, Fix("person", "no"))),
+        ({"--model": "2=org/m=1"}, Arm("model", 2, Fix("stronger model", model="org/m=1"))),
+        ({}, None),
+    ],
+)
+def test_options_name_an_arm(given: dict, arm: Arm | None) -> None:
+    """Each option makes its arm; without one there is none."""
+    assert arm_of(given, start=False, hold=False) == arm
+
+
+def test_the_start_needs_no_step() -> None:
+    """``--start`` is an arm of its own, and no other change goes with it."""
+    assert arm_of({}, start=True, hold=False) == Arm("start")
+    with pytest.raises(ConfigurationError, match="--keep and --start"):
+        arm_of({"--keep": 1}, start=True, hold=False)

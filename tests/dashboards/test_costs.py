@@ -1,0 +1,214 @@
+"""Costs are exact, waste begins after the decisive step, and an unknown price is never 0."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.pricing import OwnPrice, store_prices
+from mast_trace_judge.store.confirmations import record_confirmation
+from mast_trace_judge.store.replay_plans import plan_of
+from mast_trace_judge.store.verdicts import save
+from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RUN, OTHER, THEIRS = "a" * 32, "b" * 32, "c" * 32
+T0 = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+OWN = {
+    "small-1": OwnPrice(input=Decimal(1), output=Decimal(2), cache_read=Decimal("0.1")),
+    "local-1": OwnPrice(input=Decimal(0), output=Decimal(0)),
+}
+
+
+def span(run: str, number: int, operation: str, **attributes: Any) -> dict[str, Any]:
+    project = attributes.pop("project", "")
+    return {
+        "TraceId": run,
+        "SpanId": f"{number:016x}",
+        "ParentSpanId": attributes.pop("parent", "f" * 16),
+        "SpanName": operation,
+        "Timestamp": T0 + timedelta(seconds=number),
+        "Duration": 1000,
+        "ServiceName": "shop",
+        "ScopeName": attributes.pop("scope", "mast_trace.ag2"),
+        "ResourceAttributes": {"mast.project": project} if project else {},
+        "SpanAttributes": {
+            "gen_ai.operation.name": operation,
+            **{name: str(value) for name, value in attributes.items()},
+        },
+    }
+
+
+def call(
+    run: str, number: int, agent: str, model: str, read: int, wrote: int, **more: Any
+) -> dict[str, Any]:
+    names = {
+        "cached": "gen_ai.usage.cache_read.input_tokens",
+        "written": "gen_ai.usage.cache_write.input_tokens",
+        "request": "mast.input.message_ids",
+        "provider": "gen_ai.provider.name",
+    }
+    given = {names.get(name, name): value for name, value in more.items()}
+    tokens = {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": wrote}
+    named = {"gen_ai.agent.name": agent} if agent else {}
+    return span(run, number, "chat", **named, **{"gen_ai.request.model": model}, **tokens, **given)
+
+
+def judged(store: Store, run: str, number: int) -> Verdict:
+    summary = run_summary(store, run)
+    assert summary
+    identity = f"{number:016x}"
+    return Verdict(
+        trace_id=run,
+        fingerprint=summary.fingerprint,
+        judge_version="v1",
+        judged_at=T0,
+        run_start=summary.start,
+        run_end=summary.end,
+        steps=9,
+        outcome="failure",
+        modes=(ModeFinding(code="2.6", probability=0.9, evidence=Evidence.EXACT, steps=(1,)),),
+        decisive=DecisiveError(step=1, agent="writer", probability=0.7, span_id=identity),
+    )
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Two runs; the first one's decisive step is the third second, and its calls are of three models."""
+    with Store.open(f"chdb://{tmp_path_factory.mktemp('costs')}") as opened:
+        migrate(opened)
+        rows = [
+            span(RUN, 0, "invoke_workflow", parent=""),
+            call(RUN, 1, "writer", "small-1", 1000, 100, cached=400, request='["m1"]'),
+            span(
+                RUN,
+                2,
+                "execute_tool",
+                **{"gen_ai.agent.name": "writer", "gen_ai.tool.name": "look"},
+            ),
+            span(RUN, 3, "send_message", **{"mast.message.sender": "writer"}),
+            call(RUN, 4, "writer", "small-1", 1500, 10, request='["m1","m2"]'),
+            call(RUN, 5, "writer", "small-1", 1500, 10, request='["m1","m2"]'),
+            call(RUN, 6, "critic", "nobody-knows", 500, 50),
+            span(RUN, 7, "invoke_agent", **{"gen_ai.agent.name": "helper"}),
+            call(RUN, 8, "", "local-1", 70, 7, parent=f"{7:016x}"),
+            span(OTHER, 0, "invoke_workflow", parent=""),
+            call(OTHER, 1, "writer", "gpt-4o-mini", 2_000_000, 1_000_000, provider="openai"),
+        ]
+        opened.insert("otel_traces", rows)
+        # A batch that comes again, and the same calls as another tool has recorded them.
+        opened.insert("otel_traces", [{**row, "ServiceName": "shop "} for row in rows[1:2]])
+        theirs = [call(RUN, n, "writer", "small-1", 1500, 10, scope="other") for n in (20, 21)]
+        opened.insert("otel_traces", theirs)
+        save(opened, [judged(opened, RUN, 3)])
+        store_prices(opened, OWN)
+        yield opened
+
+
+def totals(store: Store, *runs: str) -> dict[str, Any]:
+    row = QUERIES["cost_totals"].one(store, only=list(runs))
+    assert row is not None
+    return row
+
+
+def test_a_run_costs_the_sum_of_its_calls(store: Store) -> None:
+    """600 fresh, 400 cached and 100 written tokens, then twice 1,500 and 10; another model is free."""
+    row = totals(store, RUN)
+    assert row["Cost"] == (600 * 1 + 400 * 0.1 + 100 * 2 + 2 * (1500 + 20)) / 1e6
+    assert (row["Calls"], row["UnpricedCalls"], row["UnpricedModels"]) == (5, 1, ["nobody-knows"])
+    assert (row["CacheReadTokens"], row["CacheWriteTokens"]) == (400, 0)
+
+
+def test_tokens_are_those_of_the_run(store: Store) -> None:
+    """Calls that were stored twice, or recorded by another tool as well, count once."""
+    for run in (RUN, OTHER):
+        listed = QUERIES["run"].one(store, run=run)
+        assert listed is not None
+        row = totals(store, run)
+        assert listed["Totals"] == "exact"
+        assert row["InputTokens"] == listed["InputTokens"]
+        assert row["OutputTokens"] == listed["OutputTokens"]
+
+
+def test_a_public_price_is_known(store: Store) -> None:
+    assert totals(store, OTHER)["Cost"] == pytest.approx(2 * 0.15 + 0.6, abs=1e-12)
+
+
+def test_waste_begins_after_the_decisive_step(store: Store) -> None:
+    row = totals(store, RUN, OTHER)
+    assert row["TokensAfter"] == 2 * 1510 + 550 + 77
+    assert row["CostAfter"] == 2 * (1500 + 20) / 1e6
+    assert (row["UnpricedAfter"], row["DecidedRuns"], row["Runs"]) == (1, 1, 2)
+
+
+def test_retries_and_context_that_is_sent_again(store: Store) -> None:
+    row = totals(store, RUN)
+    assert (row["Retries"], row["RetryCost"]) == (1, (1500 + 20) / 1e6)
+    assert row["ResentTokens"] == 1100 + 1500
+
+
+def test_agents_models_runs_tools_and_modes_have_costs(store: Store) -> None:
+    def cost_by(name: str) -> dict[str, float | None]:
+        return {
+            row["Key"]: row["Cost"] for row in QUERIES[f"cost_by_{name}"].run(store, only=[RUN])
+        }
+
+    whole = totals(store, RUN)["Cost"]
+    assert cost_by("run") == {RUN: whole}
+    assert cost_by("mode") == {"2.6": whole}
+    assert cost_by("agent") == {"writer": whole, "helper": 0.0, "critic": None}
+    assert cost_by("model") == {"small-1": whole, "local-1": 0.0, "nobody-knows": None}
+    assert cost_by("tool") == {"look": (600 + 40 + 200) / 1e6}
+
+
+def test_an_unknown_price_is_never_zero(store: Store) -> None:
+    rows = QUERIES["cost_by_agent"].run(store, only=[RUN])
+    (critic,) = [row for row in rows if row["Key"] == "critic"]
+    assert critic["Cost"] is None
+    assert critic["UnpricedCalls"] == critic["Calls"] == 1
+    assert rows[-1]["Key"] == "critic"
+
+
+def test_the_sum_of_parts_is_the_whole(store: Store) -> None:
+    whole = totals(store)
+    for name in ("agent", "model", "run"):
+        rows = QUERIES[f"cost_by_{name}"].run(store)
+        assert sum(row["Cost"] or 0.0 for row in rows) == pytest.approx(whole["Cost"], rel=1e-12)
+        assert sum(row["InputTokens"] for row in rows) == whole["InputTokens"]
+    over = QUERIES["cost_over_time"].run(store)
+    assert sum(row["Cost"] or 0.0 for row in over) == pytest.approx(whole["Cost"], rel=1e-12)
+
+
+def test_a_price_that_is_taken_back_is_unknown(store: Store) -> None:
+    store_prices(store, {})
+    assert totals(store, RUN)["Cost"] is None
+    store_prices(store, OWN)
+    assert totals(store, RUN)["Cost"] is not None
+
+
+def test_a_proved_step_decides_where_waste_begins(store: Store) -> None:
+    summary = run_summary(store, RUN)
+    assert summary
+    proof = Confirmation(status="confirmed", origin=5, origin_span_id=f"{5:016x}")
+    record_confirmation(store, plan_of(store, summary, ""), proof)
+    assert totals(store, RUN)["TokensAfter"] == 550 + 77
+    refuted = Confirmation(status="refuted", refuted=(1,))
+    record_confirmation(store, plan_of(store, summary, ""), refuted)
+    assert totals(store, RUN)["DecidedRuns"] == 0
+
+
+def test_prices_are_of_a_project(store: Store) -> None:
+    """A reader of one project does not see the models of others."""
+    store.insert("otel_traces", [call(THEIRS, 1, "x", "theirs-1", 5, 5, project="theirs")])
+    store_prices(store, OWN)
+    rows = store.query("SELECT Project, Model FROM mast_prices FINAL WHERE Model = 'theirs-1'")
+    assert rows == [{"Project": "theirs", "Model": "theirs-1"}]

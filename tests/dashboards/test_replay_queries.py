@@ -1,0 +1,205 @@
+"""Replays are in no list, trend, alert, cost or judge query; their conclusion is, the same as in Python."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dashboards.test_queries import RUNS, VERDICTS, spans, trace_id, verdict
+from judge.store.replays import result
+from stores import Tables, new_store
+
+from mast_trace_collector.storage.runs import finished_runs, run_summary
+from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.confirmation import Confirmation, Contrast
+from mast_trace_judge.store.confirmations import record_confirmation
+from mast_trace_judge.store.replays import plan_of, record_result, reserve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
+
+OF_REPLAYS = {"confirmed_decisive"}
+"""Queries that are about replays."""
+OF_TABLES = {"table_sizes"}
+"""Queries on the size of all tables."""
+OF_NOW = {"OldestWaitSeconds"}
+"""Columns that grow with time."""
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Tables]]:
+    with new_store(tmp_path_factory.mktemp("replays")) as opened:
+        yield opened, Tables(opened, made=True)
+
+
+@pytest.fixture
+def store(tables: tuple[Store, Tables]) -> Store:
+    """Four runs, three of them judged."""
+    opened, made = tables
+    made.renew()
+    for number in RUNS:
+        opened.insert("otel_traces", spans(number))
+    opened.insert("mast_verdicts", [verdict(opened, number) for number in VERDICTS])
+    return opened
+
+
+def answers(store: Store) -> dict[str, list[dict[str, Any]]]:
+    """The rows of every named query, with the run's id where one is asked for."""
+    found = {}
+    for name, query in QUERIES.items():
+        if name not in OF_REPLAYS | OF_TABLES:
+            given = {"run": trace_id(1)} if "run" in query.params else {}
+            rows = query.run(store, **given)
+            found[name] = [{key: row[key] for key in row if key not in OF_NOW} for row in rows]
+    found["to be judged"] = [vars(run) for run in finished_runs(store, judge_version="next")]
+    return found
+
+
+def replayed(store: Store, number: int) -> Any:
+    """Store expensive replays of a run."""
+    run = run_summary(store, trace_id(number))
+    assert run is not None
+    plan = plan_of(store, run, "{}")
+    fix = Arm("fix", 1, Fix("person", "18"))
+    for sequence in range(4):
+        ended = result(arm=fix, success=sequence % 2 == 0, live_calls=50, cost_usd=9.0)
+        record_result(store, plan, sequence, ended, span_id="s1")
+    reserve(store, plan, 4, fix, live_calls=99, cost_usd=99.0)
+    return plan
+
+
+def test_replays_are_in_no_other_query(store: Store) -> None:
+    """Every named query has the same rows before and after replays were stored."""
+    before = answers(store)
+    replayed(store, 2)
+    after = answers(store)
+    assert len(before) >= 40
+    for name, rows in before.items():
+        assert after[name] == rows, name
+    assert QUERIES["confirmed_decisive"].run(store)[0]["Replays"] == 5
+
+
+def contrast(step: int, fix: str = "say 18") -> Contrast:
+    return Contrast(
+        step=step,
+        agent="supervisor",
+        source="person",
+        fix_text=fix,
+        fix_successes=7,
+        keep_successes=0,
+        pairs=8,
+        e_value=90.0,
+        threshold=60.0,
+        effect=0.875,
+    )
+
+
+CONCLUSIONS = {
+    "another step": Confirmation(
+        status="confirmed",
+        text="Proved.",
+        origin=0,
+        origin_agent="analyst",
+        contrasts=(contrast(0),),
+    ),
+    "the same step": Confirmation(status="repairable", text="Proved.", origin=1, origin_agent="b"),
+    "systematic, proved": Confirmation(status="systematic", text="P.", origin=0, origin_agent="b"),
+    "systematic": Confirmation(status="systematic", text="It fails from the start."),
+    "refuted": Confirmation(status="refuted", text="No.", refuted=(1,)),
+    "others refuted": Confirmation(status="inconclusive", text="No.", refuted=(0,)),
+    "diffuse": Confirmation(status="diffuse", text="Nothing stands out."),
+    "overdetermined": Confirmation(status="overdetermined", text="Two errors."),
+    "point of no return alone": Confirmation(
+        status="inconclusive", text="It could be repaired until 0.", point_of_no_return=0
+    ),
+    "unstable": Confirmation(status="unstable", text="-", origin=0, refuted=(1,)),
+    "not isolated": Confirmation(status="not isolated", text="-", origin=0, refuted=(1,)),
+    "untested": Confirmation(),
+}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("name", CONCLUSIONS)
+def test_lists_say_what_the_shown_verdict_says(store: Store, name: str, number: int) -> None:
+    """Run 1 succeeded by its verdict, run 2 failed with a decisive step, run 3 has none."""
+    record_confirmation(store, replayed(store, number), CONCLUSIONS[name])
+    found = find_run(store, trace_id(number))
+    assert found is not None
+    assert found.verdict is not None
+    assert found.verdict.confirmation is not None
+    assert found.verdict.confirmation.status == CONCLUSIONS[name].status
+    error = found.verdict.decisive
+    row = found.row
+    assert row["Confirmation"] == CONCLUSIONS[name].status
+    assert row["DecisiveStep"] == (error.step if error else None)
+    assert row["DecisiveAgent"] == (error.agent if error else "")
+    assert row["DecisiveReason"] == (error.reason if error else "")
+    assert row == next(
+        each for each in QUERIES["runs"].run(store) if each["TraceId"] == trace_id(number)
+    )
+
+
+def test_a_conclusion_about_another_state_of_the_run_has_no_effect(store: Store) -> None:
+    """Its steps may be others: it is shown as outdated, and lists know nothing of it."""
+    plan = replayed(store, 2)
+    record_confirmation(store, plan, CONCLUSIONS["another step"])
+    late = spans(2)[1] | {"SpanId": "f" * 16}
+    store.insert("otel_traces", [late])
+    again = verdict(store, 2)
+    again["JudgedAt"] += timedelta(hours=1)
+    assert again["Fingerprint"] != plan.fingerprint
+    store.insert("mast_verdicts", [again])
+    found = find_run(store, trace_id(2))
+    assert found is not None
+    assert found.verdict is not None
+    assert found.verdict.decisive is not None
+    assert found.verdict.decisive.step == 1
+    assert found.verdict.confirmation is not None
+    assert found.verdict.confirmation.status == "untested"
+    assert "has changed" in found.verdict.confirmation.text
+    assert (found.row["DecisiveStep"], found.row["Confirmation"]) == (1, "")
+
+
+def test_a_run_that_is_judged_again_keeps_its_confirmation(store: Store) -> None:
+    """Another version of the judge names other steps; the proof stands."""
+    record_confirmation(store, replayed(store, 2), CONCLUSIONS["another step"])
+    again = verdict(store, 2)
+    again |= {"JudgeVersion": "other", "JudgedAt": again["JudgedAt"].replace(year=2027)}
+    store.insert("mast_verdicts", [again | {"DecisiveAgent": "planner"}])
+    found = find_run(store, trace_id(2))
+    assert found is not None
+    assert found.verdict is not None
+    assert found.verdict.judge_version == "other"
+    assert found.verdict.rank == "confirmed by replay"
+    assert (found.row["DecisiveStep"], found.row["DecisiveAgent"]) == (0, "analyst")
+
+
+def test_numbers_of_decisive_errors_follow_the_proof(store: Store) -> None:
+    """Agents, rules, positions and the newest errors name the confirmed step."""
+    before = {row["Agent"]: row["Decided"] for row in QUERIES["decisive_agents"].run(store)}
+    record_confirmation(store, replayed(store, 2), CONCLUSIONS["another step"])
+    rules = {row["Rule"]: row for row in QUERIES["decisive_rules"].run(store)}
+    assert rules["confirmed by replay"]["MeanProbability"] is None
+    newest = QUERIES["newest_decisive"].run(store)
+    assert [(row["Agent"], row["Step"], row["Probability"]) for row in newest] == [
+        ("analyst", 0, None)
+    ]
+    assert newest[0]["Confirmation"] == "confirmed"
+    decided = {row["Agent"]: row["Decided"] for row in QUERIES["decisive_agents"].run(store)}
+    assert (before, decided) == ({"analyst": 1, "supervisor": 1}, {"analyst": 2})
+
+
+def test_failed_runs_by_conclusion_with_their_cost(store: Store) -> None:
+    """One of the judged runs failed."""
+    (row,) = QUERIES["confirmed_decisive"].run(store)
+    assert (row["Conclusion"], row["Runs"], row["Replays"]) == ("untested", 1, 0)
+    record_confirmation(store, replayed(store, 2), CONCLUSIONS["another step"])
+    (row,) = QUERIES["confirmed_decisive"].run(store)
+    assert (row["Conclusion"], row["Runs"], row["Failures"], row["Share"]) == ("confirmed", 1, 1, 1)
+    assert (row["Confirmed"], row["Replays"], row["LiveCalls"]) == (1, 5, 4 * 50 + 99)
+    assert row["CostUsd"] == pytest.approx(4 * 9 + 99)

@@ -1,0 +1,141 @@
+"""Faults in a recorded run of a real program: real processes, a scripted model that reads its input."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judge.store.replays import run as summary
+from policies import shop
+from replays import record
+from scripted_llm import ScriptedLLM
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.injection.dataset import build
+from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
+from mast_trace_judge.replay.setup import Budget, Setup
+from mast_trace_judge.store.injections import injections
+from mast_trace_judge.study.datasets.injected import read_injected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_collector.storage import Store
+
+pytestmark = pytest.mark.end_to_end
+
+SHOP = Path(__file__).parents[1] / "replay" / "shop.py"
+CHOICE, COUNTED, REPORT, PLAN, ORDER = range(5)
+
+
+class Team:
+    """A recorded success of the team, and its model's server."""
+
+    def __init__(self, recorded: Trajectory, server: ScriptedLLM) -> None:
+        self.recorded = recorded
+        self.server = server
+
+    def inject(self, store: Store, budget: Budget | None = None, **given: Any) -> Injected:
+        setup = Setup((sys.executable, str(SHOP)), timeout=60)
+        run = summary(trace_id=self.recorded.trace_id, outcome="success")
+        return inject(
+            store,
+            run,
+            given.pop("recorded", self.recorded),
+            setup,
+            budget or Budget(),
+            **{"seed": 1, "count": 4, **given},
+        )
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    folder = tmp_path_factory.mktemp("shop")
+    with ScriptedLLM(shop) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        patch.setenv("EXECUTED", str(folder / "executed"))
+        recorded = record(SHOP, folder=folder, keep="OPENAI_")
+        assert (recorded.outcome, recorded.final_answer) == ("success", "Order 210 pieces.")
+        yield Team(recorded, server)
+
+
+def test_labels_the_planted_step(team: Team, store: Store) -> None:
+    """A misread number decides the run, in a program that is deterministic."""
+    done = team.inject(store, only=["2.6-number", "2.6-computed"])
+    kept = [each for each in done.injections if each.verdict == "kept"]
+    assert kept
+    assert done.refused == done.limit == ""
+    for each in kept:
+        assert each.deterministic
+        assert each.decisive
+        assert (each.faulty, each.faulty_failures) == (3, 3)
+        assert (each.restored, each.restored_successes) == (2, 2)
+        assert each.run
+        assert each.run.outcome == "failure"
+        step = each.run.steps[each.step]
+        assert step.agent == each.agent
+        assert step.text != team.recorded.steps[each.step].text
+        assert [s.text for s in each.run.steps[: each.step]] == [
+            s.text for s in team.recorded.steps[: each.step]
+        ]
+    stored = {each.fault_id: each for each in injections(store)}
+    assert [stored[each.fault_id] for each in done.injections] == list(done.injections)
+
+
+def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Path) -> None:
+    """The set holds the kept and the surviving runs, and names no agent for the environment."""
+    done = team.inject(store, only=["2.6-computed", "tool-wrong"], count=3)
+    written = build(store, tmp_path / "set", licence="CC0-1.0")
+    labelled = [each for each in done.injections if each.verdict in {"kept", "survived"}]
+    assert {each.id for each in written} == {each.fault_id for each in labelled}
+    read = {each.name: each for each in read_injected(tmp_path / "set")}
+    assert read.keys() == {each.fault_id for each in labelled if each.verdict == "kept"}
+    for each in labelled:
+        if each.verdict == "kept":
+            run = read[each.fault_id]
+            assert run.trajectory == each.run
+            assert (run.step, run.group) == (each.step, team.recorded.trace_id)
+            assert run.agent == (each.agent if each.mode else "")
+    card = (tmp_path / "set" / "card.md").read_text()
+    assert "CC0-1.0" in card
+    assert "2.6-computed" in card
+    (tmp_path / "set" / "runs.jsonl").write_text('{"format": 1}\n')
+    with pytest.raises(ConfigurationError, match=r"runs\.jsonl:1 is no labelled run"):
+        read_injected(tmp_path / "set")
+
+
+def test_blames_nobody_for_the_environment(team: Team, store: Store) -> None:
+    """A wrong result of a tool makes the run fail; the label names its step, and no failure mode."""
+    done = team.inject(store, only=["tool-wrong", "tool-error", "tool-empty"], count=3)
+    assert {each.mode for each in done.injections} == {""}
+    assert {each.step for each in done.injections} == {COUNTED}
+    assert "kept" in {each.verdict for each in done.injections}
+
+
+def test_an_injection_goes_on_after_its_stored_results(team: Team, store: Store) -> None:
+    """The budget ends it; with a larger one it goes on, and nothing is replayed or stored twice."""
+    first = team.inject(store, Budget(max_calls=12), only=["2.6-computed", "1.1-constraint"])
+    assert "live calls are used" in first.limit
+    assert first.live_calls <= 12
+    before = len(team.server.requests)
+    whole = team.inject(store, only=["2.6-computed", "1.1-constraint"])
+    assert whole.limit == ""
+    assert len(team.server.requests) - before == whole.live_calls - first.live_calls
+    again = team.inject(store, only=["2.6-computed", "1.1-constraint"])
+    assert len(team.server.requests) - before == whole.live_calls - first.live_calls
+    assert [each.fault_id for each in again.injections] == [
+        each.fault_id for each in whole.injections
+    ]
+    assert len(list(injections(store))) == len(whole.injections)
+
+
+def test_refuses_what_has_not_succeeded(team: Team, store: Store) -> None:
+    with pytest.raises(NotInjectable, match="has not succeeded"):
+        team.inject(store, recorded=replace(team.recorded, outcome="failure"))
+    with pytest.raises(NotInjectable, match="no operator applies"):
+        team.inject(store, only=["3.3"])

@@ -1,0 +1,178 @@
+"""Each operator plants its fault where it applies, and nothing elsewhere."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from mast_trace.messages import Message, ToolCall
+from mast_trace.replay.recording import tape_of
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace_judge.injection.faults import chosen, faults_of
+from mast_trace_judge.injection.operators import OPERATORS
+from mast_trace_judge.injection.operators.texts import NUMBER, other_number, without_a_fact
+from mast_trace_judge.replay.changes import intervention_of
+
+SYSTEM = {
+    "reader": "You are the reader. Report what the books say.",
+    "buyer": "You are the buyer. Order what is missing.",
+    "checker": "You are the checker. Verify the order with your tool.",
+}
+
+
+class Run:
+    """Builds a recorded run call by call."""
+
+    def __init__(self, task: str) -> None:
+        self.texts: dict[str, Message] = {"task": Message(task, "user")}
+        self.steps: list[Step] = []
+        self.calls: list[Invocation] = []
+        self._now = 0
+        self._shown: dict[str, list[str]] = {}
+        self.task = task
+
+    def answer(self, agent: str, text: str, *calls: ToolCall) -> None:
+        name = f"{agent}-{len(self.calls)}"
+        self.texts.setdefault(f"system-{agent}", Message(SYSTEM[agent], "system"))
+        shown = self._shown.setdefault(agent, [f"system-{agent}", "task"])
+        roles = tuple(self.texts[each].role for each in shown)
+        start, self._now = self._now, self._now + 10
+        self.texts[name] = Message(text, "assistant", tool_calls=calls)
+        span = f"{len(self.calls):016x}"
+        length = sum(len(self.texts[each].content) for each in shown)
+        self.calls.append(
+            Invocation(
+                *("model", agent, span, "", start, self._now),
+                *(tuple(shown), roles, length, name, text),
+                model="m",
+            )
+        )
+        shown.append(name)
+        if text and not calls:
+            self._step(StepKind.MESSAGE, agent, text, message_id=name, span_id=span)
+            for other in SYSTEM:
+                if other != agent:
+                    theirs = self._shown.setdefault(other, [f"system-{other}", "task"])
+                    self.texts[f"{name}-heard"] = Message(text, "user", name=agent)
+                    theirs.append(f"{name}-heard")
+
+    def tool(self, agent: str, call: ToolCall, result: str, hand_off: str = "") -> None:
+        self._step(
+            StepKind.TOOL,
+            agent,
+            result,
+            tool=call.name,
+            arguments=str(call.text),
+            call_id=call.id or "",
+            handoff_to=hand_off,
+            span_id=f"{len(self.steps) + 512:016x}",
+        )
+        name = f"result-{len(self.steps)}"
+        self.texts[name] = Message(result, "tool", tool_call_id=call.id)
+        self._shown[agent].append(name)
+
+    def done(self) -> Trajectory:
+        return Trajectory(
+            trace_id="a" * 32,
+            steps=tuple(self.steps),
+            invocations=tuple(self.calls),
+            texts=self.texts,
+            task=self.task,
+            outcome="success",
+        )
+
+    def _step(self, kind: StepKind, agent: str, text: str, **more: Any) -> None:
+        start, self._now = self._now, self._now + 5
+        index = len(self.steps)
+        self.steps.append(Step(index, kind, agent, text, start=start, end=self._now, **more))
+
+
+def long_run() -> Trajectory:
+    """A run in which every operator finds a site."""
+    run = Run("Order what is missing to have 40 pieces. Report the cost in EUR.")
+    look = ToolCall("count_stock", {"item": "bolt", "shelf": 7}, "c1")
+    run.answer("reader", "", look)
+    run.tool("reader", look, "There are 12 pieces on the shelf.")
+    again = ToolCall("count_stock", {"item": "bolt", "shelf": 8}, "c2")
+    run.answer("reader", "", again)
+    run.tool("reader", again, "There are 3 pieces on the shelf.")
+    run.answer("reader", "I have read the books. There are 3 pieces on shelf 8. Together 15.")
+    run.answer("buyer", "Which supplier do you want, the near or the cheap one?")
+    hand = ToolCall("transfer_to_checker", {"task": "Check the order of 25 pieces"}, "c3")
+    run.answer("buyer", "", hand)
+    run.tool("buyer", hand, "Transferred.", hand_off="checker")
+    check = ToolCall("check_order", {"pieces": 25}, "c4")
+    run.answer("checker", "", check)
+    run.tool("checker", check, "failed: 25 pieces cost 50 EUR, the order says 60 EUR")
+    run.answer("checker", "The order is wrong: 25 pieces cost 50 EUR.")
+    back = ToolCall("transfer_to_buyer", {"task": "Correct it"}, "c5")
+    run.answer("checker", "", back)
+    run.tool("checker", back, "Transferred.", hand_off="buyer")
+    run.answer("buyer", "We order 25 pieces to have 40 pieces. They cost 50 EUR. TERMINATE")
+    return run.done()
+
+
+RUN = long_run()
+
+
+def test_there_is_an_operator_for_each_failure_mode_and_for_the_environment() -> None:
+    assert {each.mode for each in OPERATORS.values()} == {*FAILURE_MODES, ""}
+    assert all(
+        name == each.name and each.fault and each.certain for name, each in OPERATORS.items()
+    )
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_each_operator_plants_a_change_that_can_be_replayed(name: str) -> None:
+    """The player accepts the change, so that it differs from what was recorded."""
+    faults = list(faults_of(RUN, 1, [name]))
+    assert faults
+    for fault in faults:
+        assert intervention_of(RUN, tape_of(RUN), fault.change.arm)
+        step = RUN.steps[fault.change.step]
+        assert fault.agent == step.agent
+        assert fault.kept_until <= fault.change.step
+
+
+def test_a_seed_decides_everything() -> None:
+    first, again, other = (list(faults_of(RUN, seed)) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert len({fault.id for fault in first}) == len(first)
+
+
+def test_operators_take_turns() -> None:
+    """The first faults are of as many operators as there are."""
+    names = [fault.operator for fault in faults_of(RUN, 3)]
+    assert set(names[: len(OPERATORS)]) == set(OPERATORS)
+
+
+def test_a_run_without_sites_gives_no_faults() -> None:
+    run = Run("Say hello.")
+    run.answer("buyer", "Hello.")
+    assert list(faults_of(run.done(), 1, ["2.6", "1.3", "3.2", "2.3", "tool-wrong"])) == []
+
+
+def test_operators_are_chosen_by_name_or_mode() -> None:
+    assert [each.name for each in chosen(["1.3", "tool-empty"])] == ["1.3-repeat", "tool-empty"]
+    with pytest.raises(Exception, match=r"no operator 9\.9; there are 1\.1-unit"):
+        chosen(["9.9"])
+
+
+@pytest.mark.parametrize("text", ["7", "12", "1,240.00", "0.5", "99", "1000", "0"])
+def test_another_number_is_another_and_written_alike(text: str) -> None:
+    for seed in range(50):
+        wrong = other_number(text, Random(seed))
+        assert wrong != text
+        assert NUMBER.fullmatch(wrong), wrong
+        assert len(wrong.partition(".")[2]) == len(text.partition(".")[2])
+
+
+def test_a_withheld_sentence_is_the_only_difference() -> None:
+    text = "I looked. There are 12 pieces. Nothing else."
+    assert without_a_fact(text, Random(1)) == "I looked. Nothing else."
+    assert without_a_fact("There are 12 pieces.", Random(1)) is None
+    assert without_a_fact("No numbers. None at all.", Random(1)) is None

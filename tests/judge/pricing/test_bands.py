@@ -1,0 +1,109 @@
+"""Prices as bands give the same costs as the table that they come from."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from genai_prices import Usage
+from genai_prices.data_snapshot import get_snapshot
+from pydantic import ValidationError
+
+from mast_trace_judge.pricing import OwnPrice, PriceConfig, bands_of, cost_of
+from mast_trace_judge.pricing.bands import _of_public
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+LENGTHS = (0, 1, 1000, 128_000, 200_000, 200_001, 300_000, 1_000_000)
+
+
+def test_costs_are_those_of_the_public_table() -> None:
+    """Every model of every provider, at random times, input lengths and shares of caches."""
+    draw = random.Random(20)
+    compared = 0
+    for provider in get_snapshot().providers:
+        for model in provider.models:
+            bands = tuple(_of_public(model))
+            at = datetime(2024, 1, 1, tzinfo=timezone.utc) + timedelta(
+                seconds=draw.randrange(10**8)
+            )
+            read = draw.choice(LENGTHS)
+            cached = draw.randrange(read + 1)
+            written = draw.randrange(read - cached + 1)
+            output = draw.randrange(5000)
+            usage = Usage(
+                input_tokens=read,
+                cache_read_tokens=cached,
+                cache_write_tokens=written,
+                output_tokens=output,
+            )
+            ours = cost_of(
+                bands,
+                at,
+                input_tokens=read,
+                output_tokens=output,
+                cache_read=cached,
+                cache_write=written,
+            )
+            if ours is None:
+                continue  # priced by hours, pages or characters
+            theirs = model.calc_price(usage, provider, genai_request_timestamp=at).total_price
+            assert abs(ours - theirs) < Decimal("1e-9"), (provider.id, model.id, at, usage)
+            compared += 1
+    assert compared > 1500
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"),
+    [("nobody-knows", ""), ("gpt-4o", "ollama"), ("mistral-large-latest", ""), ("", "")],
+)
+def test_an_unknown_price_has_no_bands(model: str, provider: str) -> None:
+    """A model of several providers has no price where the provider is not known."""
+    assert bands_of(model, provider, {}) == ()
+    assert cost_of((), NOON, input_tokens=1, output_tokens=1) is None
+
+
+def test_own_prices_precede_the_table() -> None:
+    own = {
+        "gpt-4o": OwnPrice(input=Decimal(1), output=Decimal(3)),
+        "azure/gpt-4o": OwnPrice(input=Decimal(0), output=Decimal(0)),
+    }
+    cost = cost_of(bands_of("gpt-4o", "openai", own), NOON, input_tokens=10**6, output_tokens=10**6)
+    assert cost == 4
+    free = cost_of(bands_of("gpt-4o", "azure", own), NOON, input_tokens=10**6, output_tokens=10**6)
+    assert free == 0
+
+
+def test_prices_are_those_of_the_day() -> None:
+    """The price of a model that became cheaper is the earlier one for earlier calls."""
+    bands = bands_of("o3", "openai", {})
+    early, late = (
+        cost_of(
+            bands,
+            datetime(2025, month, 1, tzinfo=timezone.utc),
+            input_tokens=10**6,
+            output_tokens=0,
+        )
+        for month in (5, 9)
+    )
+    assert (early, late) == (Decimal(10), Decimal(2))
+
+
+@pytest.mark.parametrize(
+    "price",
+    [
+        {"input": -1, "output": 1},
+        {"input": 1},
+        {"input": "NaN", "output": 1},
+        {"input": 1, "output": 1, "x": 1},
+    ],
+)
+def test_a_price_that_cannot_be_is_refused(price: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        OwnPrice.model_validate(price)
+
+
+def test_own_prices_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAST_TRACE_OWN_PRICES", '{"m": {"input": 0.5, "output": 2}}')
+    assert PriceConfig.load().own_prices["m"].output == 2

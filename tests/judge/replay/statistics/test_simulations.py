@@ -1,0 +1,164 @@
+"""Claims of experiments on simulated programs against their known truth, and the stored table of more."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+FOLDER = Path(__file__).parents[4] / "benchmarks" / "replay"
+BOUNDED = {"single error, V .9": 0.85, "single error, V .6": 0.70}
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> dict[str, ModuleType]:
+    """The modules of the benchmark, which import each other by their plain names."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        names = (
+            "random_programs",
+            "run_classes",
+            "one_experiment",
+            "simpler_methods",
+            "replay_page",
+        )
+        return {name: importlib.import_module(name) for name in names}
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def class_of(benchmark: dict[str, ModuleType], name: str) -> Any:
+    (found,) = [each for each in benchmark["run_classes"].CLASSES if each.name == name]
+    return found
+
+
+def simulated(benchmark: dict[str, ModuleType], name: str, runs: int) -> list[Any]:
+    kind = class_of(benchmark, name)
+    return [
+        benchmark["one_experiment"].simulate(kind, seed) for seed in range(10_000, 10_000 + runs)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "runs", "least"),
+    [
+        ("single error, V .9", 20, 19),
+        ("single error, V .6", 15, 9),
+        ("guess floor .1, V .9", 5, 4),
+        ("systematic, one fix helps", 12, 4),
+        ("two sufficient errors", 15, 2),
+    ],
+)
+def test_origins_are_proved(
+    benchmark: dict[str, ModuleType], name: str, runs: int, least: int
+) -> None:
+    found = simulated(benchmark, name, runs)
+    assert sum(each.origin == "right" for each in found) >= least
+    assert sum(each.origin == "wrong" for each in found) <= 1
+    assert max(each.replays for each in found) <= 6 + 64 + 40
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "systematic, no fix helps",
+        "diffuse decline",
+        "unstable oracle",
+        "nothing planted, V .6",
+        "nothing planted, four fix sources",
+        "nothing planted, drift",
+        "nothing planted, successes censored",
+        "nothing planted, last call alone random",
+        "nothing planted, killed and resumed",
+        "nothing planted, an arm shares one draw",
+    ],
+)
+def test_where_nothing_is_to_be_confirmed_hardly_anything_is(
+    benchmark: dict[str, ModuleType], name: str
+) -> None:
+    found = simulated(benchmark, name, 5)
+    assert sum(each.origin == "wrong" for each in found) <= 1
+
+
+def test_the_earliest_flip_is_nearly_always_too_early(benchmark: dict[str, ModuleType]) -> None:
+    kind = class_of(benchmark, "single error, V .6")
+    method = benchmark["simpler_methods"].earliest_flip
+    found = [benchmark["one_experiment"].baseline(kind, seed, method).origin for seed in range(50)]
+    assert found.count("wrong") >= 40
+
+
+def test_an_experiment_that_is_killed_ends_as_one_that_is_not(
+    benchmark: dict[str, ModuleType],
+) -> None:
+    kind = class_of(benchmark, "nothing planted, killed and resumed")
+    simulate = benchmark["one_experiment"].simulate
+    whole = type(kind)(kind.name, kind.make)
+    assert [simulate(kind, seed) for seed in range(2)] == [
+        simulate(whole, seed) for seed in range(2)
+    ]
+
+
+@pytest.fixture(scope="module")
+def stored() -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = json.loads((FOLDER / "results.json").read_text())
+    return results
+
+
+def test_the_stored_table_is_that_of_the_stored_results(
+    benchmark: dict[str, ModuleType], stored: list[dict[str, Any]]
+) -> None:
+    page = benchmark["replay_page"]
+    text = (FOLDER / "README.md").read_text()
+    assert f"{page.BEGIN}\n{page.tables(stored)}\n{page.END}" in text
+
+
+def test_every_class_was_simulated_three_hundred_times(
+    benchmark: dict[str, ModuleType], stored: list[dict[str, Any]]
+) -> None:
+    names = [each.name for each in benchmark["run_classes"].CLASSES]
+    assert [each["name"] for each in stored] == names
+    assert all(each["runs"] >= 300 for each in stored)
+    # Six replays check the record and the oracle before anything is searched.
+    single = [each for each in stored if "nightly" not in each["name"]]
+    assert all(each["most replays"] <= 6 + 64 + 40 for each in single)
+
+
+def test_false_confirmations_are_at_most_five_percent_in_every_class_of_the_stored_table(
+    benchmark: dict[str, ModuleType], stored: list[dict[str, Any]]
+) -> None:
+    page = benchmark["replay_page"]
+    nothing = [each for each in stored if not each["something"]]
+    assert len(nothing) >= 12
+    assert {
+        each["name"]: page.upper(page.false(each), each["runs"]) <= 0.05 for each in nothing
+    } == {each["name"]: True for each in nothing}
+
+
+@pytest.mark.parametrize(("name", "least"), BOUNDED.items())
+def test_origins_are_proved_as_often_as_promised_in_the_stored_table(
+    benchmark: dict[str, ModuleType], stored: list[dict[str, Any]], name: str, least: float
+) -> None:
+    (found,) = [each for each in stored if each["name"] == name]
+    assert benchmark["replay_page"].lower(found["origin"]["right"], found["runs"]) >= least
+
+
+def test_bounds_are_those_of_clopper_and_pearson(benchmark: dict[str, ModuleType]) -> None:
+    page = benchmark["replay_page"]
+    assert page.upper(0, 300) == pytest.approx(1 - 0.05 ** (1 / 300), abs=1e-6)
+    assert page.upper(8, 300) == pytest.approx(0.0476, abs=5e-4)
+    assert page.lower(300, 300) == pytest.approx(0.05 ** (1 / 300), abs=1e-6)
+    assert page.upper(300, 300) == 1.0
+
+
+def test_fishers_test_is_exact(benchmark: dict[str, ModuleType]) -> None:
+    fisher = benchmark["simpler_methods"].fisher
+    assert fisher(4, 0, 4) == pytest.approx(1 / 70)
+    assert fisher(3, 0, 3) == pytest.approx(0.05)
+    assert fisher(2, 2, 4) > 0.5

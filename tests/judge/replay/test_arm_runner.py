@@ -1,0 +1,284 @@
+"""Arms of an experiment on a hand-made team whose policy reads its input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from policies import Planted, shop
+from replays import record
+from scripted_llm import Reply, ScriptedLLM, last_text
+
+from mast_trace_judge.llm.budget import Price
+from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
+from mast_trace_judge.replay.arms import START, Arm, Fix
+from mast_trace_judge.replay.changes import NoChange, NotAnArm
+from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.replay.process import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.replay.arms import ArmResult
+
+pytestmark = pytest.mark.end_to_end
+
+SHOP = Path(__file__).parent / "shop.py"
+CHOICE, COUNTED, REPORT, PLAN, ORDER = range(5)
+"""Steps of the recorded run."""
+
+
+def misread(request: dict) -> str:
+    """Report another number than the tool's result."""
+    return "There are 310 pieces of kettle." if "stock of" in last_text(request) else shop(request)
+
+
+def prompt_tokens(request: dict) -> int:
+    """Return the tokens of a request, as the scripted server counts them."""
+    return sum(len(json.dumps(message)) for message in request["messages"]) // 4 + 1
+
+
+class Team:
+    """A recorded failure of the team, and its model's server, which errs no more."""
+
+    def __init__(self, recorded: Trajectory, server: ScriptedLLM, executed: Path) -> None:
+        self.recorded = recorded
+        self.server = server
+        self.executed = executed
+
+    def run(self, arm: Arm, way: str = "", **settings) -> ArmResult:
+        """Replay an arm and assert that the number of live calls is the one that the server counts."""
+        before = len(self.server.requests)
+        limits = Limits(**{"timeout": 60.0, "output": "discarded", **settings.pop("limits", {})})
+        command = [sys.executable, str(SHOP), *filter(None, [way])]
+        done = run_arm(self.recorded, command, arm, settings=ArmSettings(limits, **settings))
+        assert done.live_calls == len(self.server.requests) - before
+        return done
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """A run in which the counter misreads the stock, recorded with its outcome."""
+    folder = tmp_path_factory.mktemp("shop")
+    policy = Planted(shop, "counter", misread)
+    with ScriptedLLM(policy) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        patch.setenv("EXECUTED", str(folder / "executed"))
+        recorded = record(SHOP, folder=folder, keep="OPENAI_")
+        assert (recorded.outcome, recorded.final_answer) == ("failure", "Order 30 pieces.")
+        policy.cured = True
+        (folder / "executed").unlink()
+        yield Team(recorded, server, folder / "executed")
+
+
+@pytest.fixture
+def team(failed: Team) -> Iterator[Team]:
+    """The failed team; no replay of a test executes its tool."""
+    yield failed
+    assert not failed.executed.exists()
+
+
+def test_decision_points_are_the_answers_of_models(team: Team) -> None:
+    """Each model answer is a decision point, with its agent and its text; the tool's call is none."""
+    points = decision_points(team.recorded)
+    assert [(each.step, each.agent) for each in points] == [
+        (CHOICE, "chooser"),
+        (REPORT, "counter"),
+        (PLAN, "planner"),
+        (ORDER, "buyer"),
+    ]
+    assert points[1].text == "There are 310 pieces of kettle."
+
+
+def test_start_runs_everything_live_but_recorded_tools(team: Team) -> None:
+    """The start arm asks the model four times; the tool's recorded result is served."""
+    done = team.run(Arm("start", START))
+    assert (done.status, done.success, done.answer) == ("ok", True, "Order 210 pieces.")
+    assert (done.served_calls, done.live_calls) == (0, 4)
+    assert (done.served_tools, done.live_tools) == (1, 0)
+    assert done.models == ("small",)
+    assert done.input_tokens == sum(prompt_tokens(each) for each in team.server.requests[-4:])
+    assert done.reason == "compared with the true need"
+
+
+@pytest.mark.parametrize(
+    ("step", "served", "success"),
+    [(CHOICE, 1, True), (REPORT, 2, False), (PLAN, 3, False), (ORDER, 4, False)],
+)
+def test_keep_serves_everything_up_to_the_step(
+    team: Team, step: int, served: int, success: bool
+) -> None:
+    """The keep arm fails from the planted step on, and asks the model once for each later answer."""
+    done = team.run(Arm("keep", step))
+    assert (done.status, done.success) == ("ok", success)
+    assert (done.served_calls, done.live_calls) == (served, 4 - served)
+
+
+def test_a_fix_propagates(team: Team) -> None:
+    """The answer is replaced, and the later agents build on the new one."""
+    done = team.run(Arm("fix", REPORT, Fix("person", "There are 130 pieces of kettle.")))
+    assert (done.status, done.success, done.answer) == ("ok", True, "Order 210 pieces.")
+    assert (done.served_calls, done.live_calls) == (2, 2)
+
+
+def test_resampling_asks_the_model_at_the_step(team: Team) -> None:
+    """The request of the step is sent to the model, which errs no more."""
+    done = team.run(Arm("resample", REPORT))
+    assert (done.status, done.success) == ("ok", True)
+    assert (done.served_calls, done.live_calls) == (1, 3)
+
+
+def test_another_model_is_asked_at_the_step_alone(team: Team) -> None:
+    """The other model's name is in the body of one request."""
+    before = len(team.server.requests)
+    done = team.run(Arm("model", REPORT, Fix("stronger model", model="large")))
+    assert done.success
+    asked = [request["model"] for request in team.server.requests[before:]]
+    assert asked == ["large", "small", "small"]
+    assert set(done.models) == {"large", "small"}
+
+
+def test_a_tool_result_is_replaced(team: Team) -> None:
+    """The program goes on with the new result, which the tool's annotation converts."""
+    done = team.run(Arm("result", COUNTED, Fix("reference", "140")))
+    assert (done.status, done.success, done.answer) == ("ok", False, "Order 200 pieces.")
+    assert (done.served_calls, done.live_calls, done.served_tools) == (1, 3, 1)
+
+
+def test_holding_serves_what_the_change_does_not_touch(team: Team) -> None:
+    """With ``hold`` a kept run is served whole; a fix asks the model for the agents downstream of it."""
+    kept = team.run(Arm("keep", CHOICE, hold=True))
+    assert (kept.success, kept.served_calls, kept.live_calls) == (False, 4, 0)
+    fixed = team.run(
+        Arm("fix", REPORT, Fix("person", "There are 130 pieces of kettle."), hold=True)
+    )
+    assert (fixed.success, fixed.live_calls) == (True, 2)
+
+
+def test_equal_replays_have_an_equal_hash_of_calls(team: Team) -> None:
+    """The hash of the live requests tells replays that did the same from others."""
+    one, two = team.run(Arm("keep", PLAN)), team.run(Arm("keep", PLAN))
+    other = team.run(Arm("keep", REPORT))
+    assert one.calls_hash == two.calls_hash != ""
+    assert one.calls_hash != other.calls_hash
+    assert team.run(Arm("keep", ORDER)).calls_hash == ""
+
+
+def test_the_cost_is_that_of_live_calls(team: Team) -> None:
+    """Served calls cost nothing; without a price the cost is unknown."""
+    prices = {"small": Price(input=1.0, output=10.0)}
+    done = team.run(Arm("keep", PLAN), prices=prices)
+    assert done.cost_usd == pytest.approx((done.input_tokens + 10 * done.output_tokens) / 1e6)
+    assert team.run(Arm("keep", ORDER), prices=prices).cost_usd == 0.0
+    assert team.run(Arm("keep", PLAN)).cost_usd is None
+
+
+def test_verifying_and_scoring(team: Team) -> None:
+    """``verify`` serves everything; ``score`` starts nothing and asks the oracle again."""
+    done = team.run(Arm("verify"))
+    assert (done.status, done.success, done.served_calls) == ("ok", False, 4)
+    scored = team.run(Arm("score"), oracle=lambda answer: "30" in answer)
+    assert (scored.status, scored.success, scored.served_calls) == ("ok", True, 0)
+    assert team.run(Arm("score")).success is False
+
+
+def test_an_oracle_judges_where_nothing_is_recorded(team: Team) -> None:
+    """The oracle gets the final answer; an oracle that fails is an error, not a failure of the run."""
+    arm = Arm("keep", PLAN)
+    # The recorded way of the program records an outcome, so its replay differs in no model call.
+    done = team.run(arm, "no-outcome", oracle=lambda answer: answer == "Order 30 pieces.")
+    assert (done.status, done.success) == ("ok", True)
+    assert team.run(arm, "no-outcome").status == "error"
+
+    def broken(_answer: str) -> bool:
+        raise OSError("no such file")
+
+    done = team.run(arm, "no-outcome", oracle=broken)
+    assert (done.status, done.success) == ("error", None)
+    assert "no such file" in done.reason
+
+
+class TestCensored:
+    """Replays without an outcome are censored with the reason."""
+
+    def test_over_budget(self, team: Team) -> None:
+        """The call above the limit is refused before it is sent, and is not retried."""
+        done = team.run(Arm("keep", CHOICE), limits={"max_calls": 1})
+        assert (done.status, done.success, done.live_calls) == ("over budget", None, 1)
+
+    def test_no_live_call_at_all(self, team: Team) -> None:
+        """A limit of zero sends nothing."""
+        done = team.run(Arm("keep", PLAN), limits={"max_calls": 0})
+        assert (done.status, done.live_calls) == ("over budget", 0)
+
+    def test_timeout(self, team: Team) -> None:
+        """A program that does not end is killed; its live calls are counted."""
+        done = team.run(Arm("keep", REPORT), "hangs", limits={"timeout": 6})
+        assert (done.status, done.success, done.live_calls) == ("timeout", None, 1)
+
+    def test_crash(self, team: Team) -> None:
+        """A program that ends with an error and without an outcome is an error."""
+        done = team.run(Arm("keep", PLAN), "crashes")
+        assert (done.status, done.success) == ("error", None)
+
+    def test_a_model_that_is_down(self, team: Team) -> None:
+        """A server's error after the client's last attempt is no failure of the agents."""
+        policy, team.server.script = team.server.script, lambda _: Reply(status=503)
+        try:
+            done = team.run(Arm("keep", PLAN))
+        finally:
+            team.server.script = policy
+        assert (done.status, done.success, done.live_calls) == ("error", None, 2)
+        assert "503" in done.reason
+
+    def test_an_unrecorded_tool_call(self, team: Team) -> None:
+        """A changed choice needs another tool call, which is blocked; with a live tool it is executed."""
+        fix = Arm("fix", CHOICE, Fix("person", "pot"))
+        done = team.run(fix)
+        assert (done.status, done.success) == ("blocked", None)
+        assert "it was not executed" in done.reason
+        assert not team.executed.exists()
+        done = team.run(fix, limits={"live_tools": ["count"]})
+        assert (done.status, done.live_tools) == ("ok", 1)
+        team.executed.unlink()
+
+
+class TestRefused:
+    """Arms that cannot be run are refused before anything is started."""
+
+    @pytest.mark.parametrize(
+        ("arm", "words"),
+        [
+            (Arm("fix", REPORT, Fix("person", "There are 310 pieces of kettle.")), "already"),
+            (Arm("fix", REPORT, Fix("person", " There are 310 pieces of kettle.\n")), "already"),
+            (Arm("result", COUNTED, Fix("reference", "130")), "already"),
+            (Arm("drop", REPORT), "no tool call"),
+            (Arm("model", REPORT, Fix("stronger model", model="small")), "already"),
+        ],
+    )
+    def test_no_change(self, team: Team, arm: Arm, words: str) -> None:
+        with pytest.raises(NoChange, match=words):
+            run_arm(team.recorded, ["/bin/false"], arm)
+
+    @pytest.mark.parametrize(
+        ("arm", "words"),
+        [
+            (Arm("keep", 9), "There is no step 9; the run has steps 0 to 4"),
+            (Arm("keep", -3), "There is no step -3"),
+            (Arm("keep", COUNTED), "counter calls count.*nearest is step 0"),
+            (Arm("result", REPORT, Fix("reference", "1")), "not a tool call.*nearest is step 1"),
+            (Arm("arguments", COUNTED, Fix("person", "{}")), "not an answer of a model"),
+            (Arm("fix", REPORT), "needs a text"),
+            (Arm("fix", REPORT, Fix("person", "  ")), "empty"),
+            (Arm("fix", REPORT, Fix("person", '{"tool_calls": [1]}')), "`name` and `arguments`"),
+            (Arm("model", REPORT, Fix("stronger model")), "name of a model"),
+        ],
+    )
+    def test_no_such_arm(self, team: Team, arm: Arm, words: str) -> None:
+        with pytest.raises(NotAnArm, match=words):
+            run_arm(team.recorded, ["/bin/false"], arm)

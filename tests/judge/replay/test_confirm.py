@@ -1,0 +1,252 @@
+"""The execution of an experiment: each result is stored first, and no budget is exceeded, whatever is killed."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+from judge.replay.simulated import COST, PLANTED, Killed, Program, confirming
+from judge.store.replays import run
+
+from mast_trace.exceptions import StorageError
+from mast_trace_judge.arms import Arm
+from mast_trace_judge.replay.conducting import INTERRUPTED, CannotContinue
+from mast_trace_judge.replay.daily import DailyBudget
+from mast_trace_judge.replay.setup import Budget, Setup
+from mast_trace_judge.store.confirmations import confirmation_of
+from mast_trace_judge.store.replays import plan_of, reserve, results_of, spent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mast_trace_collector.storage import Store
+
+
+def test_the_planted_error_is_confirmed_and_stored(store: Store) -> None:
+    program = Program()
+    work = confirming(store, program)
+    assert work.resume() == 0
+    done = work.run()
+    assert (done.confirmation.status, done.confirmation.origin) == ("confirmed", PLANTED)
+    assert done.reason == ""
+    assert confirmation_of(store, "shop", run().trace_id) == done.confirmation
+    assert done.confirmation.live_calls == program.calls == spent(store).live_calls
+    assert len(results_of(store, plan_of(store, run(), ""))) == len(program.replays)
+
+
+def test_a_finished_experiment_asks_nothing_more(store: Store) -> None:
+    work = confirming(store, Program())
+    work.resume()
+    first = work.run()
+    program = Program()
+    again = confirming(store, program)
+    assert again.resume() == first.confirmation.replays
+    assert again.run() == first
+    assert program.replays == []
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_a_killed_process_loses_the_running_replay_alone(store: Store, every: int) -> None:
+    """Killed at each n-th replay, it goes on; a killed replay is stored once, with its reserved calls."""
+    program, kills = Program(), 0
+
+    def kill(number: int) -> None:
+        if number % (every + 1) == every and number < 30:
+            raise Killed
+
+    program.fault = kill
+    while True:
+        work = confirming(store, program)
+        stored = work.resume()
+        assert stored == len(program.replays)
+        try:
+            done = work.run()
+        except Killed:
+            kills += 1
+            continue
+        break
+    results = results_of(store, plan_of(store, run(), ""))
+    assert kills > 0
+    assert [each.reason for each in results].count(INTERRUPTED) == kills
+    assert len(results) == len(program.replays)
+    assert spent(store).live_calls >= program.calls
+    assert done.confirmation.replays == len(results)
+
+
+@pytest.mark.parametrize("limit", [1, 23, 60])
+@pytest.mark.parametrize("greedy", [False, True])
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_calls_never_exceed_their_limit(
+    store: Store, limit: int, jobs: int, *, greedy: bool
+) -> None:
+    """Not even with a program that asks without end, kills, restarts and replays at the same time."""
+    program = Program(greedy=greedy)
+
+    def kill(number: int) -> None:
+        if number % 4 == 3:
+            raise Killed
+
+    program.fault = kill
+    for _ in range(60):
+        work = confirming(store, program, Budget(max_calls=limit), jobs=jobs)
+        work.resume()
+        try:
+            done = work.run()
+        except Killed:
+            continue
+        break
+    assert program.calls <= limit
+    assert spent(store).live_calls <= limit
+    assert f"of {limit} live calls" in done.reason or not done.reason
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.01, 0.1, 0.3])
+def test_dollars_never_exceed_their_limit(store: Store, limit: float) -> None:
+    """Each call costs as much as was assumed at most, and half of the results have no known cost."""
+    program = Program(cost_usd=None)
+    work = confirming(store, program, Budget(max_cost_usd=limit))
+    work.resume()
+    done = work.run()
+    assert program.calls * COST.most <= limit + 1e-9
+    assert "--max-cost" in done.reason
+    again = confirming(store, program, Budget(max_cost_usd=limit))
+    again.resume()
+    again.run()
+    assert program.calls * COST.most <= limit + 1e-9
+
+
+def test_replays_are_limited_and_a_larger_budget_goes_on(store: Store) -> None:
+    program = Program()
+    work = confirming(store, program, Budget(max_runs=3))
+    work.resume()
+    done = work.run()
+    assert "3 of 3 replays are used" in done.reason
+    assert [phase for phase, *_ in program.replays if phase != "score"] == ["verify"] + [
+        "start"
+    ] * 2
+    more = confirming(store, program)
+    more.resume()
+    assert more.run().confirmation.status == "confirmed"
+
+
+def test_the_budget_of_the_day_holds_over_runs_and_restarts(store: Store, tmp_path: Path) -> None:
+    day = [date(2026, 3, 1)]
+
+    def budget() -> DailyBudget:
+        return DailyBudget(tmp_path / "days", 40, today=lambda: day[0])
+
+    program = Program()
+    for _ in range(3):
+        work = confirming(store, program, day=budget())
+        work.resume()
+        done = work.run()
+        assert "midnight UTC" in done.reason
+    assert 20 < program.calls <= 40
+    assert budget().spent().calls == program.calls
+    day[0] = date(2026, 3, 2)
+    work = confirming(store, program, day=budget())
+    work.resume()
+    work.run()
+    assert 40 < program.calls <= 80
+
+
+class Leaving:
+    """A store that does not answer at some of its calls."""
+
+    def __init__(self, store: Store, away: list[bool]) -> None:
+        self._store = store
+        self._away = away
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def insert(self, table: str, rows: list) -> object:
+        """Store rows, and sometimes lose the answer."""
+        lose = self._away.pop(0) if self._away else False
+        if lose:
+            if len(self._away) % 2:
+                self._store.insert(table, rows)
+            raise StorageError("the database does not answer")
+        return self._store.insert(table, rows)
+
+
+def test_a_store_that_goes_away_for_a_while_doubles_nothing(store: Store) -> None:
+    """Rows are stored once, whether the lost attempt had reached the database or not."""
+    away = [False, True, False, True, True, False] * 40
+    program = Program()
+    work = confirming(Leaving(store, away), program, pauses=(0.0,) * 6)
+    work.resume()
+    done = work.run()
+    results = results_of(store, plan_of(store, run(), ""))
+    assert len(results) == len(program.replays) == done.confirmation.replays
+    assert sum(each.live_calls for each in results) == program.calls
+
+
+def test_a_store_that_stays_away_ends_it_and_it_goes_on_later(store: Store) -> None:
+    """A replay that was reserved, and has no stored result, counts with its reserved calls."""
+    program = Program()
+    work = confirming(Leaving(store, [False] * 21 + [True] * 1000), program)
+    work.resume()
+    with pytest.raises(StorageError, match="does not answer"):
+        work.run()
+    begun = len(program.replays)
+    assert 8 < begun < 14
+    later = confirming(store, program)
+    assert begun <= later.resume() <= begun + 1
+    assert later.run().confirmation.status == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("result", "setup", "said"),
+    [
+        ({"models": ("m", "m-2026-07")}, {}, "m-2026-07 answered now"),
+        ({"live_tools": 2}, {}, "2 tools were executed, and nothing restored the state"),
+        ({"live_tools": 1}, {"reset": ("true",)}, ""),
+    ],
+)
+def test_replays_that_cannot_be_compared_confirm_nothing(
+    store: Store, result: dict, setup: dict, said: str
+) -> None:
+    """The first sign ends the experiment, also after a restart."""
+    program = Program(**result)
+    for _ in range(2):
+        work = confirming(store, program, setup=Setup(("program",), **setup))
+        work.resume()
+        told = work.run().confirmation
+        if said:
+            assert (told.status, told.origin, len(program.replays)) == ("not isolated", None, 1)
+            assert said in told.text
+        else:
+            assert told.status == "confirmed"
+
+
+def test_replays_at_the_same_time_give_the_same_conclusion(store: Store) -> None:
+    """Each has a number of its own; results are told in the order in which they were asked for."""
+    program = Program(rate=1.0)
+    work = confirming(store, program, jobs=4)
+    work.resume()
+    done = work.run()
+    assert (done.confirmation.status, done.confirmation.origin) == ("confirmed", PLANTED)
+    alone = confirming(store, Program(rate=1.0))
+    assert alone.resume() == len(program.replays)
+    assert alone.run() == done
+
+
+def test_another_machine_is_not_disturbed(store: Store) -> None:
+    """A replay that another process has reserved in the meantime is not started."""
+    program = Program()
+    work = confirming(store, program)
+    work.resume()
+    plan = plan_of(store, run(), "")
+    reserve(store, plan, 2, Arm("score"), live_calls=0, cost_usd=0.0, holder="elsewhere/1")
+    with pytest.raises(CannotContinue, match="another process"):
+        work.run()
+    assert len(program.replays) == 2
+
+
+def test_results_of_another_experiment_are_not_taken(store: Store) -> None:
+    plan = plan_of(store, run(), "")
+    reserve(store, plan, 0, Arm("keep", 3), live_calls=2, cost_usd=0.0, phase="screening")
+    with pytest.raises(CannotContinue, match="do not belong"):
+        confirming(store, Program()).resume()

@@ -1,0 +1,137 @@
+"""Corrections in their order, and the ones that are refused: empty, unchanged, or with the right answer."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.messages import Message
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace_judge.replay.arms import Fix
+from mast_trace_judge.replay.candidates import point_of
+from mast_trace_judge.replay.fixes import Sources, planned_fixes
+from mast_trace_judge.replay.oracle import Oracle
+from mast_trace_judge.replay.points import decision_points
+
+
+def _message(step: int, agent: str, text: str, span: str = "") -> Step:
+    return Step(step, StepKind.MESSAGE, agent, text, span_id=span, start=step, end=step)
+
+
+def _call(agent: str, span: str, time: int, answer: str) -> Invocation:
+    shown = ("asked",)
+    return Invocation("model", agent, span, "", time, time, shown, ("user",), None, answer)
+
+
+TEXTS = {
+    "asked": Message("What does it cost?", "user"),
+    "one": Message("The room costs 181 EUR."),
+    "two": Message("Together 939 EUR."),
+}
+RUN = Trajectory(
+    "t",
+    (
+        _message(0, "user", "What does it cost?"),
+        _message(1, "researcher", "The room costs 181 EUR.", "a"),
+        Step(2, StepKind.TOOL, "planner", "118 EUR", span_id="t", tool="hotel", start=2, end=2),
+        _message(3, "planner", "Together 939 EUR.", "b"),
+    ),
+    (_call("researcher", "a", 1, "one"), _call("planner", "b", 3, "two")),
+    TEXTS,
+    task="Rooms cost 118 EUR.",
+)
+POINTS = decision_points(RUN)
+
+
+def test_sources_come_in_their_order() -> None:
+    fixes, refused = planned_fixes(
+        RUN,
+        POINTS,
+        Sources(
+            {1: "118 EUR it is."},
+            stronger_model="big",
+            judge={1: "Write 118."},
+            reference={1: "A room is 118 EUR."},
+        ),
+    )
+    assert fixes[1] == (
+        Fix("person", "118 EUR it is."),
+        Fix("resample"),
+        Fix("stronger model", model="big"),
+        Fix("judge", "Write 118."),
+        Fix("reference", "A room is 118 EUR."),
+    )
+    assert fixes[3] == (Fix("resample"), Fix("stronger model", model="big"))
+    assert refused == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (" The room costs 181 EUR. ", "has this answer already"),
+        ("The trip costs 750 EUR.", "'750'"),
+        ("The trip costs 750.0 EUR.", "'750.0'"),
+        ("right", "oracle takes its text for the right answer"),
+        ("crash", "could not judge"),
+    ],
+)
+def test_refused(text: str, reason: str) -> None:
+    """The reason of the outcome holds the right answer, which a correction may not hold."""
+    code = "import sys; a = sys.stdin.read(); sys.exit(7 if a == 'crash' else a != 'right')"
+    oracle = Oracle((sys.executable, "-c", code))
+    sources = Sources({1: text}, answers=["the trip costs 750 EUR"])
+    fixes, refused = planned_fixes(RUN, POINTS, sources, oracle)
+    assert fixes[1] == (Fix("resample"),)
+    assert reason in refused[0].reason
+    assert (refused[0].step, refused[0].source) == (1, "person")
+
+
+def test_the_last_answer_may_be_right_by_itself() -> None:
+    """Its correction is the final answer, as far as the run knew it."""
+    oracle = Oracle((sys.executable, "-c", "import sys; sys.exit('118' not in sys.stdin.read())"))
+    fixes, _ = planned_fixes(RUN, POINTS, Sources({3: "118 EUR"}), oracle)
+    assert fixes[3][0] == Fix("person", "118 EUR")
+
+
+def test_a_step_that_no_model_has_made_cannot_be_corrected() -> None:
+    with pytest.raises(ConfigurationError, match="not a tool call with a result"):
+        planned_fixes(RUN, POINTS, Sources({0: "x"}))
+    _, refused = planned_fixes(RUN, POINTS, Sources({}, judge={0: "x"}))
+    assert refused[0].source == "judge"
+
+
+@pytest.mark.parametrize(("text", "said"), [("  ", "empty"), ('{"tool_calls": 3}', "list")])
+def test_a_text_that_is_no_answer_is_a_mistake(text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        planned_fixes(RUN, POINTS, Sources({1: text}))
+
+
+def test_the_result_of_a_tool_can_be_corrected() -> None:
+    """The same result again is no correction."""
+    fixes, refused = planned_fixes(RUN, POINTS, Sources({}, reference={2: "181 EUR"}))
+    assert fixes[2] == (Fix("reference", "181 EUR"),)
+    assert refused == ()
+    _, refused = planned_fixes(RUN, POINTS, Sources({}, reference={2: "118 EUR"}))
+    assert "has this result already" in refused[0].reason
+
+
+def test_the_text_within_an_answer_with_calls_is_judged_too() -> None:
+    oracle = Oracle((sys.executable, "-c", "import sys; sys.exit(sys.stdin.read() != 'right')"))
+    call = '{"text": "right", "tool_calls": [{"name": "hotel", "arguments": {}}]}'
+    _, refused = planned_fixes(RUN, POINTS, Sources({1: call}), oracle)
+    assert "takes its text for the right answer" in refused[0].reason
+
+
+@pytest.mark.parametrize(
+    ("step", "agent", "found"), [(1, "x", 1), (2, "planner", 1), (3, "planner", 3), (9, "", 3)]
+)
+def test_a_step_belongs_to_the_answer_before_it(step: int, agent: str, found: int) -> None:
+    point = point_of(step, agent, POINTS)
+    assert point is not None
+    assert point.step == found
+
+
+def test_nothing_comes_before_the_first_answer() -> None:
+    assert point_of(0, "user", POINTS) is None

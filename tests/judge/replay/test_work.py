@@ -1,0 +1,109 @@
+"""The worker that confirms failed runs: its selection, its budget, restarts, several workers."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from confirmations import REPORT, SERVICE, Failed, failed_shop
+
+from mast_trace_judge.replay.run_lock import locked_run
+from mast_trace_judge.replay.work import ConfirmWorker, Handled
+from mast_trace_judge.replay.work_config import ServiceCommands, WorkConfig
+from mast_trace_judge.store.confirmations import confirmation_of
+from mast_trace_judge.store.replays import spent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
+    """A stored failure of the shop."""
+    with failed_shop(tmp_path_factory.mktemp("shop")) as made:
+        yield made
+
+
+def worker(failed: Failed, store: Store, folder: str, **config) -> tuple[ConfirmWorker, list]:
+    """Return a worker and the list of runs that it deals with."""
+    told: list[Handled] = []
+    given = {"command": failed.command, "max_calls": 100, **config.pop("service", {})}
+    service = ServiceCommands(**given)
+    services = {config.pop("name", SERVICE): service}
+    settings = WorkConfig(**{"max_calls_per_day": 1000, "services": services, **config})
+    place = failed.folder / folder
+    return ConfirmWorker(store, settings, place, quiet=0.0, told=told.append), told
+
+
+def test_runs_of_other_services_are_left_alone(failed: Failed) -> None:
+    with failed.store() as store:
+        work, told = worker(failed, store, "others", name="another")
+        assert work.run_once() == 0
+        assert told == []
+
+
+def test_a_run_that_another_worker_has_is_left_alone(failed: Failed) -> None:
+    with (
+        failed.store() as store,
+        locked_run(failed.folder / "locked", "default", failed.recorded.trace_id),
+    ):
+        (project,) = {row["Project"] for row in store.query("SELECT Project FROM mast_runs")}
+        with locked_run(failed.folder / "locked", project, failed.recorded.trace_id):
+            work, told = worker(failed, store, "locked")
+            assert work.run_once() == 0
+            assert told == []
+
+
+def test_a_program_that_is_another_is_refused_once(failed: Failed) -> None:
+    """Its replay is not identical, so no model is asked; it is not tried again."""
+    before = len(failed.server.requests)
+    with failed.store() as store:
+        work, told = worker(
+            failed, store, "refused", service={"command": (sys.executable, "-c", "pass")}
+        )
+        assert work.run_once() == 1
+        assert "is not identical" in told[0].ending
+        again, _ = worker(failed, store, "refused")
+        assert again.run_once() == 0
+        assert spent(store).replays == 0
+    assert len(failed.server.requests) == before
+
+
+def test_a_command_that_cannot_be_started_is_tried_later(failed: Failed) -> None:
+    with failed.store() as store:
+        work, told = worker(failed, store, "none", service={"command": ("/no-such-program",)})
+        assert work.run_once() == 1
+        assert "no-such-program" in told[0].stopped
+        assert work.run_once() == 0
+
+
+def test_the_day_ends_it_and_the_next_worker_goes_on(failed: Failed) -> None:
+    """The budget of the day is never exceeded; in the end the planted error is confirmed."""
+    before = len(failed.server.requests)
+    with failed.store() as store:
+        work, told = worker(failed, store, "days", max_calls_per_day=25)
+        assert work.run_once() == 1
+        assert "midnight UTC" in told[0].stopped
+        calls = len(failed.server.requests) - before
+        assert 0 < calls <= 25
+        stopped = threading.Event()
+        stopped.set()
+        assert work.run_once(stopped) == 0
+        assert work.run_once() == 1
+        assert len(failed.server.requests) - before == calls
+
+        more, told = worker(failed, store, "days", max_calls_per_day=1000)
+        assert more.run_once() == 1
+        assert told[0].ending == "confirmed"
+        assert more.run_once() == 0
+        (row,) = store.query("SELECT Project FROM mast_runs")
+        found = confirmation_of(store, row["Project"], failed.recorded.trace_id)
+        assert found is not None
+        assert found.origin == REPORT
+        assert found.live_calls == len(failed.server.requests) - before

@@ -1,0 +1,136 @@
+"""Replays are stored in order, once each, and their cost survives a killed process."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from judge.store.replays import NOON, result, run
+
+from mast_trace.exceptions import StorageError
+from mast_trace_judge.arms import Arm, ArmResult, Fix
+from mast_trace_judge.store.replays import (
+    Spending,
+    plan_of,
+    record_result,
+    reservations_of,
+    reserve,
+    results_of,
+    spent,
+    stored_plan,
+)
+
+FIX = Arm("fix", 5, Fix("person", "say 118 \u2603"))
+
+
+def test_the_first_plan_of_a_run_stays(store):
+    """A second process, or a later day, resumes the experiment that was planned first."""
+    assert stored_plan(store, "shop", run().trace_id) is None
+    first = plan_of(store, run(), '{"seed": 1}')
+    second = plan_of(store, run(fingerprint="f2"), '{"seed": 2}')
+    assert second == first == stored_plan(store, "shop", run().trace_id)
+    assert (first.text, first.fingerprint, first.run_end) == ('{"seed": 1}', "f1", run().end)
+
+
+def test_plans_of_other_runs_projects_and_names_are_others(store):
+    """Equal trace ids in two projects are two runs; replays that a person asks for are apart."""
+    plans = [
+        plan_of(store, run(), "a"),
+        plan_of(store, run(project="bank"), "b"),
+        plan_of(store, run(2), "c"),
+        plan_of(store, run(), "d", name="by hand"),
+    ]
+    assert [plan.text for plan in plans] == ["a", "b", "c", "d"]
+    assert len({plan.plan_id for plan in plans}) == 4
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        result(),
+        result(arm=FIX, success=False, reason="wrong sum", phase="pairs", pair=3),
+        result(arm=Arm("resample", 2, Fix("resample"), hold=True), cost_usd=None, models=()),
+        result(arm=Arm("fix", 1, Fix("stronger model", model="big-1")), answer="\u20ac 118\n\x00"),
+        ArmResult(Arm("verify"), "diverged", reason="step 3: another tool"),
+    ],
+)
+def test_a_result_comes_back_as_it_was(store, stored):
+    """An experiment that is resumed is told exactly the results that it was told before."""
+    plan = plan_of(store, run(), "")
+    assert record_result(store, plan, 0, stored, span_id="s5", program_hash="h")
+    assert results_of(store, plan) == (stored,)
+    (row,) = store.query("SELECT SpanId, ProgramHash, ServiceName, RunEnd FROM mast_replays")
+    assert (row["SpanId"], row["ProgramHash"], row["ServiceName"]) == ("s5", "h", "travel")
+    assert row["RunEnd"].replace(tzinfo=timezone.utc) == run().end
+
+
+def test_results_are_in_the_order_of_their_numbers(store):
+    """Several at once may end in another order."""
+    plan = plan_of(store, run(), "")
+    for number in (2, 0, 1):
+        record_result(store, plan, number, result(answer=str(number)))
+    assert [each.answer for each in results_of(store, plan)] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_number_has_one_result_the_first(store, merged):
+    """Neither a repetition nor a more welcome result replaces it, before and after merges."""
+    plan = plan_of(store, run(), "")
+    assert record_result(store, plan, 0, result(success=False), holder="a/1")
+    assert not record_result(store, plan, 0, result(success=True), holder="a/1")
+    assert not record_result(store, plan, 0, result(success=True), holder="b/2")
+    assert not reserve(store, plan, 0, FIX, live_calls=9, cost_usd=1.0)
+    if merged:
+        store.command("OPTIMIZE TABLE mast_replays FINAL")
+    assert [each.success for each in results_of(store, plan)] == [False]
+    assert spent(store).replays == 1
+
+
+def test_of_two_results_at_once_the_earlier_stays(store, monkeypatch):
+    """Two processes that both saw no result write two rows; one counts, the same for both."""
+    plan = plan_of(store, run(), "")
+    monkeypatch.setattr("mast_trace_judge.store.replays._at", lambda *_: [])
+    record_result(store, plan, 0, result(answer="early"), holder="a/1")
+    record_result(store, plan, 0, result(answer="late"), holder="b/2")
+    assert [each.answer for each in results_of(store, plan)] == ["early"]
+
+
+def test_what_a_killed_process_reserved_stays_spent(store):
+    """The reservation counts with all that it may have cost, until its result is known."""
+    plan = plan_of(store, run(), "")
+    assert reserve(
+        store, plan, 0, FIX, live_calls=9, cost_usd=0.9, phase="pairs", pair=2, holder="a/1"
+    )
+    assert results_of(store, plan) == ()
+    (left,) = reservations_of(store, plan)
+    assert (left.sequence, left.arm, left.phase, left.pair) == (0, FIX, "pairs", 2)
+    assert (left.live_calls, left.cost_usd, left.holder) == (9, 0.9, "a/1")
+    assert spent(store, plan) == Spending(1, 1, 9, 0, 0.9)
+    assert not reserve(store, plan, 0, FIX, live_calls=9, cost_usd=0.9, holder="b/2")
+    assert record_result(store, plan, 0, result(arm=FIX, live_calls=4, cost_usd=0.4), holder="b/2")
+    assert reservations_of(store, plan) == ()
+    assert spent(store, plan) == Spending(1, 0, 4, 0, 0.4)
+
+
+def test_spending_of_a_plan_and_of_a_day(store):
+    """A daily budget counts every plan; unknown prices are counted, not taken for nothing."""
+    plans = [plan_of(store, run(number), "") for number in (1, 2)]
+    old = NOON - timedelta(days=2)
+    record_result(store, plans[0], 0, result(live_calls=3, cost_usd=0.25, live_tools=1))
+    record_result(store, plans[0], 1, result(live_calls=5, cost_usd=None))
+    record_result(store, plans[0], 2, result(live_calls=0, cost_usd=None))
+    record_result(store, plans[1], 0, result(live_calls=7, cost_usd=0.5, started_at=old))
+    assert spent(store, plans[0]) == Spending(3, 0, 8, 1, 0.25, 1)
+    assert spent(store) == Spending(4, 0, 15, 1, 0.75, 1)
+    midnight = datetime(2026, 3, 1, tzinfo=timezone.utc)
+    assert spent(store, since=midnight) == Spending(3, 0, 8, 1, 0.25, 1)
+
+
+def test_a_database_that_is_away_is_an_error(store, monkeypatch):
+    """Nothing may be started whose cost cannot be written down."""
+    plan = plan_of(store, run(), "")
+
+    def failing(*_arguments, **_options):
+        raise StorageError("the database is away")
+
+    monkeypatch.setattr(store, "insert", failing)
+    with pytest.raises(StorageError):
+        reserve(store, plan, 0, FIX, live_calls=1, cost_usd=None)

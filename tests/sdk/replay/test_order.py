@@ -1,0 +1,101 @@
+"""Answers of calls that overlapped are released in the recorded order, and none is held for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from mast_trace.messages import Message
+from mast_trace.replay import order
+from mast_trace.replay.order import Order
+from mast_trace.replay.tape import Exchange
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def call(start: int, end: int) -> Exchange:
+    """Return a call that lasted from ``start`` to ``end``."""
+    return Exchange("a", (("user", "the same"),), Message(str(end)), start=start, end=end)
+
+
+def released(calls: list[Exchange], asked: list[Exchange]) -> list[int]:
+    """Return the ends of calls in the order of their release by threads that start as ``asked``."""
+    line = Order(calls)
+    done: list[int] = []
+
+    def wait(each: Exchange) -> None:
+        line.wait(each)
+        done.append(each.end)
+
+    threads = [threading.Thread(target=wait, args=(each,)) for each in asked]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return done
+
+
+def test_overlapping_calls_keep_their_order() -> None:
+    """The last to be asked is the first to be released, as it was when recorded."""
+    calls = [call(1, 10), call(2, 20), call(3, 30), call(4, 40)]
+    assert released(calls, calls[::-1]) == [10, 20, 30, 40]
+
+
+def test_tasks_keep_their_order() -> None:
+    """The order holds among tasks of asyncio as well."""
+    calls = [call(1, 10), call(2, 20), call(3, 30)]
+    line = Order(calls)
+    done: list[int] = []
+
+    async def wait(each: Exchange) -> None:
+        await line.wait_async(each)
+        done.append(each.end)
+
+    async def together() -> None:
+        await asyncio.gather(*map(wait, calls[::-1]))
+
+    asyncio.run(together())
+    assert done == [10, 20, 30]
+
+
+def test_calls_that_did_not_overlap_do_not_wait() -> None:
+    """A call that began after another one had ended is released at once."""
+    calls = [call(1, 10), call(10, 20)]
+    line = Order(calls)
+    began = time.monotonic()
+    line.wait(calls[1])
+    assert time.monotonic() - began < 0.2
+
+
+def test_a_program_that_works_in_another_order_waits_three_times_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program without parallel calls is not held for ever, whatever their number."""
+    monkeypatch.setattr(order, "LONGEST", 0.05)
+    calls = [call(1, 10 + number) for number in range(100)]
+    line = Order(calls)
+    began = time.monotonic()
+    for each in calls[:0:-1]:
+        line.wait(each)
+    assert 0.1 < time.monotonic() - began < 1.0
+
+
+def test_nothing_waits_after_a_stop() -> None:
+    """Order is given up when the program has changed."""
+    calls = [call(1, 10), call(2, 20)]
+    line = Order(calls)
+    line.stop()
+    began = time.monotonic()
+    line.wait(calls[1])
+    assert time.monotonic() - began < 0.2
+
+
+def test_ten_thousand_calls_are_ordered_quickly() -> None:
+    """The order of a long run is found in linear time, with and without overlaps."""
+    began = time.process_time()
+    Order([call(10 * number, 10 * number + 9) for number in range(10_000)])
+    Order([call(1, number + 2) for number in range(10_000)])
+    assert time.process_time() - began < 2.0
