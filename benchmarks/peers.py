@@ -27,6 +27,7 @@ AUTOGEN = ("ag2[openai]==0.14.0",)
 # It pins packages that are gone or contradict each other; its environment needs uv, and Python 3.11 or older.
 METAGPT = (
     "metagpt==0.8.2",
+    "chardet",  # it imports this without asking for it
     *("--overrides", str(Path(__file__).parents[1] / "tests/environments/metagpt-0.8.overrides")),
 )
 OTEL = ("opentelemetry-sdk",)

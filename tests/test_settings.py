@@ -14,6 +14,7 @@ from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.pricing import PriceConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,7 @@ CLASSES: list[type[ProcessSettings]] = [
     CollectorConfig,
     JudgeConfig,
     WorkerConfig,
+    PriceConfig,
     AlertConfig,
     UpConfig,
     WebConfig,

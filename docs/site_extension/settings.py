@@ -16,6 +16,7 @@ from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.pricing import PriceConfig
 from site_extension.markdown import cell, table
 
 CLASSES: tuple[type[ProcessSettings], ...] = (
@@ -24,6 +25,7 @@ CLASSES: tuple[type[ProcessSettings], ...] = (
     CollectorConfig,
     JudgeConfig,
     WorkerConfig,
+    PriceConfig,
     AlertConfig,
 )
 

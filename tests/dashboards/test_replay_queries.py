@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dashboards.test_queries import RUNS, VERDICTS, spans, trace_id, verdict
-from judge.store.replays import result
+from judge.store.invented_replays import result
 from stores import Tables, new_store
 
 from mast_trace_collector.storage.runs import finished_runs, run_summary

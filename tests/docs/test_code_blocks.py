@@ -25,6 +25,7 @@ from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.local.config import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
+from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.replay.work_config import WorkConfig
 
 if TYPE_CHECKING:
@@ -50,7 +51,15 @@ READ = {"python", "sh", "console", "toml", "sql", "json", "yaml"}
 ELSEWHERE = {"autogen", "crewai", "metagpt", "anthropic", "google", "litellm", "mcp"}
 SETTINGS = {
     each.table: each
-    for each in (UpConfig, WebConfig, CollectorConfig, JudgeConfig, WorkerConfig, AlertConfig)
+    for each in (
+        UpConfig,
+        WebConfig,
+        CollectorConfig,
+        JudgeConfig,
+        WorkerConfig,
+        PriceConfig,
+        AlertConfig,
+    )
 }
 COMMAND = re.compile(r"(?:^|(?<=[ (]))mast-trace (?!up\s*&)[^&;#\n]+", re.MULTILINE)
 VARIABLE = re.compile(r"\bMAST_TRACE_[A-Z_]+\b")

@@ -52,7 +52,7 @@ class OwnPrice(BaseModel):
 
 @dataclass(frozen=True)
 class Band:
-    """Prices in US dollars per million tokens, and their conditions. Of several bands the last that applies counts.
+    """The prices of a model in US dollars per million tokens, and their conditions; the last band that applies counts.
 
     Attributes:
         since: the first day (UTC).

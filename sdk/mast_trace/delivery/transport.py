@@ -129,6 +129,7 @@ class HTTPTransport:
             Signal.LOGS: base + _LOGS_PATH if base != self._url else "",
         }
         self._prepared: dict[Signal, requests.PreparedRequest] = {}
+        self._fixed: Mapping[str, Any] | None = None
         self._compress = _COMPRESS.get(settings.compression.value)
         self._session = requests.Session()
         # Requests to a collector on this machine bypass the proxy.
@@ -159,7 +160,7 @@ class HTTPTransport:
                 self._request(signal, data),
                 timeout=timeout,
                 allow_redirects=False,
-                **self._session.merge_environment_settings(url, {}, None, None, None),
+                **self._surroundings(url),
             )
         except requests.Timeout:
             detail = f"no answer within {timeout:.1f} s"
@@ -173,6 +174,17 @@ class HTTPTransport:
         except requests.RequestException as error:
             return ExportResult(Fate.REFUSED, conceal(str(error), url))
         return self._read(response, url)
+
+    def _surroundings(self, url: str) -> Mapping[str, Any]:
+        """Return proxies and certificates; they are fixed where the environment does not count."""
+        if self._fixed is not None:
+            return self._fixed
+        found: Mapping[str, Any] = self._session.merge_environment_settings(
+            url, {}, None, None, None
+        )
+        if not self._session.trust_env:
+            self._fixed = found
+        return found
 
     def _request(self, signal: Signal, data: bytes) -> requests.PreparedRequest:
         """Return the request that carries ``data``.

@@ -89,13 +89,14 @@ class MessageWriter:
     def identify(self, sender: str, message: Message, context: Context) -> str:
         """Return the id of a message that ``sender`` sends now, or is known to send later."""
         run = current_run(context)
-        return self._identified(sender, self._cleaned(message, run), context)
+        return self._identified(sender, self._cleaned(message, run), run, context)
 
     def sent(self, sender: str, message: Message, context: Context) -> Attributes:
         """Return the attributes of a message span: its id and, always, its text."""
-        message = self._cleaned(message, current_run(context))
+        run = current_run(context)
+        message = self._cleaned(message, run)
         attributes: Attributes = {
-            semconv.MESSAGE_ID: self._identified(sender, message, context),
+            semconv.MESSAGE_ID: self._identified(sender, message, run, context),
             semconv.MESSAGE_ROLE: message.role,
             semconv.MESSAGE_CONTENT_HASH: message.key,
         }
@@ -113,10 +114,10 @@ class MessageWriter:
         return attributes
 
     @staticmethod
-    def _identified(sender: str, message: Message, context: Context) -> str:
-        run, turn = current_run(context), current_turn(context)
+    def _identified(sender: str, message: Message, run: Run | None, context: Context) -> str:
         if run is None:
             return message.id or message.key
+        turn = current_turn(context)
         identity = run.messages.say(message, sender, None if turn is None else turn.agent)
         if turn is not None and turn.agent == sender:
             turn.sent[message.key] = identity

@@ -22,7 +22,7 @@ pytest.importorskip("langchain_openai")
 
 import stock
 from interventions import Failure, Stage
-from judge.store.replays import run
+from judge.store.invented_replays import run
 from langchain.agents import create_agent
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judge.store.replays import run as summary
+from judge.store.invented_replays import run as summary
 from policies import shop
 from replays import record
 from scripted_llm import ScriptedLLM

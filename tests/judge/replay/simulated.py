@@ -6,7 +6,7 @@ import random
 import threading
 from typing import TYPE_CHECKING
 
-from judge.store.replays import run
+from judge.store.invented_replays import run
 
 from mast_trace.trajectory import Invocation, Trajectory
 from mast_trace_judge.arms import ArmResult, Fix

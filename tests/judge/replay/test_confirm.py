@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from judge.replay.simulated import COST, PLANTED, Killed, Program, confirming
-from judge.store.replays import run
+from judge.store.invented_replays import run
 
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.arms import Arm

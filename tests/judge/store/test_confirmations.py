@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from judge.store.replays import result, run
+from judge.store.invented_replays import result, run
 from judge.store.verdicts import verdict
 
 from mast_trace_collector.storage.erasure import of_project, of_runs

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from judge.store.replays import NOON, result, run
+from judge.store.invented_replays import NOON, result, run
 
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.arms import Arm, ArmResult, Fix
