@@ -21,7 +21,7 @@ _NO_UNIT = frozenset(
         *("a", "after", "an", "and", "as", "at", "based", "because", "before", "but", "by", "for"),
         *("from", "has", "if", "in", "is", "of", "on", "or", "since", "so", "than", "that", "the"),
         *("then", "this", "to", "was", "when", "which", "while", "with", "according", "today"),
-        *("und", "im", "f\u00fcr", "aus", "nach", "laut", "ist", "oder", "bei", "mit", "am"),
+        *("und", "im", "f\u00fcr", "aus", "nach", "laut", "ist", "bei", "mit", "am"),
         *("y", "en", "para", "de", "seg\u00fan", "es", "o", "con", "seg", "por", "hoy"),
     ]
 )
@@ -31,7 +31,7 @@ _KNOWN = re.compile(
     r"|centimet(?:er|re)s?|inch(?:es)?|ft|feet|foot|met(?:er|re)s?|gal(?:lons?)?|lit(?:er|re)s?|oz|ounces?"
     r"|grams?|k?cal(?:ories)?|kj|joules?|celsius|fahrenheit|kelvin|degrees?|units?|metric|imperial"
     r"|h|hrs?|hours?|min(?:utes?|s)?|sec(?:onds?|s)?|ms|days?|weeks?|months?|years?|[kmgt]i?b|(?:kilo|mega"
-    r"|giga)?bytes?|meilen?|stunden?|minuten?|sekunden?|tage?n?|wochen?|monate?n?|jahre?n?|grad"
+    r"|giga)?bytes?|meilen?|stunden?|minuten?|sekunden?|tag(?:e|en)?|wochen?|monate?n?|jahre?n?|grad"
     r"|zoll|pfund|gramm|millas?|kil[o\u00f3]metros?|horas?|minutos?|segundos?|d[i\u00ed]as?|semanas?|mes(?:es)?"
     r"|a\u00f1os?|grados?)(?:\b|(?=_))|\u00b0|[\u91cc\u5206\u5929\u5468\u6708\u5e74\u5ea6]|\u5c0f\u65f6|\u516c\u65a4",
     re.IGNORECASE,
