@@ -58,6 +58,14 @@ def rising(rate: float) -> Maker:
     return make
 
 
+def wandering(draw: random.Random) -> Policy:
+    """An error that cannot be repaired, after a V that goes up and down by .15 about .6."""
+    found = single(0.6)(draw)
+    assert found.origin is not None
+    before = [rate + draw.uniform(-0.15, 0.15) for rate in found.rates[: found.origin + 1]]
+    return replace(found, rates=[*before, *found.rates[found.origin + 1 :]])
+
+
 def repairable(repaired: float, rate: float = 0.6) -> Maker:
     """An error after which a share of the success is left, until the repair is missed."""
 
@@ -144,6 +152,7 @@ CLASSES = (
     Class("single error, V .6", single(0.6), something=True, bound=0.70),
     Class("single error, V .3", single(0.3), something=True),
     Class("single error, V rising from .3", rising(0.3), something=True),
+    Class("single error, V wandering about .6", wandering, something=True),
     *(
         Class(
             f"single error, V {rate:.1g}, {length} steps".replace("0.", "."), maker, something=True

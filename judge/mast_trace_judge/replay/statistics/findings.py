@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.replay.statistics.proof import DOUBT, earlier_chance
+from mast_trace_judge.replay.statistics.proof import DOUBT, LIKELY, earlier_chance, is_origin
 
 if TYPE_CHECKING:
     from mast_trace_judge.replay.confirmation import ConfirmationStatus
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 SURE: Final = 0.9
 """Probability from which a way of failing, or the point of no return, is named."""
-
-LIKELY: Final = 0.5
-"""Probability of an origin from which a proved fix at the step makes it the origin."""
 
 NEVER: Final = 0.01
 """Probability of a fall at a step up to which the step is refuted by the search alone."""
@@ -58,16 +55,18 @@ def find(evidence: Evidence, not_isolated: str) -> Finding:
     proved = evidence.proved()
     single = [each for each in proved if not each.fix.also]
     if single:
-        return _proved(evidence, min(single, key=lambda each: each.position))
+        first = sorted(single, key=lambda each: each.position)
+        origins = [each for each in first if is_origin(evidence, each.position)]
+        return _proved(evidence, (origins or first)[0])
     if proved:
         return _overdetermined(evidence, proved[0])
     return _unproved(evidence)
 
 
 def refuted(evidence: Evidence) -> tuple[int, ...]:
-    """Return the positions of candidates of the judge, and of tested fixes, that make no difference.
+    """Return the judge's candidates and tested steps at which success almost certainly does not fall.
 
-    Success almost certainly falls neither first nor last there. Where the program fails from the start
+    It falls neither first nor last there, and no fix of the step is proved. Where the program fails from the start
     nothing falls anywhere, so that no step is refuted.
     """
     location = evidence.location
@@ -75,9 +74,9 @@ def refuted(evidence: Evidence) -> tuple[int, ...]:
         return ()
     named = {each.position for each in evidence.comparisons if each.pairs}
     named |= set(evidence.plan.candidates)
-    return tuple(
-        each for each in sorted(named) if location.origins[each] + location.points[each] <= NEVER
-    )
+    named -= {each.position for each in evidence.proved()}
+    falls = [sum(each) for each in zip(location.origins, location.points, strict=True)]
+    return tuple(each for each in sorted(named) if falls[each] <= NEVER)
 
 
 def _checks(evidence: Evidence) -> Finding | None:
@@ -117,11 +116,11 @@ def _proved(evidence: Evidence, best: Comparison) -> Finding:
         text = f"{_from_the_start(evidence)}; a fix of {name} helps: {counts}"
         return Finding("systematic", text, best)
     point = _point(evidence)
-    if earlier_chance(evidence, best.position) > DOUBT:
-        return Finding("inconclusive", f"a fix of {name} helps: {counts}; {_EARLIER}", point=point)
-    if location.origins[best.position] < LIKELY:
-        text = f"a fix of {name} helps: {counts}; success does not clearly fall at this step"
-        return Finding("inconclusive", text, point=point)
+    if not is_origin(evidence, best.position):
+        doubt = "success does not clearly fall at this step"
+        if earlier_chance(evidence, best.position) > DOUBT:
+            doubt = _EARLIER
+        return Finding("inconclusive", f"a fix of {name} helps: {counts}; {doubt}", point=point)
     later = sum(location.points[best.position + 1 :])
     if later >= SURE:
         last = "the last missed chance is not located"
@@ -160,7 +159,7 @@ def _unproved(evidence: Evidence) -> Finding:
     judged = evidence.plan.candidates
     top = max(judged, key=lambda each: judged[each], default=None)
     if top is not None and top in refuted(evidence):
-        text = f"a fix of {_name(evidence, top)} makes no difference; no other step is proved"
+        text = f"success does not fall at {_name(evidence, top)}; no other step is proved"
         return Finding("refuted", text, point=point)
     if point is None:
         return Finding("inconclusive", "no step is proved")

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 DOUBT: Final = 0.05
 """Probability of an earlier origin from which on it is not excluded."""
 
+LIKELY: Final = 0.5
+"""Probability of an origin from which a proved fix at the step makes it the origin."""
+
 HOPELESS: Final = 0.08
 """Expected success rate before a step below which its answer is not drawn again."""
 
@@ -86,6 +89,12 @@ def earlier_chance(evidence: Evidence, position: int) -> float:
     return sum(evidence.location.origins[:position])
 
 
+def is_origin(evidence: Evidence, position: int) -> bool:
+    """Return whether success fell at a position, and almost certainly not before it."""
+    falls = evidence.location.origins[position] >= LIKELY
+    return falls and earlier_chance(evidence, position) <= DOUBT
+
+
 def _used_up(evidence: Evidence) -> bool:
     full = evidence.runs("pairs") + 2 > evidence.plan.limits.pair_runs
     return full or bool(evidence.without_outcome)
@@ -96,9 +105,9 @@ def _next(evidence: Evidence, tested: list[int]) -> int | None:
     left = evidence.plan.limits.steps - len(tested)
     found = {each: value for each, value in chances(evidence).items() if each not in tested}
     proved = [each.position for each in evidence.proved()]
-    if proved:
-        if earlier_chance(evidence, min(proved)) <= DOUBT:
-            return None
+    if any(is_origin(evidence, each) for each in proved):
+        return None
+    if proved and earlier_chance(evidence, min(proved)) > DOUBT:
         found = {each: value for each, value in found.items() if each < min(proved)}
     if left <= 0 or not found or _used_up(evidence):
         return None

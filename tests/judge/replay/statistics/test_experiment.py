@@ -494,3 +494,30 @@ def test_replays_that_share_a_draw_prove_nothing() -> None:
         if experiment.conclusion().text.endswith("fixed seed: nothing is proved"):
             return
     pytest.fail("no experiment told the shared draw from a deterministic program")
+
+
+def test_a_fix_that_helps_anywhere_makes_no_harmless_step_the_origin() -> None:
+    sources = {each.step: (JUDGE,) for each in POINTS}
+    named = []
+    for seed in range(6):
+        experiment = made(prior={7: 1.0}, sources=sources, seed=seed)
+
+        def chance(trial: Trial) -> float:
+            return 1.0 if trial.arm.operator == "fix" else single(6, 0.5)(trial)
+
+        conduct(experiment, chance, seed)
+        found = experiment.conclusion()
+        named.append(found.origin)
+        proved = {each.step for each in found.contrasts if each.e_value >= each.threshold}
+        assert not proved & set(found.refuted)
+    assert set(named) <= {None, 13}
+    assert 13 in named
+
+
+def test_a_judge_that_is_wrong_is_refuted_and_no_step_without_a_fix_is_named() -> None:
+    experiment = made(prior={3: 1.0}, sources={3: (RESAMPLE,)})
+    conduct(experiment, single(6, 0.9))
+    found = experiment.conclusion()
+    assert (found.status, found.origin, found.refuted) == ("refuted", None, (3,))
+    assert found.text == "success does not fall at step 3 (agent 1); no other step is proved"
+    assert found.point_of_no_return == 13
