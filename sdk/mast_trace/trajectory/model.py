@@ -130,6 +130,7 @@ class Invocation:
         finish_reason: likewise.
         branch: the path of the parallel branch; empty outside of parallel branches.
         provider: name of the model's provider, of a model call.
+        requested_model: the model's name in the request; ``model`` prefers that of the answer.
         parameters: of a model call, as ``name=value``; empty if not recorded.
     """
 
@@ -149,6 +150,7 @@ class Invocation:
     finish_reason: str = ""
     branch: str = ""
     provider: str = ""
+    requested_model: str = ""
     parameters: tuple[str, ...] = ()
 
 
