@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import pytest
 import stock
 from scripted_llm import Reply, ScriptedLLM
 
+from mast_trace._session import current_session, paused
 from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.player import Player
 from mast_trace.replay.program import interception
@@ -22,11 +24,28 @@ from mast_trace_judge.replay.changes import NoChange, NotAnArm, intervention_of
 from mast_trace_judge.replay.points import decision_points
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mast_trace.replay.player import Report
+    from mast_trace.testing import CapturedSpans
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.replay.points import Point
+
+
+@contextmanager
+def playing(player: Player) -> Iterator[CapturedSpans]:
+    """Answer the calls of a code block by a player, and hold its spans."""
+    patches = interception(player)
+    with paused():
+        patches.start()
+        try:
+            with capture_spans() as captured:
+                session = current_session()
+                assert session is not None
+                session.provider.add_span_processor(player.branches)
+                yield captured
+        finally:
+            patches.stop()
 
 
 @dataclass(frozen=True)
@@ -119,13 +138,8 @@ class Stage:
             live = LiveCalls(Path(folder) / "live.jsonl")
             change = intervention_of(recorded, tape, arm)
             player = Player(tape, live_tools, intervention=change, live=live)
-            patches = interception(player)
-            patches.start()
-            try:
-                with capture_spans() as captured:
-                    answer = self._program()
-            finally:
-                patches.stop()
+            with playing(player) as captured:
+                answer = self._program()
         asked = self._server.requests[before:]
         report = player.report()
         assert report.divergence is None, report.divergence

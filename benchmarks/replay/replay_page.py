@@ -1,4 +1,4 @@
-"""Writes the tables of ``README.md`` from ``results.json``.
+"""Writes the tables of ``README.md`` and of the page for users from ``results.json``.
 
 ::
 
@@ -14,6 +14,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PAGE, RESULTS = HERE / "README.md", HERE / "results.json"
+GUIDE = HERE.parents[1] / "docs" / "understand" / "confirmation.md"
 CHECKS = 6
 """Replays without a live call: the verification and five scores."""
 
@@ -126,11 +127,26 @@ def tables(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def reached(results: list[dict[str, Any]]) -> str:
+    """Return the table of the page for users: what was named, and at what cost."""
+    lines = [
+        "| simulated runs | right origin | wrong step | none | live calls |",
+        "|---|---|---|---|---|",
+    ]
+    for each in results:
+        runs, origin = each["runs"], each["origin"]
+        shares = " | ".join(
+            f"{origin.get(key, 0) / runs:.1%}" for key in ("right", "wrong", "none")
+        )
+        lines.append(f"| {each['name']} | {shares} | {each['calls']:,.0f} |")
+    return "\n".join(lines) + "\n"
+
+
 def write(results: list[dict[str, Any]]) -> None:
-    """Put the tables into the page."""
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{tables(results)}\n{END}{rest.split(END)[1]}")
+    """Put the tables into the pages."""
+    for page, table in ((PAGE, tables(results)), (GUIDE, reached(results))):
+        before, rest = page.read_text().split(BEGIN)
+        page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from random_programs import FIXES, LENGTH, RESAMPLE, Policy, judged
@@ -86,6 +86,13 @@ def two_sufficient(draw: random.Random) -> Policy:
     )
 
 
+def leaking(draw: random.Random) -> Policy:
+    """A fix that makes nearly every replay succeed, at any step: it gives the right answer away."""
+    steps = range(LENGTH)
+    sources = dict.fromkeys(steps, (FIXES[3],))
+    return replace(single(0.6)(draw), sources=sources, fixed=dict.fromkeys(steps, 0.95))
+
+
 def systematic(draw: random.Random) -> Policy:
     """A program that always fails, and no fix that helps."""
     return Policy([0.0] * (LENGTH + 1), None, None, judged(draw, draw.randrange(LENGTH)))
@@ -149,6 +156,7 @@ CLASSES = (
     Class("guess floor .1, V .6", single(0.6, 0.1), something=True),
     Class("repairable .3, V .6", repairable(0.3), something=True),
     Class("repairable .6, V .6", repairable(0.6), something=True),
+    Class("single error, V .6, every fix helps", leaking, something=True),
     Class("systematic, one fix helps", systematic_fixed, something=True),
     Class("two sufficient errors", two_sufficient),
     Class("systematic, no fix helps", systematic),

@@ -30,8 +30,8 @@ class RunFirst(TyperGroup):
     """A group whose command `run` needs no name: `confirm RUN` is `confirm run RUN`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the name of the command where a run or an option stands."""
-        if args and args[0] not in _SUBCOMMANDS:
+        """Insert the name of the command where none stands."""
+        if not args or args[0] not in _SUBCOMMANDS:
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -42,7 +42,6 @@ def register(app: typer.Typer) -> None:
         cls=RunFirst,
         help="Prove the decisive error of a failed run by replays. `confirm RUN -- COMMAND` is short "
         "for `confirm run RUN -- COMMAND`.",
-        no_args_is_help=True,
     )
     group.command("run")(confirm)
     group.command("work")(confirm_work.work)

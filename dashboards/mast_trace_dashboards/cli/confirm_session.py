@@ -23,6 +23,7 @@ from mast_trace_judge.replay.checks import check
 from mast_trace_judge.replay.conduct import check_limits, confirming
 from mast_trace_judge.replay.preparation import expected_calls, new_experiment, stored_experiment
 from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +82,8 @@ class Session:
         if found is None or summary is None:
             raise NotFound(f"there is no run {trace_id}")
         recorded = read_alone(store, summary)
-        return cls(store, summary, recorded, found.verdict, setup, budget)
+        verdict = load_judged(store, trace_id, project=summary.project)
+        return cls(store, summary, recorded, verdict, setup, budget)
 
 
 def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:

@@ -174,8 +174,8 @@ def show_all(recorded: Trajectory, repeated: Repeated) -> None:
     """Print the conclusion of several replays for people."""
     ended = repeated.ended
     good = sum(bool(each.success) for each in ended)
-    console().print(
-        plain(f"{told_arm(recorded, repeated.arm)}: {good} of {len(ended)} replays succeeded")
-    )
+    note = "; this is no success rate, as answers were held" if repeated.arm.hold else ""
+    told = told_arm(recorded, repeated.arm)
+    console().print(plain(f"{told}: {good} of {len(ended)} replays succeeded{note}"))
     if left := len(repeated.results) - len(ended):
         warn(f"{left} replays ended without an outcome and say nothing about success.")

@@ -17,7 +17,7 @@ from mast_trace_judge.replay.preparation import new_experiment
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.replay.statistics import Limits
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_judge.store.verdicts import load_latest
+from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,9 +30,7 @@ POLICY: Final = "trip_policy.py"
 """The model of the replays: it reads what it is shown."""
 REPLAYS: Final = 11
 """Number of replays that this usually takes, for the progress bar."""
-_LIMITS: Final = replace(
-    Limits(), verifications=1, scores=0, start_runs=3, screening_runs=6, joint=False
-)
+_LIMITS: Final = replace(Limits(), verifications=1, scores=0, start_runs=3, screening_runs=6)
 """Fewer replays than `mast-trace confirm` runs, because this model makes no errors at random."""
 _AT_A_TIME: Final = 2
 _SECONDS: Final = 60.0
@@ -71,7 +69,7 @@ def confirm(
             },
         )
         points = check(recorded, setup)
-        verdict = load_latest(store, trace_id, project=project)
+        verdict = load_judged(store, trace_id, project=project)
         prepared = new_experiment(store, run, recorded, points, verdict, setup, limits=_LIMITS)
         work = confirming(store, prepared, setup, Budget(), jobs=_AT_A_TIME, changed=changed)
         return work.run().confirmation

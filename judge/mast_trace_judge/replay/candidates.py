@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.replay.points import Point
-    from mast_trace_judge.verdict import Verdict
+    from mast_trace_judge.verdict import Candidate, DecisiveError, Verdict
 
 
 def prior_of(verdict: Verdict | None, points: Sequence[Point]) -> dict[int, float]:
@@ -38,6 +39,26 @@ def judge_fix(verdict: Verdict | None, points: Sequence[Point]) -> dict[int, str
     point = point_of(error.step, error.agent, points)
     # The fix of a step that is not the answer itself would be put in place of something else.
     return {point.step: error.minimal_fix} if point is not None and point.step == error.step else {}
+
+
+def with_judged_steps(
+    conclusion: Confirmation, verdict: Verdict | None, points: Sequence[Point]
+) -> Confirmation:
+    """Return a conclusion in which a refuted answer refutes the judge's candidates that it made, too.
+
+    A candidate may be a later step of the same model answer, such as its second tool call.
+    """
+    if verdict is None or not conclusion.refuted:
+        return conclusion
+    named: tuple[Candidate | DecisiveError, ...] = verdict.candidates
+    if verdict.decisive is not None:
+        named = (*named, verdict.decisive)
+    refuted = set(conclusion.refuted)
+    for each in named:
+        point = point_of(each.step, each.agent, points)
+        if point is not None and point.step in conclusion.refuted:
+            refuted.add(each.step)
+    return conclusion.model_copy(update={"refuted": tuple(sorted(refuted))})
 
 
 def point_of(step: int, agent: str, points: Sequence[Point]) -> Point | None:

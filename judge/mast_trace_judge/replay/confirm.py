@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from mast_trace.exceptions import BudgetExhausted, MastTraceError, SchemaMismatch, StorageError
 from mast_trace_judge.replay.allowance import Account, Allowance, Exhausted
 from mast_trace_judge.replay.arms import ArmResult
+from mast_trace_judge.replay.candidates import with_judged_steps
 from mast_trace_judge.replay.isolation import not_isolated
+from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.statistics import ResultMismatch
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.replays import (
+    is_running_elsewhere,
     record_result,
     reservations_of,
     reserve,
     results_of,
 )
+from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,6 +144,8 @@ class Confirming:
             StorageError: the database does not answer.
         """
         for open_ in reservations_of(self._store, self._plan):
+            if is_running_elsewhere(open_.holder):
+                raise self._taken()
             lost = ArmResult(
                 open_.arm,
                 "error",
@@ -192,7 +198,12 @@ class Confirming:
         conclusion = self._experiment.conclusion()
         if self._not_isolated:
             conclusion = _not_comparable(conclusion, self._not_isolated)
-        return self._patiently(lambda: record_confirmation(self._store, self._plan, conclusion))
+        return self._patiently(lambda: self._stored(conclusion))
+
+    def _stored(self, conclusion: Confirmation) -> Confirmation:
+        judged = load_judged(self._store, self._plan.trace_id, project=self._plan.project)
+        whole = with_judged_steps(conclusion, judged, decision_points(self._recorded))
+        return record_confirmation(self._store, self._plan, whole)
 
     def _together(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> None:
         """Run replays at the same time, and tell their results in the order of the trials."""
@@ -241,10 +252,13 @@ class Confirming:
         if not mine:
             if self._day is not None and of_day is not None:
                 self._day.settle(of_day, 0, 0.0)
-            raise CannotContinue(
-                f"another process replays run {self._plan.trace_id}; wait until it has ended"
-            )
+            raise self._taken()
         return trial, allowance, of_day
+
+    def _taken(self) -> CannotContinue:
+        return CannotContinue(
+            f"another process replays run {self._plan.trace_id}; wait until it has ended"
+        )
 
     def _one(
         self, number: int, trial: Trial, allowance: Allowance, of_day: int | None

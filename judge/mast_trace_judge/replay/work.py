@@ -17,7 +17,7 @@ from mast_trace_judge.replay.handled import HandledRuns
 from mast_trace_judge.replay.preparation import new_experiment, stored_experiment
 from mast_trace_judge.replay.run_lock import locked_run
 from mast_trace_judge.store.runs import read_alone
-from mast_trace_judge.store.verdicts import load_latest
+from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
     import threading
@@ -172,7 +172,7 @@ class ConfirmWorker:
         points = check(recorded, setup)
         prepared = stored_experiment(self._store, run, recorded, points, setup)
         if prepared is None:
-            verdict = load_latest(self._store, run.trace_id, project=run.project)
+            verdict = load_judged(self._store, run.trace_id, project=run.project)
             prepared = new_experiment(self._store, run, recorded, points, verdict, setup)
         work = confirming(
             self._store,

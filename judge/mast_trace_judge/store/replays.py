@@ -6,13 +6,12 @@ between the two leaves the reservation, which counts with all that the replay mi
 
 from __future__ import annotations
 
-import os
-import socket
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_judge.arms import ArmResult
+from mast_trace_judge.store.holders import holder_of_this_process, is_running_elsewhere
 from mast_trace_judge.store.replay_plans import CONFIRM, Plan, plan_of, precedence, stored_plan
 from mast_trace_judge.store.replay_rows import arm_of, result_of, row_of_result
 from mast_trace_judge.store.verdict_rows import utc
@@ -29,6 +28,7 @@ __all__ = [
     "Reservation",
     "Spending",
     "holder_of_this_process",
+    "is_running_elsewhere",
     "plan_of",
     "record_result",
     "reservations_of",
@@ -89,11 +89,6 @@ class Spending:
     live_tools: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
-
-
-def holder_of_this_process() -> str:
-    """Return the name of this process among the holders of reservations: host, process, start."""
-    return f"{socket.gethostname()}/{os.getpid()}"
 
 
 def reserve(
@@ -208,8 +203,8 @@ def results_of(store: Store, plan: Plan) -> tuple[ArmResult, ...]:
 def reservations_of(store: Store, plan: Plan) -> tuple[Reservation, ...]:
     """Return the replays of a plan that have no result, in the order of their numbers.
 
-    Where their holder has ended, they were interrupted: record each as an ``error`` with the reserved
-    calls, so that the experiment goes on after it.
+    Those whose holder does not run any more (`is_running_elsewhere`) were interrupted: record each as
+    an ``error`` with the reserved calls, so that the experiment goes on after it.
 
     Raises:
         StorageError: the database does not answer.

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
 from judge.replay.simulated import COST, PLANTED, Killed, Program, confirming
 from judge.store.replays import run
+from judge.store.verdicts import verdict
 
 from mast_trace.exceptions import StorageError
 from mast_trace_judge.arms import Arm
+from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.replay.candidates import with_judged_steps
 from mast_trace_judge.replay.confirm import INTERRUPTED, CannotContinue
 from mast_trace_judge.replay.daily import DailyBudget
+from mast_trace_judge.replay.points import Point
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.replays import plan_of, reserve, results_of, spent
+from mast_trace_judge.verdict import Candidate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -243,6 +250,47 @@ def test_another_machine_is_not_disturbed(store: Store) -> None:
     with pytest.raises(CannotContinue, match="another process"):
         work.run()
     assert len(program.replays) == 2
+
+
+def test_a_replay_of_a_process_that_runs_is_not_taken_over(store: Store) -> None:
+    """It would be stored as interrupted while it goes on, and its calls would be paid twice."""
+    other = subprocess.Popen([sys.executable, "-c", _HOLDS], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    holder = other.stdout.readline().strip()
+    plan = plan_of(store, run(), "")
+    asked = Arm("verify")
+    reserve(store, plan, 0, asked, live_calls=0, cost_usd=0.0, phase="verify", holder=holder)
+    with pytest.raises(CannotContinue, match="another process"):
+        confirming(store, Program()).resume()
+    assert results_of(store, plan) == ()
+    other.kill()
+    other.wait()
+    assert confirming(store, Program()).resume() == 1
+    assert [each.reason for each in results_of(store, plan)] == [INTERRUPTED]
+
+
+_HOLDS = (
+    "import time; from mast_trace_judge.store.holders import holder_of_this_process as name;"
+    "print(name(), flush=True); time.sleep(600)"
+)
+
+
+def test_a_refuted_answer_refutes_the_candidates_that_it_made() -> None:
+    """A candidate may be the second tool call of an answer whose first step is the decision point."""
+    points = [Point(2, "ann", "a", ""), Point(5, "bob", "b", ""), Point(9, "ann", "c", "")]
+    judged = verdict(
+        candidates=(
+            Candidate(step=3, agent="ann", probability=0.5),
+            Candidate(step=6, agent="ann", probability=0.2),
+            Candidate(step=5, agent="bob", probability=0.1),
+        ),
+        decisive=None,
+    )
+    told = Confirmation(status="refuted", refuted=(2,))
+    assert with_judged_steps(told, judged, points).refuted == (2, 3, 6)
+    assert with_judged_steps(told, None, points) == told
+    nothing = Confirmation(status="inconclusive")
+    assert with_judged_steps(nothing, judged, points) == nothing
 
 
 def test_results_of_another_experiment_are_not_taken(store: Store) -> None:

@@ -146,9 +146,9 @@ def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
     free = [each for each in range(evidence.plan.length) if each not in evidence.counts]
     count = min(DOUBTS, len(free))
     for place in range(count):
-        if evidence.runs(*SEARCH) + limits.batch <= limits.screening_runs:
+        if evidence.runs(*SEARCH) < limits.screening_runs and not evidence.without_outcome:
             position = free[len(free) * (2 * place + 1) // (2 * count)]
-            yield from measure(evidence, position, limits.batch, "screening")
+            yield from measure(evidence, position, 1, "screening")
 
 
 def _together(evidence: Evidence, tested: list[int], seed: int) -> Iterator[tuple[Trial, ...]]:
