@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Item = tuple[str, ...]
 """``(role, text)``, ``("call", id, name, arguments)`` or ``("result", id, text)``."""
 
+_THOUGHT = "reasoning"
 _OF_CALLS = ("call", "result")
 _UUID = re.compile(
     r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b", re.IGNORECASE
@@ -35,7 +36,8 @@ _TIME = re.compile(
 def canonical_request(messages: Iterable[Message]) -> tuple[Item, ...]:
     """Return the messages of a request in the form that replays compare.
 
-    A message's text comes before its tool calls, and an empty system prompt is left out. An assistant
+    A message's text comes before its tool calls, and an empty system prompt is left out, as are
+    the thoughts of a model that a program sends back: they are not recorded with its answers. An assistant
     turn becomes one sequence of items, whether the provider's API divides it into messages or not. A
     tool's result without an id answers the first call that has no result yet.
     """
@@ -43,7 +45,8 @@ def canonical_request(messages: Iterable[Message]) -> tuple[Item, ...]:
     calls: dict[str, str] = {}
     unanswered: list[str] = []
     canonical = []
-    for kind, *fields in _texts_first(item for message in messages for item in _items(message)):
+    shown = (message for message in messages if not _is_thought(message))
+    for kind, *fields in _texts_first(item for message in shown for item in _items(message)):
         if kind in _OF_CALLS and fields[0]:
             fields[0] = calls.setdefault(fields[0], f"<call {len(calls) + 1}>")
         if kind == "call":
@@ -78,6 +81,14 @@ def difference(recorded: Sequence[Item], asked: Sequence[Item]) -> str:
         _lines(recorded), _lines(asked), "recorded", "asked", "", "", 1, ""
     )
     return "\n".join(lines)
+
+
+def _is_thought(message: Message) -> bool:
+    """Return whether a message is a reasoning item of OpenAI's Responses API, as JSON."""
+    if not (message.content.startswith("{") and _THOUGHT in message.content):
+        return False
+    item = parsed(message.content)
+    return isinstance(item, dict) and item.get("type") == _THOUGHT
 
 
 def _items(message: Message) -> Iterator[Item]:

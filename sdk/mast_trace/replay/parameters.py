@@ -28,8 +28,9 @@ def other_parameters(exchange: Exchange, model: str, parameters: Sequence[str]) 
         for name in names
         if before.get(name) != after.get(name)
     ]
-    if exchange.model and model and exchange.model != model:
-        told.insert(0, f"model was {exchange.model}, is {model}")
+    before_model = exchange.requested_model
+    if before_model and model and before_model != model:
+        told.insert(0, f"model was {before_model}, is {model}")
     return "; ".join(told)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ _UNANSWERED = {
     "ollama": "Ollama's client",
 }
 """Providers whose own clients make requests that a tape cannot answer, with the way of those."""
+
+
+_SEVERAL = re.compile(r"n=([2-9]|\d\d+)")
 
 
 class NotReplayable(MastTraceError):
@@ -103,6 +107,8 @@ def _obstacles(run: Trajectory, calls: list[Invocation]) -> Iterator[str]:
                 f"{who} was shown {len(missing)} messages whose texts were not recorded. "
                 "Record with capture_content on."
             )
+        if several := next((each for each in call.parameters if _SEVERAL.fullmatch(each)), ""):
+            yield f"{who} asked for several choices ({several}), of which the first is recorded."
         if not call.input_ids:
             yield f"the input of {who} was not recorded."
         if call.error is None and _answer(run, call) is None:
@@ -127,6 +133,7 @@ def _exchange(run: Trajectory, call: Invocation) -> Exchange:
         start=call.start,
         end=call.end,
         parameters=call.parameters,
+        requested_model=call.requested_model,
     )
 
 

@@ -37,6 +37,7 @@ class Exchange:
         start: nanoseconds since the epoch; 0 if unknown.
         end: likewise.
         parameters: of the request, as ``name=value``; empty if not recorded.
+        requested_model: name of the model in the request; empty if not recorded.
     """
 
     agent: str
@@ -50,6 +51,7 @@ class Exchange:
     start: int = 0
     end: int = 0
     parameters: tuple[str, ...] = ()
+    requested_model: str = ""
     key: str = field(init=False, default="", compare=False)
     """The hash of ``request``."""
 

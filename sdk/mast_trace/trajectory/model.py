@@ -83,7 +83,8 @@ class Step:
         error: text of the error, None if there was none.
         input_tokens: of a model action.
         output_tokens: likewise.
-        branch: the path of the parallel branch; empty outside of parallel branches.
+        branch: the path of the parallel branch; empty outside of parallel branches, and in steps of runs
+            that are too long to be read whole.
         result_type: type of a tool's result; see `mast_trace.semconv.TOOL_RESULT_TYPE`.
     """
 
@@ -109,7 +110,7 @@ class Step:
     error: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
-    branch: str = ""
+    branch: str = field(default="", compare=False)
     result_type: str = ""
 
 
@@ -128,8 +129,10 @@ class Invocation:
         error: text of the error, None if there was none.
         model: the model's name, of a model call.
         finish_reason: likewise.
-        branch: the path of the parallel branch; empty outside of parallel branches.
+        branch: the path of the parallel branch; empty outside of parallel branches, and in steps of runs
+            that are too long to be read whole.
         provider: name of the model's provider, of a model call.
+        requested_model: the model's name in the request; ``model`` prefers that of the answer.
         parameters: of a model call, as ``name=value``; empty if not recorded.
     """
 
@@ -147,8 +150,9 @@ class Invocation:
     error: str | None = None
     model: str = ""
     finish_reason: str = ""
-    branch: str = ""
+    branch: str = field(default="", compare=False)
     provider: str = ""
+    requested_model: str = ""
     parameters: tuple[str, ...] = ()
 
 

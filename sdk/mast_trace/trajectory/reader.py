@@ -227,6 +227,7 @@ def invocation_of(
         finish_reason=finish[0] if finish else "",
         branch=branch,
         provider=text(attributes, semconv.PROVIDER_NAME),
+        requested_model=text(attributes, semconv.REQUEST_MODEL),
         parameters=vocabulary.strings(attributes.get(semconv.REQUEST_PARAMETERS)),
     )
 

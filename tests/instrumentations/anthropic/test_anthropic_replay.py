@@ -88,7 +88,7 @@ def test_every_way_gets_the_same_from_the_record(
     def program() -> list[Any]:
         told: list[Any] = []
         with mast_trace.run("work"), mast_trace.agent("worker"):
-            for text in ("Hello", "Call a tool", "refuse"):
+            for text in ("Hello", "Call a tool", "think", "refuse"):
                 try:
                     told.append(way({**options, "max_retries": 2}, text))
                 except anthropic.APIStatusError as error:
@@ -102,25 +102,25 @@ def test_every_way_gets_the_same_from_the_record(
         second = program()
 
     assert first[1][1] == [("t1", "look_up", {"key": "x", "more": "y" * 20})]
-    assert first[2] == ("BadRequestError", 400)
+    assert first[3] == ("BadRequestError", 400)
     assert second == first
     replay.assert_identical()
     assert len(server.requests) == asked
 
 
 def test_another_parameter_is_a_difference(options: dict[str, Any]) -> None:
-    """A changed temperature is named, though the messages are the recorded ones."""
+    """A changed limit is named, though the messages are the recorded ones."""
 
-    def program(temperature: float) -> None:
+    def program(limit: int) -> None:
         with mast_trace.run("work"), mast_trace.agent("worker"):
-            request = {**_request("Hello"), "temperature": temperature}
+            request = {**_request("Hello"), "max_tokens": limit}
             anthropic.Anthropic(**options).messages.create(**request)
 
     with capture_spans(["anthropic"]) as captured:
-        program(0.2)
+        program(20)
     with replayed(captured.trajectory(), frameworks=["anthropic"]) as replay:
-        program(0.7)
-    with pytest.raises(AssertionError, match=r"temperature was 0\.2, is 0\.7"):
+        program(70)
+    with pytest.raises(AssertionError, match="max_tokens was 20, is 70"):
         replay.assert_identical()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,12 +17,17 @@ pytest.importorskip("langgraph_supervisor")
 
 import langgraph_programs as programs
 from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import MemorySaver
+from langgraph.graph import MessagesState
+from langgraph.types import Command, interrupt
 from scripted_llm import ScriptedLLM
 
 from mast_trace.testing import capture_spans, replayed
+from mast_trace.trajectory import to_dict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.framework("langgraph")
 
@@ -73,3 +80,41 @@ def test_every_way_is_identical(team: str) -> None:
                 replay.assert_identical()
                 assert replay.report.live_executions == 0
             assert len(server.requests) == asked
+
+
+def test_an_interrupted_graph_and_its_continuation_in_a_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file with both runs answers both; what the person typed is typed again."""
+
+    def run(url: str) -> str:
+        model = ChatOpenAI(model="m", base_url=url, api_key="scripted", max_retries=0)
+
+        def write(state: MessagesState) -> dict[str, Any]:
+            return {"messages": [model.invoke(state["messages"])]}
+
+        def review(_state: MessagesState) -> dict[str, Any]:
+            return {"messages": [("user", interrupt("Is this right?"))]}
+
+        graph = programs.chain(MessagesState, write=write, review=review, finish=write)
+        compiled = graph.compile(checkpointer=MemorySaver(), name="writers")
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        compiled.invoke(ASKED, thread)
+        answered = compiled.invoke(Command(resume=input("Is this right? ")), thread)
+        return str(answered["messages"][-1].content)
+
+    with ScriptedLLM(lambda request: f"Answer {len(request['messages'])}") as server:
+        monkeypatch.setattr(builtins, "input", lambda _prompt: "Shorter.")
+        with capture_spans(["langgraph", "openai"]) as captured:
+            said = run(server.url)
+        runs = captured.trajectories()
+        assert runs[1].human_inputs == ("Shorter.",)
+        file = tmp_path / "both.jsonl"
+        file.write_text("\n".join(json.dumps(to_dict(each)) for each in runs), "utf-8")
+        asked = len(server.requests)
+        monkeypatch.setattr(builtins, "input", lambda _prompt: "Longer.")
+        with replayed(file, frameworks=["langgraph", "openai"]) as replay:
+            assert run(server.url) == said
+        replay.assert_identical()
+        assert len(server.requests) == asked
+    assert input("?") == "Longer."  # the program's own again

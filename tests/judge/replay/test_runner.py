@@ -157,6 +157,11 @@ class TestNotReplayable:
         text = self.refused(replace(recorded, invocations=calls), tmp_path)
         assert f"chooser asks a model of {provider} through" in text
 
+    def test_several_choices(self, recorded: Trajectory, tmp_path: Path) -> None:
+        calls = tuple(replace(call, parameters=("n=3",)) for call in recorded.invocations)
+        text = self.refused(replace(recorded, invocations=calls), tmp_path)
+        assert "several choices (n=3), of which the first is recorded" in text
+
     def test_a_part(self, recorded: Trajectory, tmp_path: Path) -> None:
         partial = replace(recorded, unread_from=1, unread_to=2)
         assert "too long" in self.refused(partial, tmp_path)

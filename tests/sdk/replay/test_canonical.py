@@ -100,3 +100,12 @@ def test_a_difference_names_both_sides() -> None:
     lines = difference(recorded, asked).splitlines()
     assert "-user: 1 + 1" in lines
     assert "+user: 1 + 2" in lines
+
+
+def test_thoughts_that_are_sent_back_are_left_out() -> None:
+    """A replayed answer has no thoughts, so that a program cannot send them back."""
+    asked = [Message("Go on.", role="user")]
+    thought = Message('{"id": "rs_1", "type": "reasoning", "encrypted_content": "x"}')
+    told = Message('{"type": "reasoning about it"}')
+    assert canonical_request([*asked, thought]) == canonical_request(asked)
+    assert len(canonical_request([*asked, told])) == 2
