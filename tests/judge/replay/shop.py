@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import openai
 
@@ -51,6 +53,9 @@ def main(way: str) -> None:
             planner.reply(plan)
         if way == "hangs":
             time.sleep(600)
+        if way == "connects":
+            url = urlsplit(os.environ["OPENAI_BASE_URL"])
+            socket.create_connection((url.hostname, url.port)).close()
         with mast_trace.agent("buyer") as buyer:
             order = ask("buyer", f"{plan} Write the order.")
             if way == "crashes":

@@ -221,6 +221,14 @@ class TestCensored:
         done = team.run(Arm("keep", REPORT), "hangs", limits={"timeout": 20})
         assert (done.status, done.success, done.live_calls) == ("timeout", None, 1)
 
+    @pytest.mark.parametrize(("step", "status"), [(REPORT, "blocked"), (ORDER, "diverged")])
+    def test_a_connection_of_its_own(self, team: Team, step: int, status: str) -> None:
+        """The model's server is open to live calls alone, after the change and before it."""
+        done = team.run(Arm("keep", step), "connects")
+        assert (done.status, done.success) == (status, None)
+        assert done.live_calls == (step == REPORT)
+        assert "127.0.0.1" in done.reason
+
     def test_crash(self, team: Team) -> None:
         """A program that ends with an error and without an outcome is an error."""
         done = team.run(Arm("keep", PLAN), "crashes")
