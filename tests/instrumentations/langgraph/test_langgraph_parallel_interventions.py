@@ -30,7 +30,7 @@ pytestmark = pytest.mark.framework("langgraph")
 def test_branches_that_end_after_the_change_go_live(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of six branches those that had ended by the changed one are served; it alone has the new answer."""
+    """Branches that had ended by the changed one are served; it alone has the new answer."""
     with ScriptedLLM(parallel_branches.script()) as server, asyncio.Runner() as runner:
 
         def program() -> None:
