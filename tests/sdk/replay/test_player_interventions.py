@@ -92,7 +92,7 @@ def test_a_parallel_branch_waits_for_the_change(log: LiveCalls) -> None:
 
 
 def test_a_branch_that_cannot_wait_any_more_diverges(log: LiveCalls) -> None:
-    """A waiting request diverges if the change never comes instead of going live."""
+    """A waiting request does not go live if the change never comes: it diverges."""
     own = player(log, Intervention("keep", 0, 1))
     assert own.exchange(asked("three"), "a", waits=False) is None
     assert own.report().divergence is not None
