@@ -210,6 +210,20 @@ def test_other_requests_are_not_touched(server: ScriptedLLM, options: dict[str, 
         replay.assert_identical()
 
 
+def test_embeddings_are_let_through_by_name(server: ScriptedLLM, options: dict[str, Any]) -> None:
+    """Requests for embeddings reach their server as a live tool, and are counted."""
+    client = openai.OpenAI(**options)
+    asked: Any = [{"role": "user", "content": "Hello"}]
+    with capture_spans(["openai"]) as captured, mast_trace.run("work"), mast_trace.agent("worker"):
+        client.chat.completions.create(model="m", messages=asked)
+    run, sent = captured.trajectory(), len(server.requests)
+    with replayed(run, live_tools=["embeddings"], frameworks=["openai"]) as replay:
+        client.embeddings.create(model="m", input="x", encoding_format="float")
+    assert len(server.requests) == sent + 1
+    assert replay.report.divergence is None
+    assert replay.report.live_executions == 1
+
+
 def test_afterwards_the_client_is_as_it_was(options: dict[str, Any]) -> None:
     """The original functions of the HTTP client are restored."""
     import httpx

@@ -12,24 +12,19 @@ import sys
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 
-import mast_trace
 from mast_trace.messages import Message
 from mast_trace.replay.canonical import canonical_request
 from mast_trace.replay.player import Player
 from mast_trace.replay.program import ReplayFolder
 from mast_trace.replay.tape import Exchange, Tape
-from mast_trace.testing import capture_spans, replayed
 from mast_trace_instrumentations.replay.model_paths import answerable, refused
 from mast_trace_instrumentations.replay.other_clients import OtherClients, Unanswerable, _host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from scripted_llm import ScriptedLLM
 
 TAPE = Tape("run", (Exchange("a", canonical_request([Message("x", role="user")]), Message("y")),))
 
@@ -284,17 +279,3 @@ def test_a_child_of_a_test_is_not_answered() -> None:
         os._exit(0 if found is None and text.startswith("A child process") else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert player.exchange([Message("x", role="user")], "a") is not None
-
-
-def test_embeddings_are_let_through_by_name(server: ScriptedLLM, options: dict[str, Any]) -> None:
-    """Requests for embeddings reach their server as a live tool, and are counted."""
-    client = openai.OpenAI(**options)
-    asked: Any = [{"role": "user", "content": "Hello"}]
-    with capture_spans(["openai"]) as captured, mast_trace.run("work"), mast_trace.agent("worker"):
-        client.chat.completions.create(model="m", messages=asked)
-    run, sent = captured.trajectory(), len(server.requests)
-    with replayed(run, live_tools=["embeddings"], frameworks=["openai"]) as replay:
-        client.embeddings.create(model="m", input="x", encoding_format="float")
-    assert len(server.requests) == sent + 1
-    assert replay.report.divergence is None
-    assert replay.report.live_executions == 1
