@@ -20,5 +20,5 @@ def test_the_example_is_identical(script: str, tmp_path: Path) -> None:
 
 
 def test_a_person_is_asked_again(tmp_path: Path) -> None:
-    """What a person typed is typed again in the replay, which is identical."""
+    """A replay is given the text that a person typed, and is identical."""
     check_person(Path(__file__).parent / "autogen_person.py", "A red one.\n\nexit\n", tmp_path)
