@@ -17,6 +17,7 @@ from stores import new_store
 import mast_trace
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_dashboards.cli.app import app
+from mast_trace_dashboards.mcp_server.endpoint import endpoints
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
@@ -74,11 +75,12 @@ def test_every_variable_of_the_sdk_is_named() -> None:
 def test_every_page_of_the_web_view_is_named(tmp_path: Path) -> None:
     """With its methods; what is in braces is a part of the path."""
     with new_store(tmp_path / "db") as store:
-        routes = vars(web_app(store))["_app"].routes
+        mounted = endpoints(store, writes=False, idle=1.0)
+        routes = vars(web_app(store, mounted=mounted))["_app"].routes
     served = set()
     for route in routes:
         if isinstance(route, Mount):
-            served.add(f"GET {route.path}")
+            served.add(f"{'POST' if route.path in mounted else 'GET'} {route.path}")
         elif isinstance(route, Route):
             path = re.sub(r":\w+\}", "}", route.path)
             methods = (route.methods or set()) - {"HEAD"}

@@ -18,8 +18,10 @@ from mast_trace_dashboards.cli.output import print_json
 from mast_trace_dashboards.cli.step_texts import prices_by_model, text_of, texts_by_step
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.proof import proved_step
 from mast_trace_judge.replay.commands import split_command
+from mast_trace_judge.replay.known_prices import known_prices
 from mast_trace_judge.replay.run_lock import locked_run
 from mast_trace_judge.replay.setup import Budget, Setup
 
@@ -78,7 +80,8 @@ def confirm(
         typer.Option(
             "--price",
             metavar="MODEL=INPUT,OUTPUT",
-            help="Price of a model in US dollars per million tokens; added to judge_prices.",
+            help="Price of a model in US dollars per million tokens; it precedes judge_prices, own_prices and "
+            "the table of public prices.",
             show_default=False,
         ),
     ] = None,
@@ -195,11 +198,13 @@ def confirm(
         stronger_model=stronger_model,
         expected=text_of(expected or "", "--expected"),
     )
-    known = {**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)}
+    given = {**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)}
+    own = PriceConfig.load(config).own_prices
     budget = Budget(max_calls, max_cost, max_runs)
     folder = CollectorConfig.load(config, data_dir=data_dir).data_dir / "confirm"
     with open_store(url, data_dir, config) as store:
         session = Session.of_run(store, resolve_run(store, run, project), project, setup, budget)
+        known = known_prices(session.recorded, given, own, [stronger_model])
         session = dataclasses.replace(session, prices=known, jobs=jobs)
         with locked_run(folder, session.run.project, session.run.trace_id) as mine:
             if not mine:

@@ -22,7 +22,9 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.injection.faults import chosen
 from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
 from mast_trace_judge.injection.operators import OPERATORS
+from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.replay.commands import split_command
+from mast_trace_judge.replay.known_prices import known_prices
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.runs import read_alone
 
@@ -86,7 +88,8 @@ def plant(
         typer.Option(
             "--price",
             metavar="MODEL=INPUT,OUTPUT",
-            help="Price of a model in US dollars per million tokens; added to judge_prices.",
+            help="Price of a model in US dollars per million tokens; it precedes judge_prices, own_prices and "
+            "the table of public prices.",
             show_default=False,
         ),
     ] = None,
@@ -139,7 +142,8 @@ def plant(
         "with live model calls.",
         yes=yes,
     )
-    known = {**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)}
+    given = {**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)}
+    own = PriceConfig.load(config).own_prices
     left = Budget(max_calls, max_cost)
     done: list[Injected] = []
     with open_store(url, data_dir, config) as store:
@@ -147,20 +151,21 @@ def plant(
             run = run_summary(store, resolve_run(store, name, project), project=project)
             if run is None:
                 raise NotFound(f"there is no run {name}")
+            recorded = read_alone(store, run)
             passed = Counter(each.operator for one in done for each in one.injections)
             try:
                 with replay_bar(None) as changed:
                     made = inject(
                         store,
                         run,
-                        read_alone(store, run),
+                        recorded,
                         setup,
                         left,
                         seed=seed,
                         count=count,
                         only=operator or (),
                         passed=passed,
-                        prices=known,
+                        prices=known_prices(recorded, given, own),
                         changed=changed,
                     )
             except NotInjectable as error:

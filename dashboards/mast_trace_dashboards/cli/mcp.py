@@ -34,7 +34,7 @@ def mcp(
     The assistant starts this command itself. Over HTTP, `mast-trace up` and `mast-trace web` serve the
     same under `/mcp`, with the keys of the web view.
 
-    Example: `claude mcp add mast-trace -- mast-trace mcp`
+    Example: `claude mcp add runs -- mast-trace mcp`
     """
     if find_spec("mcp") is None:
         raise ConfigurationError(

@@ -19,10 +19,12 @@ from mast_trace_dashboards.cli.replay_file import write_replay
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.replay import Replayed
 from mast_trace_judge.replay import replay as replay_program
 from mast_trace_judge.replay.arm_runner import ArmSettings
 from mast_trace_judge.replay.commands import split_command
+from mast_trace_judge.replay.known_prices import known_prices
 from mast_trace_judge.replay.oracle import oracle_of
 from mast_trace_judge.replay.process import Limits
 from mast_trace_judge.store.runs import read_alone
@@ -211,7 +213,8 @@ def replay(
             output="standard error" if as_json else "shown",
         )
         judged_by = oracle_of(split_command(oracle, "--oracle")) if oracle else None
-        prices = JudgeConfig.load(config).judge_prices
+        given = JudgeConfig.load(config).judge_prices
+        prices = known_prices(recorded, given, PriceConfig.load(config).own_prices)
         settings = ArmSettings(limits, _asking(judged_by), prices, earlier)
         change(recorded, command, arm, settings, repeat, yes=yes, as_json=as_json)
         return
