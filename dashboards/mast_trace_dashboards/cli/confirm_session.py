@@ -21,7 +21,12 @@ from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.replay.bounds import call_cost
 from mast_trace_judge.replay.checks import check
 from mast_trace_judge.replay.conduct import check_limits, confirming
-from mast_trace_judge.replay.preparation import expected_calls, new_experiment, stored_experiment
+from mast_trace_judge.replay.preparation import (
+    expected_calls,
+    limits_of,
+    new_experiment,
+    stored_experiment,
+)
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
 
@@ -114,6 +119,7 @@ def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:
             points,
             session.verdict,
             session.setup,
+            limits=limits_of(session.setup, session.budget.max_calls),
         )
         _explain(prepared)
         with _bar(expected) as changed:

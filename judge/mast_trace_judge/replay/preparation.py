@@ -49,11 +49,24 @@ class Prepared:
     number: int = 1
 
 
+def limits_of(setup: Setup, max_calls: int | None = None) -> Limits:
+    """Return the sizes of a new experiment.
+
+    Under a limit of live calls the search may take three fifths of them, so that enough are left for
+    the proof. The limit itself is no part of the plan.
+    """
+    search = None if max_calls is None else max_calls * 3 // 5
+    limits = replace(Limits(), search_calls=search)
+    if setup.oracle:
+        return limits
+    return replace(limits, verifications=_VERIFICATIONS, scores=0)
+
+
 def expected_calls(points: Sequence[Point], setup: Setup) -> int:
     """Return an estimate of the live model calls of a new experiment."""
     if setup.outside_state:
         return 0
-    return Experiment(points, prior={}, sources={}, limits=_limits(setup)).expected_calls()
+    return Experiment(points, prior={}, sources={}, limits=limits_of(setup)).expected_calls()
 
 
 def stored_experiment(
@@ -105,7 +118,7 @@ def new_experiment(
         verify(recorded, setup)
     known = _stored_plans(store, run)
     fixes, refused = _fixes(recorded, points, verdict, setup, run.outcome_reason)
-    limits = limits or _limits(setup)
+    limits = limits or limits_of(setup)
     shape: dict[str, Any] = {
         "setup": setup.to_plain(),
         "prior": {str(step): value for step, value in prior_of(verdict, points).items()},
@@ -162,12 +175,6 @@ def _stored_plans(store: Store, run: RunSummary) -> list[tuple[Plan, dict[str, A
 
 def _name(number: int) -> str:
     return CONFIRM if number == 1 else f"{CONFIRM} {number}"
-
-
-def _limits(setup: Setup) -> Limits:
-    if setup.oracle:
-        return Limits()
-    return replace(Limits(), verifications=_VERIFICATIONS, scores=0)
 
 
 def _fixes(

@@ -14,7 +14,7 @@ from mast_trace_judge.replay.checks import NotConfirmable, check
 from mast_trace_judge.replay.conduct import confirming
 from mast_trace_judge.replay.daily import DailyBudget
 from mast_trace_judge.replay.handled import HandledRuns
-from mast_trace_judge.replay.preparation import new_experiment, stored_experiment
+from mast_trace_judge.replay.preparation import limits_of, new_experiment, stored_experiment
 from mast_trace_judge.replay.run_lock import locked_run
 from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
@@ -173,7 +173,10 @@ class ConfirmWorker:
         prepared = stored_experiment(self._store, run, recorded, points, setup)
         if prepared is None:
             verdict = load_judged(self._store, run.trace_id, project=run.project)
-            prepared = new_experiment(self._store, run, recorded, points, verdict, setup)
+            limits = limits_of(setup, commands.budget().max_calls)
+            prepared = new_experiment(
+                self._store, run, recorded, points, verdict, setup, limits=limits
+            )
         work = confirming(
             self._store,
             prepared,
