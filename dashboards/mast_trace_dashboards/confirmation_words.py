@@ -31,12 +31,18 @@ def interval_words(low: float, high: float) -> str:
     return f"95%: {low:.0%} to {high:.0%}"
 
 
-def evidence_words(contrast: Contrast) -> str:
+def evidence_words(contrast: Contrast, *, alike: bool = False) -> str:
     """Return a contrast's e-value as a sentence.
 
     If a fix does not help, its e-value ever reaches x with a probability of at most 1/x (Ville's
     inequality), so the value is told as "once in x".
+
+    Args:
+        contrast: the contrast.
+        alike: whether it is a proof because all repeated replays were alike.
     """
+    if alike:
+        return "Repeated replays were all alike, so these pairs prove it for these answers of the model."
     value, needed = contrast.e_value, f"once in {contrast.threshold:,.0f}"
     if math.isnan(value) or value < 1.0:
         return f"The pairs do not speak for the fix; a confirmation needs {needed}."

@@ -142,7 +142,9 @@ def confirmation_view(
             _point(rate, place(confirmation, rate.step), n, len(shown), actor)
             for n, rate in enumerate(shown)
         ],
-        fixes=[_tested(each, answers, proved) for each in confirmation.contrasts],
+        fixes=[
+            _tested(each, answers, _proof(confirmation, proved)) for each in confirmation.contrasts
+        ],
         cost=price(confirmation),
     )
 
@@ -174,14 +176,25 @@ def _height(share: float) -> float:
     return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1.0 - share), 1)
 
 
-def _tested(contrast: Contrast, answers: Mapping[int, str], proved: int | None) -> TestedFix:
+def _proof(confirmation: Confirmation, proved: int | None) -> Contrast | None:
+    """Return the contrast that proves the decisive step: the strongest of those at the step."""
+    there = [each for each in confirmation.contrasts if each.step == proved and each.effect > 0]
+    return max(
+        there,
+        key=lambda each: (each.e_value >= each.threshold, each.effect, each.e_value),
+        default=None,
+    )
+
+
+def _tested(contrast: Contrast, answers: Mapping[int, str], proof: Contrast | None) -> TestedFix:
     text = contrast.fix_text
+    proves = contrast is proof
     return TestedFix(
         contrast=contrast,
         source=SOURCES.get(contrast.source, contrast.source),
         fixed=count_words(contrast.fix_successes, contrast.pairs),
         kept=count_words(contrast.keep_successes, contrast.pairs),
-        evidence=evidence_words(contrast),
+        evidence=evidence_words(contrast, alike=proves and contrast.e_value < contrast.threshold),
         changes=changes(answers.get(contrast.step, "")[:LONGEST], text[:LONGEST]) if text else (),
-        confirms=contrast.step == proved and contrast.e_value >= contrast.threshold,
+        confirms=proves,
     )

@@ -172,6 +172,13 @@ def test_an_e_value_is_a_sentence(value: float, words: str) -> None:
     assert words in evidence_words(contrast(e_value=value))
 
 
+def test_pairs_that_were_all_alike_prove_below_the_threshold() -> None:
+    words = evidence_words(contrast(e_value=4.25), alike=True)
+    assert words == (
+        "Repeated replays were all alike, so these pairs prove it for these answers of the model."
+    )
+
+
 def test_commands_are_offered_where_a_model_answered(client: httpx.Client) -> None:
     page = client.get(f"/runs/{PROVED}").text
     assert f"mast-trace replay {PROVED} -- YOUR COMMAND" in page

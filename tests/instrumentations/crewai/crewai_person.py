@@ -10,7 +10,7 @@ import mast_trace
 
 if __name__ == "__main__":
     mast_trace.instrument()
-    model = LLM(model="openai/m", base_url=os.environ["OPENAI_BASE_URL"], api_key="scripted")
+    model = LLM(model="openai/gpt-4o", base_url=os.environ["OPENAI_BASE_URL"], api_key="scripted")
     clerk = Agent(role="clerk", goal="Advise", backstory="A clerk.", llm=model)
     task = Task(
         description="Advise on kettles.", expected_output="Advice.", agent=clerk, human_input=True

@@ -19,6 +19,7 @@ agents = pytest.importorskip("langchain.agents", reason="needs LangChain 1")
 if not hasattr(agents, "create_agent"):
     pytest.skip("needs LangChain 1", allow_module_level=True)
 pytest.importorskip("langchain_openai")
+pytest.importorskip("clickhouse_connect", reason="needs a store")
 
 import stock
 from interventions import Failure, Stage
