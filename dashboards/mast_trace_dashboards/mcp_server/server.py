@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import logging
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_dashboards.mcp_server.tools import ReadingTools, WritingTools, add_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from mast_trace_collector.storage import Store
 
@@ -55,14 +57,27 @@ def server_for(
         annotator_of: returns the name under which a sender's labels are kept.
         idle: seconds after which a run without a root counts as finished.
     """
-    server: MCPServer[Any] = MCPServer(
-        "mast-trace",
-        title="mast-trace",
-        instructions=_INSTRUCTIONS,
-        version=version("mast-trace"),
-        log_level="WARNING",
-    )
+    with _logging_as_it_is():
+        server: MCPServer[Any] = MCPServer(
+            "mast-trace",
+            title="mast-trace",
+            instructions=_INSTRUCTIONS,
+            version=version("mast-trace"),
+            log_level="WARNING",
+        )
     add_tools(server, ReadingTools(store_of, idle), store_of)
     if store_to_write is not None:
         add_tools(server, WritingTools(store_to_write, annotator_of, idle), store_of)
     return server
+
+
+@contextmanager
+def _logging_as_it_is() -> Iterator[None]:
+    """Undo what the block does to the root logger: the package configures it for whole programs."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.content import content_hash
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.replay.canonical import canonical_text
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.injection.operators import OPERATORS
 from mast_trace_judge.injection.sites import Answer, answers_of, results_of
@@ -65,7 +66,7 @@ def faults_of(
 
     Args:
         run: a successful run.
-        seed: decides sites, numbers and phrasings.
+        seed: decides sites, numbers and phrasings; with equal runs it gives equal faults.
         only: names of operators, or codes of failure modes; all if empty.
         passed: number of faults by operator that other runs have given already; those with the fewest
             come first.
@@ -108,7 +109,7 @@ def _planted(
     run: Trajectory, tape: Tape, operator: Operator[Answer] | Operator[Result], seed: int
 ) -> Iterator[Fault]:
     sites = results_of(run) if operator.level == "result" else answers_of(run)
-    rng = _drawn(seed, f"{run.trace_id} {operator.name}")
+    rng = _drawn(seed, f"{_content_of(run)} {operator.name}")
     for site in rng.sample(sites, len(sites)):
         change = operator.plant(site, rng)  # type: ignore[arg-type]  # the level decides the site
         if change is None:
@@ -134,6 +135,11 @@ def _asked_before(run: Trajectory, step: Step) -> int | None:
     ended = {call.span_id for call in run.invocations if call.end <= step.start}
     before = [point.step for point in decision_points(run) if point.span_id in ended]
     return before[-1] if before else None
+
+
+def _content_of(run: Trajectory) -> str:
+    """Return a text that is equal for runs in which the same happened: ids and times of recordings differ."""
+    return canonical_text("\n".join(f"{step.agent} {step.tool} {step.text}" for step in run.steps))
 
 
 def _drawn(seed: int, what: str) -> Random:

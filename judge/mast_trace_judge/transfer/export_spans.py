@@ -139,6 +139,9 @@ class _Rebuilt:
             semconv.RUN_TERMINATION_REASON: trajectory.termination_reason or None,
             semconv.PLAN_OPEN_ITEMS: list(trajectory.open_items) or None,
             semconv.CONVERSATION_ID: trajectory.conversation_id or None,
+            semconv.HUMAN_INPUTS: list(trajectory.human_inputs) or None,
+            semconv.HUMAN_INPUT_SPANS: list(trajectory.human_input_spans) or None,
+            semconv.RUN_RESUMES: trajectory.resumes or None,
         }
         if tops or (self._spans and not trajectory.finished):
             root = max(
@@ -228,6 +231,9 @@ def _of_call(call: Invocation) -> dict[str, Any]:
         semconv.MESSAGE_ID: call.output_id or None,
         semconv.RESPONSE_MODEL: call.model or None,
         semconv.FINISH_REASONS: [call.finish_reason] if call.finish_reason else None,
+        semconv.PROVIDER_NAME: call.provider or None,
+        semconv.REQUEST_MODEL: call.requested_model or None,
+        semconv.REQUEST_PARAMETERS: list(call.parameters) or None,
     }
 
 
@@ -248,6 +254,7 @@ def _of_step(step: Step) -> dict[str, Any]:
             semconv.TOOL_CALL_RESULT: step.text,
             semconv.TOOL_CALL_ID: step.call_id or None,
             semconv.TOOL_REQUESTED_BY: step.requested_by or None,
+            semconv.TOOL_RESULT_TYPE: step.result_type or None,
         }
     if step.kind is StepKind.MODEL:
         parts = [{"type": "text", "content": step.text}, *_calls(step.arguments)]

@@ -45,6 +45,7 @@ def note_inputs() -> None:
     global _wrapped  # noqa: PLW0603  # there is one builtin
     with _lock:
         if _wrapped is None or builtins.input is not _wrapped[1]:
+            _open.clear()
             original = builtins.input
             _wrapped = (original, _noting(original))
             builtins.input = _wrapped[1]
@@ -58,6 +59,8 @@ def ignore_inputs() -> None:
             builtins.input = _wrapped[0]
         _wrapped = None
         _waiting.clear()
+        # Runs of this session that never end would take the inputs of a later one.
+        _open.clear()
 
 
 def run_began(run: Run) -> None:

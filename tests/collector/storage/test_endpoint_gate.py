@@ -15,7 +15,7 @@ from mast_trace_collector.storage import Store
 
 CALL = "the function {} is not allowed; functions that compute from their arguments alone are"
 NAME = "the name {} is not allowed: a function that readers may not use has it"
-TABLE = "the table {} is not allowed; mast_evaluations"
+TABLE = "the table {} is not allowed; mast_confirmations"
 FORMAT = "the format {} is not allowed; JSON"
 KIND = "{} is not allowed; SELECT, SHOW TABLES, DESCRIBE TABLE"
 FILE = "INTO OUTFILE is not allowed: the rows are the answer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import threading
 from typing import TYPE_CHECKING, Any, cast
@@ -127,6 +128,13 @@ def _program(url: str) -> None:
 
     with mast_trace.run("buying"):
         buyer("What is a bolt?")
+
+
+def test_leaves_the_logging_of_the_process_alone(store: Store) -> None:
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    server_on(store)
+    assert (root.handlers[:], root.level) == before
 
 
 class TestReading:

@@ -34,7 +34,15 @@ def again(trajectory: Trajectory) -> tuple[Any, Any]:
     written = json.dumps(to_dict(trajectory))
     run = StoredRun(trajectory_from_dict(json.loads(written)))
     read = read_trajectory(records_of([to_spans(run)]))
-    return json.loads(written), json.loads(json.dumps(to_dict(read)))
+    return without_branches(json.loads(written)), without_branches(to_dict(read))
+
+
+def without_branches(run: Any) -> Any:
+    """Return a run as JSON types, without paths of branches: they follow from spans that are no steps."""
+    shape = json.loads(json.dumps(run))
+    for part in (*shape["steps"], *shape["invocations"]):
+        part.pop("branch", None)
+    return shape
 
 
 @pytest.mark.parametrize("path", sorted(RECORDED.glob("*.json")), ids=lambda path: path.stem)
