@@ -1,4 +1,4 @@
-"""Whether a framework is there, without importing it."""
+"""True if a framework is there, without importing it."""
 
 from __future__ import annotations
 

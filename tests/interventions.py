@@ -68,7 +68,7 @@ class Replay:
 
     @property
     def success(self) -> bool:
-        """Whether the answer is right."""
+        """True if the answer is right."""
         return stock.is_right(self.answer)
 
 

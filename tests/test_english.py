@@ -27,10 +27,10 @@ FOLDERS = (
 )
 OPENINGS = frozenset(
     {"how", "of", "that", "what", "whatever", "where", "wherever", "which", "whichever", "who"}
-    | {"whoever", "whom", "whose", "why"}
+    | {"whether", "whoever", "whom", "whose", "why"}
 )
 """First words after which a sentence has neither a noun of the field nor a verb in front."""
-IN_SENTENCES = OPENINGS - {"that", "where", "wherever"}
+IN_SENTENCES = OPENINGS - {"that", "where", "wherever", "whether"}
 """Openings of the further sentences; "that" may point to a noun, "where" may state a condition."""
 RIDDLES = re.compile(
     r"\bwhosever\b|\bwhosoever\b|\bwhatsoever\b|\blest\b|\bnought\b|\bthe one of the other\b"
@@ -71,7 +71,8 @@ def test_the_sessions_of_nox_are_described_likewise() -> None:
         ('class A:\n    """A run.\n\n    Whosever.\n    """', [2]),
         ('x = Option(help="Who may write.")', [1]),
         ('x = Option(help=f"How {NAME} ends.")', [1]),
-        ('"""Whether a run has ended: whatever it says."""', []),
+        ('"""Whether a run has ended."""', [1]),
+        ('"""True if a run has ended: whatever it says."""', []),
         ('x = "What an agent says."', []),
         ("x = 1  # what an agent says", [1]),
         ("# Texts of a run.\n# What it says is kept.\nx = 1", [1]),

@@ -53,7 +53,7 @@ class CollectorConfig(ProcessSettings):
     grpc_port: int = Field(
         4317, ge=0, le=65535, description="Port of OTLP over gRPC; 0 takes a free one."
     )
-    grpc_enabled: bool = Field(default=True, description="Whether to receive OTLP over gRPC.")
+    grpc_enabled: bool = Field(default=True, description="Turns the receiver of OTLP over gRPC on.")
 
     keys_file: Path | None = Field(
         None,

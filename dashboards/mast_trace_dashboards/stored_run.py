@@ -149,12 +149,12 @@ class StoredRun:
 
     @property
     def is_ready(self) -> bool:
-        """Whether its outline is cached, or takes no noticeable time."""
+        """True if its outline is cached, or takes no noticeable time."""
         return not self.is_long or self._cache.find(self._key) is not None
 
     @property
     def is_long(self) -> bool:
-        """Whether counting its steps takes a while, because nobody has counted them lately."""
+        """True if counting its steps takes a while, because nobody has counted them lately."""
         return self._size > _SHORTEST_RUN
 
     @property

@@ -89,7 +89,7 @@ class _Applied:
     original: Any
     wrapper: Any
     own: bool
-    """Whether the owner held the attribute itself, or inherited it."""
+    """True if the owner held the attribute itself, or inherited it."""
 
     def revert(self) -> None:
         if vars(self.owner).get(self.attribute) is not self.wrapper:

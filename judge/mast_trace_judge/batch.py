@@ -44,7 +44,7 @@ class JudgedLocally:
 
     @property
     def transient(self) -> bool:
-        """Whether another attempt may succeed."""
+        """True if another attempt may succeed."""
         return isinstance(self.error, StorageError | OSError | MemoryError)
 
     @property

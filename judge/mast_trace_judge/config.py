@@ -156,7 +156,7 @@ class JudgeConfig(ProcessSettings):
 
     @property
     def uses_model(self) -> bool:
-        """Whether a model can be asked: one is named, and its address or key is known."""
+        """True if a model can be asked: one is named, and its address or key is known."""
         return not self.why_no_model
 
     @property

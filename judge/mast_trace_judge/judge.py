@@ -56,7 +56,7 @@ class Judge:
 
     @property
     def uses_model(self) -> bool:
-        """Whether there is a model beside the local layers."""
+        """True if there is a model beside the local layers."""
         return self.config.uses_model
 
     async def judge(self, run: RunSummary, trajectory: Trajectory) -> Verdict:

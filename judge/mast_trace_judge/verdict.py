@@ -60,7 +60,7 @@ class ModeFinding(_Record):
 
     @property
     def is_shown(self) -> bool:
-        """Whether it counts as shown by the run; otherwise it is possible."""
+        """True if it counts as shown by the run; otherwise it is possible."""
         return self.probability >= SHOWN_FROM
 
 

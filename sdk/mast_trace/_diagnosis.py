@@ -53,7 +53,7 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether there are no problems."""
+        """True if there are no problems."""
         return not self.problems
 
     def to_dict(self) -> dict[str, Any]:

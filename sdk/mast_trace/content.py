@@ -203,7 +203,7 @@ class ContentPolicy:
 
     @property
     def full(self) -> bool:
-        """Whether inputs are written out in full on every span."""
+        """True if inputs are written out in full on every span."""
         return self.capture == "full"
 
     def clean(self, text: str) -> str:

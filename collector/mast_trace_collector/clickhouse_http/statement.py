@@ -91,7 +91,7 @@ class Statement:
 
     @property
     def has_result(self) -> bool:
-        """Whether the statement returns rows."""
+        """True if the statement returns rows."""
         return not _RESULTLESS.match(self.sql)
 
     @property

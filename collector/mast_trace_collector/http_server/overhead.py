@@ -33,7 +33,7 @@ class Overhead:
 
     @property
     def exceeded(self) -> bool:
-        """Whether a bound is exceeded."""
+        """True if a bound is exceeded."""
         limits = self._limits
         return (
             self._total > limits.header_bytes

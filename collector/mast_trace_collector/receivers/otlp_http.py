@@ -140,7 +140,7 @@ class _Headers:
 
     @property
     def expects_continue(self) -> bool:
-        """Whether the sender waits for a 100 Continue before it sends the body."""
+        """True if the sender waits for a 100 Continue before it sends the body."""
         return self.get(b"expect").lower() == "100-continue"
 
     @property

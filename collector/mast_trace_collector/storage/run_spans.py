@@ -162,7 +162,7 @@ class RunSpans:
 
     @property
     def foreign(self) -> bool:
-        """Whether some of them are not ours; see `mast_trace.trajectory.foreign`."""
+        """True if some of them are not ours; see `mast_trace.trajectory.foreign`."""
         return not all(row["Ours"] for row in self._rows)
 
     def read(

@@ -29,7 +29,7 @@ class RunView(FoundRun):
 
     @property
     def is_long(self) -> bool:
-        """Whether counting its steps takes a while, so that not all are shown."""
+        """True if counting its steps takes a while, so that not all are shown."""
         return self.stored.is_long
 
     @property

@@ -27,4 +27,4 @@ class UpConfig(ProcessSettings):
         description="Password of the user default there; empty: one is made, shown once, and its hash kept under "
         "data_dir.",
     )
-    judge_enabled: bool = Field(default=True, description="Whether finished runs are judged.")
+    judge_enabled: bool = Field(default=True, description="Turns judging of finished runs on.")

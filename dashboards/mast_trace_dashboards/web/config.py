@@ -50,8 +50,8 @@ class WebConfig(ProcessSettings):
     )
     web_mcp_writes: bool = Field(
         False,
-        description="Whether programs that use the MCP endpoint of the web view with the right to label "
-        "may record labels and outcomes.",
+        description="Lets programs that use the MCP endpoint of the web view with the right to label "
+        "record labels and outcomes.",
     )
     web_public_names: Listed = Field(
         "",

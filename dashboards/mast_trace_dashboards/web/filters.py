@@ -109,5 +109,5 @@ class Filters:
 
     @property
     def chosen(self) -> bool:
-        """Whether any filter is set."""
+        """True if any filter is set."""
         return any(getattr(self, name) for name in self.names)

@@ -64,7 +64,7 @@ class Row:
 
     @property
     def folds(self) -> bool:
-        """Whether it only repeats an earlier step, so that it can be folded with its neighbours."""
+        """True if it only repeats an earlier step, so that it can be folded with its neighbours."""
         return self.repeats is not None and not self.rank
 
     @property

@@ -42,7 +42,7 @@ class Visitor:
 
     @property
     def labels(self) -> bool:
-        """Whether the visitor may give labels."""
+        """True if the visitor may give labels."""
         return Right.LABEL in self.rights
 
     def demand(self, right: Right) -> None:

@@ -51,7 +51,7 @@ which do not carry context variables over, find them here.
 """
 _lock = lock()
 _guarded: ContextVar[bool] = ContextVar("mast_trace_crewai_guarded", default=False)
-"""Whether a patched call is being made here, which closes on its return what it leaves open."""
+"""True if a patched call is being made here, which closes on its return what it leaves open."""
 
 
 def frames() -> tuple[Frame, ...]:

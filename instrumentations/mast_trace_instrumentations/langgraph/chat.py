@@ -44,7 +44,7 @@ class _OpenChat:
     memory: Memory
     agent: str
     structured: bool
-    """Whether the model was instructed to answer in a given structure."""
+    """True if the model was instructed to answer in a given structure."""
 
 
 class ChatRecorder(BaseCallbackHandler):

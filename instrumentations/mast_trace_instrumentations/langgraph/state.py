@@ -136,9 +136,9 @@ class NodeScope:
     failures: int = 0
     """Number of attempts that failed with an error covered by the node's retry policy."""
     stands_for_graph: bool = False
-    """Whether its span is the turn of an agent that is a sub-graph of the node."""
+    """True if its span is the turn of an agent that is a sub-graph of the node."""
     handed_off: bool = False
-    """Whether a tool of the agent's model gave control away."""
+    """True if a tool of the agent's model gave control away."""
     command: Any = None
     """The `Command` by which a graph inside went to a node of this node's graph."""
     named: set[str] = field(default_factory=set)

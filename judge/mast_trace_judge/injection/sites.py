@@ -57,12 +57,12 @@ class Answer:
 
     @property
     def is_last(self) -> bool:
-        """Whether no model answer follows."""
+        """True if no model answer follows."""
         return self.place == len(answers_of(self.run)) - 1
 
     @property
     def checks(self) -> bool:
-        """Whether the agent's name or the beginning of its prompt says that it checks others' work."""
+        """True if the agent's name or the beginning of its prompt says that it checks others' work."""
         return bool(_CHECKS.search(f"{self.agent} {self.prompt[:300]}"))
 
     @property

@@ -85,7 +85,7 @@ class Trial:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether all faulty replays made the same requests and failed, and all restored ones succeeded."""
+        """True if all faulty replays made the same requests and failed, and all restored ones succeeded."""
         return (
             len(self.faulty) >= _ALIKE[0]
             and len(self.restored) >= _ALIKE[1]
@@ -116,7 +116,7 @@ class Trial:
 
     @property
     def is_decisive(self) -> bool:
-        """Whether the step may be called decisive: after it the run hardly ever succeeds.
+        """True if the step may be called decisive: after it the run hardly ever succeeds.
 
         In a program that is not deterministic this takes `FOR_DECISIVE` replays: fewer failures in a row
         happen after faults that others often repair.
@@ -127,7 +127,7 @@ class Trial:
 
     @property
     def _may_be_decisive(self) -> bool:
-        """Whether more replays of the fault are needed to call it decisive, or not."""
+        """True if more replays of the fault are needed to call it decisive, or not."""
         successes = sum(each.success is not False for each in self.faulty)
         return (
             self.verdict == "kept"

@@ -35,7 +35,7 @@ class ReadingPlan:
 
     @property
     def at_once(self) -> bool:
-        """Whether one prompt holds the whole record."""
+        """True if one prompt holds the whole record."""
         return len(self.segments) == 1
 
 

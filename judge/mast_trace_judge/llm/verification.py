@@ -108,13 +108,13 @@ class ModelReading:
         return flip.weight * (1.0 if step in self.grounded else _UNQUOTED)
 
     def is_shared(self, step: int) -> bool:
-        """Whether at least half of the readings quote an error in the step."""
+        """True if at least half of the readings quote an error in the step."""
         named = sum(step in reading.grounded for reading in self.readings)
         return 2 * named >= len(self.readings)
 
     @property
     def has_evidence(self) -> bool:
-        """Whether a verified quote shows any error of this reading."""
+        """True if a verified quote shows any error of this reading."""
         return bool(self.grounded or self.modes)
 
 

@@ -45,7 +45,7 @@ class LocalFindings:
 
     @property
     def names_a_step(self) -> bool:
-        """Whether the verdict names a decisive step: the run failed, or probably did."""
+        """True if the verdict names a decisive step: the run failed, or probably did."""
         outcome = self.outcome.outcome
         sought = outcome == "failure" or (self.suspect and outcome != "success")
         return sought and self.attribution.decisive is not None

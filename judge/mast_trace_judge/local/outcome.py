@@ -45,7 +45,7 @@ class RunOutcome:
 
     @property
     def known(self) -> bool:
-        """Whether there is evidence for the outcome."""
+        """True if there is evidence for the outcome."""
         return self.outcome != "unknown"
 
 

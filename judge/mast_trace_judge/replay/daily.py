@@ -65,7 +65,7 @@ class DailyBudget:
 
     @property
     def limits_cost(self) -> bool:
-        """Whether dollars are limited."""
+        """True if dollars are limited."""
         return self._max_cost is not None
 
     def spent(self) -> Spent:

@@ -56,7 +56,7 @@ class FitGain:
 
     @property
     def helps(self) -> bool:
-        """Whether the gain can be told from chance."""
+        """True if the gain can be told from chance."""
         return self.difference.low > 0
 
 

@@ -50,7 +50,7 @@ class RankShares:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the shares are given."""
+        """True if the shares are given."""
         return self.runs >= FEWEST_RUNS
 
     def share(self, place: int) -> float:

@@ -38,7 +38,7 @@ class RunDiff:
 
     @property
     def changed(self) -> bool:
-        """Whether anything differs."""
+        """True if anything differs."""
         return bool(self.gained or self.lost or self.outcome or self.decisive or self.status)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 in_live_call: ContextVar[bool] = ContextVar("mast_trace_live_call", default=False)
-"""Whether the code that runs is the HTTP client during a live call, which may open a connection."""
+"""True if the code that runs is the HTTP client during a live call, which may open a connection."""
 
 UNANSWERED: Final = 0
 """Status of a live call that failed without an HTTP response, or has not ended."""

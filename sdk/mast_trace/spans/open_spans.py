@@ -116,7 +116,7 @@ class RunSpan(OpenSpan):
 
     run: Run
     nested: bool = False
-    """Whether the run is a part of another run."""
+    """True if the run is a part of another run."""
 
     def end(self, error: BaseException | str | None = None, *, end_time: int | None = None) -> None:
         """End the span, as failed if there is an ``error``."""

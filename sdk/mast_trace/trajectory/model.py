@@ -213,7 +213,7 @@ class Trajectory:
 
     @property
     def is_partial(self) -> bool:
-        """Whether steps were left out."""
+        """True if steps were left out."""
         return self.unread_from < self.unread_to
 
     @property

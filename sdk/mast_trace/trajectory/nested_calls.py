@@ -118,7 +118,7 @@ def _outermost(call: SpanRecord, by_id: Mapping[str, SpanRecord]) -> SpanRecord 
 
 
 def _is_look_up(call: SpanRecord) -> bool:
-    """Whether a tool's run is a look-up in a store; inside of a tool it is an implementation detail."""
+    """True if a tool's run is a look-up in a store; inside of a tool it is an implementation detail."""
     return vocabulary.read(call.attributes, "tool") in vocabulary.LOOK_UPS
 
 

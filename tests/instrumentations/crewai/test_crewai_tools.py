@@ -21,7 +21,7 @@ from mast_trace import semconv
 pytestmark = pytest.mark.framework("crewai")
 
 TEXT_ONLY = crewai.__version__.startswith("0.")
-"""Whether the version asks for tools in the text of its prompt."""
+"""True if the version asks for tools in the text of its prompt."""
 
 
 @tool("slow")

@@ -27,7 +27,7 @@ LOOK_UP = Call("find_stock", {"item": 7})
 RUN_TESTS = Call("run_tests", {"path": "tests"})
 OVERFLOW = Reply("maximum context length: context_length_exceeded", status=400)
 OLD = crewai.__version__.startswith("0.")
-"""Whether the version asks for tools in text, and answers a repeated call itself."""
+"""True if the version asks for tools in text, and answers a repeated call itself."""
 RETRIED = ["1.3"] if OLD else []
 """Texts of a failing tool: old versions try it three times before the model gets the error."""
 

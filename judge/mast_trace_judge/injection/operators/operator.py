@@ -38,5 +38,5 @@ class Operator(Generic[Site]):
 
     @property
     def blames(self) -> bool:
-        """Whether the agent of the step is to blame; nobody is for a fault of the environment."""
+        """True if the agent of the step is to blame; nobody is for a fault of the environment."""
         return bool(self.mode)

@@ -111,7 +111,7 @@ class _Search:
 
 
 class _Told(NamedTuple):
-    """Whether a text holds a key of a phrase, and whether it addresses the judge."""
+    """True if a text holds a key of a phrase, and whether it addresses the judge."""
 
     may_speak: bool
     speaks: bool

@@ -76,7 +76,7 @@ class Profile:
     folded_by: str = "task"
 
     def fits(self, trajectory: Trajectory) -> bool:
-        """Whether a run is of one of the profile's frameworks, and like the runs that it was fitted to.
+        """True if a run is of one of the profile's frameworks, and like the runs that it was fitted to.
 
         A run without a framework is compared with the shapes of the runs alone. Names of agents are
         ignored: every team has an expert.

@@ -115,7 +115,7 @@ def has_failed(trajectory: Trajectory) -> bool:
 
 
 def failed(step: Step) -> bool:
-    """Whether a tool run failed: its span is marked so, or its output is that of a failed execution."""
+    """True if a tool run failed: its span is marked so, or its output is that of a failed execution."""
     return step.error is not None or (is_tool(step) and says_failed(step.text) is not None)
 
 

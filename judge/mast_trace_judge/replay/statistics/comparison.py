@@ -105,7 +105,7 @@ class Comparison:
 
     @property
     def alike(self) -> bool:
-        """Whether the pairs were all alike: equal live calls, answers and outcomes in each arm."""
+        """True if the pairs were all alike: equal live calls, answers and outcomes in each arm."""
         if self.pairs < _ALIKE or self.earlier:
             return False
         arms = zip(*self._results, strict=True)

@@ -60,7 +60,7 @@ class Evidence:
 
     @property
     def deterministic(self) -> bool:
-        """Whether replays of the same arm never differed in live calls, answer and outcome.
+        """True if replays of the same arm never differed in live calls, answer and outcome.
 
         A program counts as deterministic only after `REPEATS` such replays.
         """
@@ -86,7 +86,7 @@ class Evidence:
 
     @property
     def falls_once(self) -> bool:
-        """Whether no replay succeeded at or after a position at which one failed."""
+        """True if no replay succeeded at or after a position at which one failed."""
         failed = [each for each, (hits, runs) in self.counts.items() if hits < runs]
         succeeded = [each for each, (hits, _) in self.counts.items() if hits]
         return not failed or not succeeded or max(succeeded) < min(failed)

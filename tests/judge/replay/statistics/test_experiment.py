@@ -1,4 +1,4 @@
-"""The experiment as whoever runs the replays sees it: asked, told, killed, resumed, out of budget."""
+"""The experiment as the runner of replays sees it: asked, told, killed, resumed, out of budget."""
 
 from __future__ import annotations
 
@@ -7,102 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from judge.replay.statistics.simulated_experiments import (
+    LENGTH,
+    RESAMPLE,
+    at_random,
+    conduct,
+    made,
+    single,
+)
 
-from mast_trace_judge.replay.arms import ArmResult, Fix
-from mast_trace_judge.replay.confirmation import Confirmation, Contrast
 from mast_trace_judge.replay.points import Point
 from mast_trace_judge.replay.statistics import Experiment, Limits, ResultMismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from mast_trace_judge.replay.statistics import Trial
-
-LENGTH = 12
-RESAMPLE, JUDGE = Fix("resample"), Fix("judge", "the price is 79")
-POINTS = [Point(2 * each + 1, f"agent {each}", f"{each:016x}", "text") for each in range(LENGTH)]
-"""Decisions are the odd steps: those between them are tool calls."""
-
-EVERYWHERE: Mapping[int, Sequence[Fix]] = {each.step: (RESAMPLE,) for each in POINTS}
-Rate = "Callable[[Trial], float]"
-
-
-def index(step: int) -> int:
-    return (step - 1) // 2
-
-
-def at_random(trial: Trial, success: bool | None, draw: random.Random) -> ArmResult:
-    return ArmResult(
-        arm=trial.arm,
-        status="ok" if success is not None else "timeout",
-        success=success,
-        reason="" if success is not None else "killed after 60 s",
-        phase=trial.phase,
-        pair=trial.pair,
-        live_calls=trial.calls,
-        cost_usd=0.01 * trial.calls,
-        calls_hash=str(draw.random()),
-        answer=str(draw.random()),
-    )
-
-
-def alike(trial: Trial, success: bool | None) -> ArmResult:
-    found = at_random(trial, success, random.Random(1))
-    return replace(found, calls_hash=str(trial.arm), answer=str(success))
-
-
-def single(error: int, rate: float) -> Callable[[Trial], float]:
-    """V is a rate before a position and 0 from there on; each fix draws the answer again."""
-
-    def chance(trial: Trial) -> float:
-        arm = trial.arm
-        if arm.operator in {"verify", "score"}:
-            return 0.0
-        kept = index(arm.step) if arm.operator in {"start", "keep"} else index(arm.step) - 1
-        return rate if arm.operator == "start" or kept < error else 0.0
-
-    return chance
-
-
-def made(**options: object) -> Experiment:
-    return Experiment(POINTS, **{"prior": {}, "sources": EVERYWHERE, **options})  # type: ignore[arg-type]
-
-
-def conduct(
-    experiment: Experiment, chance: Callable[[Trial], float], seed: int = 0
-) -> list[ArmResult]:
-    draw, told = random.Random(seed), []
-    while (trial := experiment.ask()) is not None:
-        assert experiment.ask() == trial
-        told.append(at_random(trial, draw.random() < chance(trial), draw))
-        experiment.tell(told[-1])
-    return told
-
-
-def determined(experiment: Experiment, chance: Callable[[Trial], float]) -> int:
-    """Conduct an experiment on a deterministic program."""
-    while (trial := experiment.ask()) is not None:
-        experiment.tell(alike(trial, chance(trial) > 0.5))
-    return experiment.conclusion().replays
-
-
-def test_an_error_is_located_proved_and_named_with_its_agent() -> None:
-    experiment = made(prior={3: 0.5, 13: 0.4})
-    conduct(experiment, single(6, 0.9))
-    found = experiment.conclusion()
-    assert found.status == "confirmed"
-    assert (found.origin, found.origin_agent) == (13, "agent 6")
-    assert (found.point_of_no_return, found.point_agent) == (13, "agent 6")
-    assert "origin step 13 (agent 6)" in found.text
-    assert found.likely[0][0] == 13
-    assert found.likely[0][1] > 0.9
-    (proof,) = [each for each in found.contrasts if each.step == 13]
-    assert proof.e_value >= proof.threshold == 20 * (3 + 1)
-    assert proof.effect >= 0.2
-    assert proof.source == "resample"
-    assert found.curve[0].step == -1
-    assert found.live_calls <= 12 * found.replays
-    assert 3 in found.refuted
 
 
 def test_phases_come_in_order_and_pairs_are_interleaved_in_random_order() -> None:
@@ -250,178 +168,6 @@ def test_an_unknown_price_makes_the_cost_unknown() -> None:
     assert experiment.conclusion().cost_usd is None
 
 
-def test_a_deterministic_program_needs_two_pairs_and_the_conclusion_says_so() -> None:
-    experiment = made()
-    replays = determined(experiment, single(6, 1.0))
-    found = experiment.conclusion()
-    assert (found.status, found.origin) == ("confirmed", 13)
-    assert "deterministic" in found.text
-    assert found.contrasts[-1].pairs == 2
-    assert replays <= 6 + 34
-
-
-def test_equal_outcomes_alone_are_not_deterministic() -> None:
-    experiment = made()
-    draw = random.Random(0)
-    chance = single(6, 1.0)
-    while (trial := experiment.ask()) is not None:
-        experiment.tell(at_random(trial, chance(trial) > 0.5, draw))
-    found = experiment.conclusion()
-    assert found.status == "confirmed"
-    assert "deterministic" not in found.text
-    assert found.contrasts[-1].pairs > 2
-
-
-def test_one_replay_that_differs_takes_back_that_a_program_is_deterministic() -> None:
-    experiment, chance, odd = made(), single(6, 1.0), True
-    while (trial := experiment.ask()) is not None:
-        result = alike(trial, chance(trial) > 0.5)
-        if trial.phase == "screening" and odd:
-            result, odd = replace(result, calls_hash="another"), False
-        experiment.tell(result)
-    assert "deterministic" not in experiment.conclusion().text
-
-
-def test_a_deterministic_fix_that_fails_is_given_up_after_two_pairs() -> None:
-    experiment = made(sources={13: (JUDGE,)}, prior={13: 1.0})
-    determined(experiment, lambda trial: 0.0)
-    found = experiment.conclusion()
-    assert found.status == "systematic"
-    assert [each.pairs for each in found.contrasts] == [2]
-    assert "fails from the start: 0 of " in found.text
-
-
-def test_a_program_that_fails_from_the_start_has_no_point_of_no_return() -> None:
-    sources = {**EVERYWHERE, 13: (RESAMPLE, JUDGE)}
-    experiment = made(sources=sources, prior={13: 0.6, 5: 0.3})
-    told = conduct(experiment, lambda trial: 0.9 if trial.arm.fix == JUDGE else 0.0)
-    found = experiment.conclusion()
-    assert (found.status, found.origin, found.point_of_no_return) == ("systematic", 13, None)
-    assert "a fix of step 13 (agent 6) helps" in found.text
-    drawn_again = [each for each in told if each.arm.operator == "resample"]
-    assert drawn_again == []  # it would succeed as seldom as what keeps everything before
-
-
-def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
-    sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),), 17: (Fix("judge", "c"),)}
-    experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3}, limits=Limits(joint=True))
-
-    def chance(trial: Trial) -> float:
-        fixed = {trial.arm.step, *(step for step, _ in trial.arm.also)}
-        return 0.95 if {5, 13} <= fixed else 0.0
-
-    conduct(experiment, chance)
-    found = experiment.conclusion()
-    assert (found.status, found.origin) == ("overdetermined", None)
-    assert "a joint one of step 5 (agent 2) and step 13 (agent 6)" in found.text
-    assert [each.fix_successes for each in found.contrasts if "at step" not in each.source] == [
-        0
-    ] * 3
-    plain = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
-    conduct(plain, chance)
-    assert plain.conclusion().status == "systematic"
-
-
-def test_a_repairable_error_has_an_origin_and_a_last_missed_chance() -> None:
-    def chance(trial: Trial) -> float:
-        arm = trial.arm
-        if arm.operator in {"verify", "score"}:
-            return 0.0
-        kept = -1 if arm.operator == "start" else index(arm.step)
-        kept -= arm.operator == "resample"
-        return 0.98 if kept < 3 else 0.25 if kept < 8 else 0.0
-
-    experiment = made(limits=Limits(screening_runs=200, pair_runs=80, pairs=40))
-    conduct(experiment, chance, seed=2)
-    found = experiment.conclusion()
-    assert (found.status, found.origin, found.point_of_no_return) == ("repairable", 7, 17)
-    assert "origin step 7 (agent 3); last missed chance step 17 (agent 8)" in found.text
-
-
-def test_the_point_of_no_return_alone_is_never_the_origin() -> None:
-    experiment = made(sources={})
-    conduct(experiment, single(6, 0.6))
-    found = experiment.conclusion()
-    assert (found.status, found.origin, found.point_of_no_return) == ("inconclusive", None, 13)
-    assert "an earlier, repairable error is not excluded" in found.text
-    assert found.contrasts == ()
-
-
-def test_censored_replays_count_against_the_fix() -> None:
-    experiment, chance, draw = made(), single(6, 0.9), random.Random(2)
-    while (trial := experiment.ask()) is not None:
-        success = draw.random() < chance(trial)
-        lost = trial.phase == "pairs" and trial.arm.operator == "keep"
-        experiment.tell(at_random(trial, None if lost else success, draw))
-    found = experiment.conclusion()
-    assert found.origin is None
-    assert all(each.keep_successes == each.pairs == each.censored for each in found.contrasts)
-
-
-def test_fixes_of_a_step_are_tried_in_order_until_one_helps() -> None:
-    fixes = (Fix("person", "no help"), RESAMPLE, Fix("stronger model", model="big"), JUDGE)
-    experiment = made(sources={13: fixes}, prior={13: 1.0})
-    told = conduct(
-        experiment, lambda trial: single(6, 0.9)(trial) if trial.arm.fix != fixes[0] else 0
-    )
-    arms = list(dict.fromkeys(each.arm.operator for each in told if each.phase == "pairs"))
-    assert sorted(arms) == ["fix", "keep", "resample"]
-    found = experiment.conclusion()
-    assert [(each.source, each.e_value >= each.threshold) for each in found.contrasts] == [
-        ("person", False),
-        ("resample", True),
-    ]
-    assert found.planned_contrasts == 4
-
-
-def test_a_fix_of_a_tool_result_is_compared_with_the_answer_that_made_the_call() -> None:
-    experiment = made(sources={14: (Fix("reference", "79.0"),)}, prior={14: 1.0})
-    told = conduct(
-        experiment, lambda trial: 0.9 if trial.arm.operator in {"start", "result"} else 0
-    )
-    arms = {(each.arm.operator, each.arm.step) for each in told if each.phase == "pairs"}
-    assert arms == {("result", 14), ("keep", 13)}
-    assert {each.step for each in experiment.conclusion().contrasts} == {14}
-
-
-def test_the_chances_of_a_false_proof_add_up_to_less_than_a_twentieth_over_a_lifetime() -> None:
-    spent, risk, earlier = 0, 0.0, None
-    for _ in range(200):
-        experiment = made(earlier=earlier)
-        plan = experiment.evidence.plan
-        risk += plan.planned / plan.threshold
-        earlier = experiment.conclusion()
-        assert earlier.planned_contrasts == spent + 3
-        spent = earlier.planned_contrasts
-    assert 0.04 < risk < 0.05
-
-
-def test_evidence_of_an_earlier_plan_is_multiplied_and_shown() -> None:
-    before = Contrast(
-        step=13,
-        agent="agent 6",
-        source="resample",
-        fix_successes=5,
-        keep_successes=1,
-        pairs=8,
-        e_value=4.0,
-        threshold=80.0,
-        effect=0.5,
-    )
-    other = before.model_copy(update={"step": 3, "source": "person", "fix_text": "gone"})
-    earlier = Confirmation(status="inconclusive", contrasts=(before, other), planned_contrasts=3)
-    experiment = made(prior={13: 0.9}, earlier=earlier)
-    conduct(experiment, single(6, 0.9))
-    found = experiment.conclusion()
-    assert other in found.contrasts
-    (again,) = [each for each in found.contrasts if each.step == 13]
-    assert again.threshold == 80.0
-    assert again.pairs > 8
-    assert again.fix_successes > 5
-    assert (found.status, found.origin) == ("confirmed", 13)
-    assert found.planned_contrasts == 6
-
-
 def test_batches_may_run_together_and_are_told_in_order() -> None:
     experiment, draw, chance = made(limits=Limits(batch=4)), random.Random(0), single(6, 0.9)
     while waiting := experiment.waiting():
@@ -480,44 +226,3 @@ def test_everything_may_be_left_out() -> None:
     experiment = made(limits=nothing)
     assert experiment.ask() is None
     assert experiment.conclusion().status == "untested"
-
-
-def test_replays_that_share_a_draw_prove_nothing() -> None:
-    drawn: dict[object, bool] = {}
-    for seed in range(30):
-        experiment, draw = made(seed=seed), random.Random(seed)
-        drawn.clear()
-        while (trial := experiment.ask()) is not None:
-            is_check = trial.arm.operator in {"verify", "score"}
-            success = not is_check and drawn.setdefault(trial.arm, draw.random() < 0.5)
-            experiment.tell(alike(trial, success))
-        if experiment.conclusion().text.endswith("fixed seed: nothing is proved"):
-            return
-    pytest.fail("no experiment told the shared draw from a deterministic program")
-
-
-def test_a_fix_that_helps_anywhere_makes_no_harmless_step_the_origin() -> None:
-    sources = {each.step: (JUDGE,) for each in POINTS}
-    named = []
-    for seed in range(6):
-        experiment = made(prior={7: 1.0}, sources=sources, seed=seed)
-
-        def chance(trial: Trial) -> float:
-            return 1.0 if trial.arm.operator == "fix" else single(6, 0.5)(trial)
-
-        conduct(experiment, chance, seed)
-        found = experiment.conclusion()
-        named.append(found.origin)
-        proved = {each.step for each in found.contrasts if each.e_value >= each.threshold}
-        assert not proved & set(found.refuted)
-    assert set(named) <= {None, 13}
-    assert 13 in named
-
-
-def test_a_judge_that_is_wrong_is_refuted_and_no_step_without_a_fix_is_named() -> None:
-    experiment = made(prior={3: 1.0}, sources={3: (RESAMPLE,)})
-    conduct(experiment, single(6, 0.9))
-    found = experiment.conclusion()
-    assert (found.status, found.origin, found.refuted) == ("refuted", None, (3,))
-    assert found.text == "success does not fall at step 3 (agent 1); no other step is proved"
-    assert found.point_of_no_return == 13
