@@ -15,6 +15,18 @@ from mast_trace_dashboards.cli.confirm_session import Session, as_dict, conduct,
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import print_json
+from mast_trace_dashboards.cli.replay_options import (
+    AllowHosts,
+    CheckTimeout,
+    Command,
+    MaxCalls,
+    MaxCost,
+    OracleCommand,
+    Prices,
+    ResetCommand,
+    Timeout,
+    Yes,
+)
 from mast_trace_dashboards.cli.step_texts import prices_by_model, text_of, texts_by_step
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.config import JudgeConfig
@@ -52,61 +64,16 @@ def register(app: typer.Typer) -> None:
 
 def confirm(
     run: RunName,
-    command: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="-- COMMAND...", help="The program that made the run.", show_default=False
-        ),
-    ],
-    max_calls: Annotated[
-        int | None,
-        typer.Option("--max-calls", min=1, help="Live model calls in all.", show_default=False),
-    ] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            "--max-cost",
-            min=0.0,
-            metavar="USD",
-            help="US dollars in all; needs the price of each model.",
-            show_default=False,
-        ),
-    ] = None,
+    command: Command,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
     max_runs: Annotated[
         int | None, typer.Option("--max-runs", min=1, help="Replays in all.", show_default=False)
     ] = None,
-    prices: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--price",
-            metavar="MODEL=INPUT,OUTPUT",
-            help="Price of a model in US dollars per million tokens; it precedes judge_prices, own_prices and "
-            "the table of public prices.",
-            show_default=False,
-        ),
-    ] = None,
-    oracle: Annotated[
-        str | None,
-        typer.Option(
-            "--oracle",
-            metavar="CMD",
-            help="Judges a final answer on standard input: exit status 0 right, 1 wrong, other: "
-            "error. Without it the program records its outcome.",
-            show_default=False,
-        ),
-    ] = None,
-    reset: Annotated[
-        str | None,
-        typer.Option(
-            "--reset",
-            metavar="CMD",
-            help="Restores files, databases and services before each replay.",
-            show_default=False,
-        ),
-    ] = None,
-    check_timeout: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Time limit of --oracle and --reset.")
-    ] = 60.0,
+    prices: Prices = None,
+    oracle: OracleCommand = None,
+    reset: ResetCommand = None,
+    check_timeout: CheckTimeout = 60.0,
     fix: Annotated[
         list[str] | None,
         typer.Option(
@@ -156,20 +123,10 @@ def confirm(
             show_default=False,
         ),
     ] = None,
-    allow_hosts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="ADDRESS",
-            help="An IP address to which the program may connect, such as 127.0.0.1.",
-            show_default=False,
-        ),
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=1.0, metavar="SECONDS", help="Time until a replay is killed.")
-    ] = 120.0,
+    allow_hosts: AllowHosts = None,
+    timeout: Timeout = 120.0,
     jobs: Annotated[int, typer.Option(min=1, max=16, help="Replays at the same time.")] = 1,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it runs.")] = False,
+    yes: Yes = False,
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
-import sys
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.output import console, plain, warn
 from mast_trace_dashboards.cli.render_confirmation import confirmation_view
+from mast_trace_dashboards.cli.replaying import ask, going_on, progress_bar, warning
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.replay.bounds import call_cost
@@ -31,21 +25,16 @@ from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.replay.conducting import Progress as State
     from mast_trace_judge.replay.confirm import Stopped
     from mast_trace_judge.replay.preparation import Prepared
     from mast_trace_judge.replay.setup import Budget, Setup
     from mast_trace_judge.verdict import Verdict
-
-INTERRUPTED = 130
-"""Exit status after Ctrl-C or SIGTERM."""
-GOES_ON = "The results so far are stored; the same command goes on after them."
 
 
 @dataclass(frozen=True)
@@ -108,10 +97,9 @@ def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:
         if known is None
         else known.experiment.expected_calls()
     )
-    if not yes:
-        _ask(session, expected)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    command, reset = session.setup.command, session.setup.reset
+    ask(f"{_estimate(session, expected)} {warning(command, reset)}", yes=yes)
+    with going_on(command):
         prepared = known or new_experiment(
             session.store,
             session.run,
@@ -122,7 +110,7 @@ def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:
             limits=limits_of(session.setup, session.budget.max_calls),
         )
         _explain(prepared)
-        with _bar(expected) as changed:
+        with progress_bar(expected) as changed:
             work = confirming(
                 session.store,
                 prepared,
@@ -134,27 +122,6 @@ def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:
             )
             work.resume()
             return work.run(), prepared
-    except OSError as error:
-        command = session.setup.command[0]
-        raise ConfigurationError(f"cannot start {command}: {error.strerror or error}") from error
-    except KeyboardInterrupt:
-        warn(f"Interrupted. {GOES_ON}")
-        raise typer.Exit(INTERRUPTED) from None
-    except StorageError as error:
-        raise StorageError(f"{error}. {GOES_ON}") from error
-
-
-def _ask(session: Session, expected: int) -> None:
-    """Tell what will run and what it may cost, and ask.
-
-    Raises:
-        ConfigurationError: standard input is no terminal, so that nobody can be asked.
-    """
-    text = f"{_estimate(session, expected)} {_warning(session.setup)}"
-    if not sys.stdin.isatty():
-        raise ConfigurationError(f"{text} Add --yes to run it.")
-    warn(text)
-    typer.confirm("Run it?", abort=True, err=True)
 
 
 def _estimate(session: Session, expected: int) -> str:
@@ -171,18 +138,6 @@ def _estimate(session: Session, expected: int) -> str:
     return f"About {calls} live model calls, {money}. {most}"
 
 
-def _warning(setup: Setup) -> str:
-    restored = (
-        f"`{' '.join(setup.reset)}` restores them before each replay"
-        if setup.reset
-        else "nothing restores them between replays"
-    )
-    return (
-        f"This runs `{' '.join(setup.command)}` again and again. Recorded tools are answered from the "
-        f"record; files, databases and whatever else its own code touches are real, and {restored}."
-    )
-
-
 def _explain(prepared: Prepared) -> None:
     for each in prepared.refused:
         warn(f"Not tried: the fix of step {each.step} from {each.source}. {each.reason}")
@@ -191,36 +146,6 @@ def _explain(prepared: Prepared) -> None:
             f"This is experiment {prepared.number} of this run. More evidence is needed than in the "
             "first, because trying again makes a chance result likelier."
         )
-
-
-@contextmanager
-def _bar(expected: int) -> Iterator[Callable[[State], None]]:
-    """Show live calls, replays and cost while replays run; yield what updates them."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[spent]}"),
-        TimeElapsedColumn(),
-    )
-    errors = console(stderr=True)
-    with Progress(
-        *columns, console=errors, transient=True, disable=not errors.is_terminal
-    ) as progress:
-        task = progress.add_task("Starting", total=max(1, expected), spent="")
-
-        def changed(state: State) -> None:
-            place = f"step {state.step}" if state.step >= 0 else "whole program"
-            progress.update(
-                task,
-                description=f"{state.phase}, {place}" if state.phase else "Concluding",
-                completed=state.live_calls,
-                total=max(1, expected, state.live_calls),
-                spent=f"{state.live_calls} live calls, {state.replays} replays, "
-                f"{state.cost_usd:.4f} USD",
-            )
-
-        yield changed
 
 
 def show(stopped: Stopped) -> None:

@@ -15,7 +15,16 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.replay_bar import replay_bar, run_question
+from mast_trace_dashboards.cli.replay_options import (
+    MaxCalls,
+    MaxCost,
+    OracleCommand,
+    Prices,
+    ResetCommand,
+    Timeout,
+    Yes,
+)
+from mast_trace_dashboards.cli.replaying import ask, going_on, progress_bar, warning
 from mast_trace_dashboards.cli.step_texts import prices_by_model
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
@@ -73,45 +82,13 @@ def plant(
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="Most faults for each run.")] = 20,
     seed: Annotated[int, typer.Option(help="Decides steps, numbers and phrasings.")] = 1,
-    max_calls: Annotated[
-        int | None,
-        typer.Option("--max-calls", min=1, help="Live model calls in all.", show_default=False),
-    ] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            "--max-cost", min=0.0, metavar="USD", help="US dollars in all.", show_default=False
-        ),
-    ] = None,
-    prices: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--price",
-            metavar="MODEL=INPUT,OUTPUT",
-            help="Price of a model in US dollars per million tokens; it precedes judge_prices, own_prices and "
-            "the table of public prices.",
-            show_default=False,
-        ),
-    ] = None,
-    oracle: Annotated[
-        str | None,
-        typer.Option(
-            "--oracle",
-            metavar="CMD",
-            help="Judges a final answer; see confirm.",
-            show_default=False,
-        ),
-    ] = None,
-    reset: Annotated[
-        str | None,
-        typer.Option(
-            "--reset", metavar="CMD", help="Restores state before each replay.", show_default=False
-        ),
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=1.0, metavar="SECONDS", help="Time until a replay is killed.")
-    ] = 120.0,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it runs.")] = False,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    prices: Prices = None,
+    oracle: OracleCommand = None,
+    reset: ResetCommand = None,
+    timeout: Timeout = 120.0,
+    yes: Yes = False,
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,
@@ -136,10 +113,9 @@ def plant(
         reset=split_command(reset, "--reset") if reset is not None else (),
         timeout=timeout,
     )
-    run_question(
-        command,
+    ask(
         f"Up to {count} faults are planted in each run; a fault takes 5 to 40 replays of the rest of the run, "
-        "with live model calls.",
+        f"with live model calls. {warning(command, setup.reset)}",
         yes=yes,
     )
     given = {**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)}
@@ -154,7 +130,7 @@ def plant(
             recorded = read_alone(store, run)
             passed = Counter(each.operator for one in done for each in one.injections)
             try:
-                with replay_bar(None) as changed:
+                with going_on(command), progress_bar(None) as changed:
                     made = inject(
                         store,
                         run,

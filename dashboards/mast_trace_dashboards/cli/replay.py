@@ -13,9 +13,17 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
-from mast_trace_dashboards.cli.replay_arms import ask, change, warning
+from mast_trace_dashboards.cli.replay_arms import change, warning
 from mast_trace_dashboards.cli.replay_changes import arm_of
 from mast_trace_dashboards.cli.replay_file import write_replay
+from mast_trace_dashboards.cli.replay_options import (
+    AllowHosts,
+    Command,
+    OracleCommand,
+    Timeout,
+    Yes,
+)
+from mast_trace_dashboards.cli.replaying import ask
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
@@ -46,15 +54,8 @@ def register(app: typer.Typer) -> None:
 
 def replay(
     run: RunName,
-    command: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="-- COMMAND...", help="The program that made the run.", show_default=False
-        ),
-    ],
-    timeout: Annotated[
-        float, typer.Option(min=1.0, metavar="SECONDS", help="Time until the program is killed.")
-    ] = 120.0,
+    command: Command,
+    timeout: Timeout = 120.0,
     live_tools: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,15 +65,7 @@ def replay(
             show_default=False,
         ),
     ] = None,
-    allow_hosts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="ADDRESS",
-            help="An IP address to which the program may connect, such as 127.0.0.1.",
-            show_default=False,
-        ),
-    ] = None,
+    allow_hosts: AllowHosts = None,
     fix: Annotated[
         str | None,
         typer.Option(
@@ -152,16 +145,7 @@ def replay(
         int | None,
         typer.Option("--max-calls", min=0, help="Live model calls in all.", show_default=False),
     ] = None,
-    oracle: Annotated[
-        str | None,
-        typer.Option(
-            "--oracle",
-            metavar="CMD",
-            help="Judges a final answer on standard input: exit status 0 right, 1 wrong, other: "
-            "error. Without it the program records its outcome.",
-            show_default=False,
-        ),
-    ] = None,
+    oracle: OracleCommand = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -169,7 +153,7 @@ def replay(
             show_default=False,
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it runs.")] = False,
+    yes: Yes = False,
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,

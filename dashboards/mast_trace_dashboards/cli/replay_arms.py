@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay.recording import tape_of
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.replay_changes import calls_after
+from mast_trace_dashboards.cli.replaying import ask
 from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
 from mast_trace_judge.replay.changes import intervention_of
 
@@ -71,20 +71,6 @@ def warning(command: list[str]) -> str:
         f"This runs `{' '.join(command)}`. Models and tools are answered from the record; files, "
         "databases and whatever else its own code touches are real."
     )
-
-
-def ask(text: str, *, yes: bool) -> None:
-    """Warn that the program runs for real, and ask for confirmation.
-
-    Raises:
-        ConfigurationError: standard input is no terminal, so it cannot be confirmed.
-    """
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ConfigurationError(f"{text} Add --yes to run it.")
-    warn(text)
-    typer.confirm("Run it?", abort=True, err=True)
 
 
 @dataclass(frozen=True)

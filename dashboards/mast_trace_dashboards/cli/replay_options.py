@@ -1,0 +1,73 @@
+"""Options that the commands share which run a program again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Command = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="-- COMMAND...", help="The program that made the run.", show_default=False
+    ),
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option("--max-calls", min=1, help="Live model calls in all.", show_default=False),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost",
+        min=0.0,
+        metavar="USD",
+        help="US dollars in all; needs the price of each model.",
+        show_default=False,
+    ),
+]
+Prices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price",
+        metavar="MODEL=INPUT,OUTPUT",
+        help="Price of a model in US dollars per million tokens; it precedes judge_prices, own_prices and "
+        "the table of public prices.",
+        show_default=False,
+    ),
+]
+OracleCommand = Annotated[
+    str | None,
+    typer.Option(
+        "--oracle",
+        metavar="CMD",
+        help="Judges a final answer on standard input: exit status 0 right, 1 wrong, other: error. "
+        "Without it the program records its outcome.",
+        show_default=False,
+    ),
+]
+ResetCommand = Annotated[
+    str | None,
+    typer.Option(
+        "--reset",
+        metavar="CMD",
+        help="Restores files, databases and services before each replay.",
+        show_default=False,
+    ),
+]
+CheckTimeout = Annotated[
+    float, typer.Option(min=0.1, metavar="SECONDS", help="Time limit of --oracle and --reset.")
+]
+AllowHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="ADDRESS",
+        help="An IP address to which the program may connect, such as 127.0.0.1.",
+        show_default=False,
+    ),
+]
+Timeout = Annotated[
+    float, typer.Option(min=1.0, metavar="SECONDS", help="Time until a replay is killed.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it runs.")]
