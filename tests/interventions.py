@@ -19,7 +19,7 @@ from mast_trace.replay.player import Player
 from mast_trace.replay.program import interception
 from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
-from mast_trace_judge.replay.arms import Arm, Fix
+from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.replay.changes import NoChange, NotAnArm, intervention_of
 from mast_trace_judge.replay.points import decision_points
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from random_programs import Policy
     from run_classes import Class
 
-    from mast_trace_judge.replay.arms import ArmResult
-    from mast_trace_judge.replay.confirmation import Confirmation
+    from mast_trace_judge.arms import ArmResult
+    from mast_trace_judge.confirmation import Confirmation
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.replay.arms import ArmResult, Fix
+from mast_trace_judge.arms import ArmResult, Fix
 from mast_trace_judge.replay.points import Point
 
 if TYPE_CHECKING:

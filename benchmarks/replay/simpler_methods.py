@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from random_programs import RESAMPLE
 
-from mast_trace_judge.replay.arms import Arm
+from mast_trace_judge.arms import Arm
 from mast_trace_judge.replay.statistics import Trial
 
 if TYPE_CHECKING:

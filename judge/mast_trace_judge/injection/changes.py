@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from mast_trace_judge.replay.arms import Arm, Fix
+from mast_trace_judge.arms import Arm, Fix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

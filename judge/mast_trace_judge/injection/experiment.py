@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mast_trace_judge.arms import Arm
 from mast_trace_judge.injection.trial import Trial as FaultTrial
-from mast_trace_judge.replay.arms import Arm
 from mast_trace_judge.replay.statistics import ResultMismatch, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.injection.faults import Fault
-    from mast_trace_judge.replay.arms import ArmResult
 
 STARTS: Final = 4
 """Replays of the whole program, live."""

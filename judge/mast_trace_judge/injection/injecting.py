@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.injection.faults import Fault
     from mast_trace_judge.injection.trial import Trial as FaultTrial
     from mast_trace_judge.llm.budget import Price
     from mast_trace_judge.replay.allowance import Allowance
-    from mast_trace_judge.replay.arms import ArmResult
     from mast_trace_judge.replay.conducting import Progress
     from mast_trace_judge.replay.setup import Budget, Setup
     from mast_trace_judge.replay.statistics import Trial

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace_judge.replay.arms import Arm
+from mast_trace_judge.arms import Arm
 from mast_trace_judge.replay.statistics.betting import Bet
 
 if TYPE_CHECKING:
+    from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.injection.faults import Fault
-    from mast_trace_judge.replay.arms import ArmResult
 
 THRESHOLD: Final = 20.0
 """The e-value from which a fault counts as the cause."""

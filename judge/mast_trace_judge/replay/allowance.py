@@ -10,7 +10,7 @@ from mast_trace_judge.replay.bounds import cost_of, most_calls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace_judge.replay.arms import ArmResult
+    from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.replay.bounds import CallCost
     from mast_trace_judge.replay.setup import Budget
     from mast_trace_judge.replay.statistics import Trial

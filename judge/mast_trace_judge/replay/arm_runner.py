@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.content import content_hash
 from mast_trace.replay.recording import tape_of
-from mast_trace_judge.replay.arms import ArmResult
+from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.replay.changes import intervention_of
 from mast_trace_judge.replay.process import Limits, play
 from mast_trace_judge.replay.runner import compared
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from mast_trace.replay.live import LiveCall
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.arms import Arm, ReplayStatus
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.replay.arms import Arm, ReplayStatus
     from mast_trace_judge.replay.process import Played
 
 Oracle = Callable[[str], bool]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.llm.budget import Price
-    from mast_trace_judge.replay.arms import ArmResult
     from mast_trace_judge.replay.statistics import Trial
 
 _TIMES_MEAN: Final = 4

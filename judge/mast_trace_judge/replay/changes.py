@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mast_trace.replay.tape import Exchange, Tape
     from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.replay.arms import Arm
+    from mast_trace_judge.arms import Arm
     from mast_trace_judge.replay.points import Point
 
 _OF_FIXES = {"text", "tool_calls"}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.recording import tape_of
+from mast_trace_judge.arms import Arm
 from mast_trace_judge.replay.arm_runner import run_arm
-from mast_trace_judge.replay.arms import Arm
 from mast_trace_judge.replay.execution import arm_settings
 from mast_trace_judge.replay.oracle import oracle_of
 from mast_trace_judge.replay.points import decision_points

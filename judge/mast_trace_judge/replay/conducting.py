@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from mast_trace.exceptions import BudgetExhausted, MastTraceError, SchemaMismatch, StorageError
+from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.replay.allowance import Account, Allowance, Exhausted
-from mast_trace_judge.replay.arms import ArmResult
 from mast_trace_judge.replay.isolation import not_isolated
 from mast_trace_judge.replay.statistics import ResultMismatch
 from mast_trace_judge.store.replays import (

@@ -13,7 +13,7 @@ from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
-    from mast_trace_judge.replay.confirmation import Confirmation
+    from mast_trace_judge.confirmation import Confirmation
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.llm.budget import Price
     from mast_trace_judge.replay.allowance import Allowance
-    from mast_trace_judge.replay.arms import ArmResult
     from mast_trace_judge.replay.conducting import Execute
     from mast_trace_judge.replay.setup import Setup
     from mast_trace_judge.replay.statistics import Trial

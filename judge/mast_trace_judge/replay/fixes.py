@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import parsed
 from mast_trace.replay.recording import tape_of
-from mast_trace_judge.replay.arms import Arm, Fix
+from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.replay.changes import NoChange, NotAnArm, intervention_of
 from mast_trace_judge.replay.leaks import known_before, leaked
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.replay.arms import FixSource
+    from mast_trace_judge.arms import FixSource
     from mast_trace_judge.replay.oracle import Oracle
     from mast_trace_judge.replay.points import Point
 

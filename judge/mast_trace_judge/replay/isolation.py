@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.replay.arms import ArmResult
+    from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.replay.setup import Setup
 
 

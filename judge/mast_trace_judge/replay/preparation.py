@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_judge.arms import Fix
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.replay.arms import Fix
 from mast_trace_judge.replay.candidates import judge_fix, prior_of
 from mast_trace_judge.replay.checks import NotConfirmable, check_oracle, verify
 from mast_trace_judge.replay.fixes import RefusedFix, Sources, planned_fixes

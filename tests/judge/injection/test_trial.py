@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
+from mast_trace_judge.arms import Arm, ArmResult
 from mast_trace_judge.injection.changes import Change
 from mast_trace_judge.injection.experiment import STARTS, InjectionExperiment
 from mast_trace_judge.injection.faults import Fault
 from mast_trace_judge.injection.trial import Trial
-from mast_trace_judge.replay.arms import Arm, ArmResult
 from mast_trace_judge.replay.statistics import ResultMismatch
 
 FAULT = Fault("a" * 32, "2.6-number", Change(3, "answer", "There are 21."), "reader", 3)

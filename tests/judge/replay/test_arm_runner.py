@@ -12,9 +12,9 @@ from policies import Planted, shop
 from replays import record
 from scripted_llm import Reply, ScriptedLLM, last_text
 
+from mast_trace_judge.arms import START, Arm, Fix
 from mast_trace_judge.llm.budget import Price
 from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
-from mast_trace_judge.replay.arms import START, Arm, Fix
 from mast_trace_judge.replay.changes import NoChange, NotAnArm
 from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.process import Limits
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.replay.arms import ArmResult
+    from mast_trace_judge.arms import ArmResult
 
 pytestmark = pytest.mark.end_to_end
 

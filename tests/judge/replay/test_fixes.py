@@ -9,7 +9,7 @@ import pytest
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import Message
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
-from mast_trace_judge.replay.arms import Fix
+from mast_trace_judge.arms import Fix
 from mast_trace_judge.replay.candidates import point_of
 from mast_trace_judge.replay.fixes import Sources, planned_fixes
 from mast_trace_judge.replay.oracle import Oracle

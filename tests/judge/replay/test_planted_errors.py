@@ -15,7 +15,7 @@ from scripted_llm import ScriptedLLM
 
 import mast_trace
 from mast_trace.replay.player import Blocked
-from mast_trace_judge.replay.arms import Arm, Fix
+from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.replay.changes import NoChange, NotAnArm
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from interventions import Failure
 
-    from mast_trace_judge.replay.arms import Operator
+    from mast_trace_judge.arms import Operator
     from mast_trace_judge.replay.points import Point
 
 TOOLS = {

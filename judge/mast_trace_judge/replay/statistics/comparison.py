@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace_judge.replay.confirmation import Contrast
+from mast_trace_judge.confirmation import Contrast
 from mast_trace_judge.replay.statistics.betting import Bet
 
 if TYPE_CHECKING:
-    from mast_trace_judge.replay.arms import Arm, ArmResult
+    from mast_trace_judge.arms import Arm, ArmResult
 
 EFFECT: Final = 0.2
 """Smallest difference of success rates that counts as a proof."""

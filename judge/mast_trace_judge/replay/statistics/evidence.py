@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace_judge.replay.statistics.location import Location
 
 if TYPE_CHECKING:
-    from mast_trace_judge.replay.arms import Arm, ArmResult
+    from mast_trace_judge.arms import Arm, ArmResult
     from mast_trace_judge.replay.statistics.cells import Count
     from mast_trace_judge.replay.statistics.comparison import Comparison
     from mast_trace_judge.replay.statistics.limits import Trial

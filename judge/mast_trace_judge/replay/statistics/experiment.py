@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.replay.arms import Arm
+from mast_trace_judge.arms import Arm
 from mast_trace_judge.replay.statistics.concluding import conclude
 from mast_trace_judge.replay.statistics.evidence import SEARCH, Evidence
 from mast_trace_judge.replay.statistics.limits import Limits, ResultMismatch, Trial
@@ -15,8 +15,8 @@ from mast_trace_judge.replay.statistics.search import measure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mast_trace_judge.replay.arms import ArmResult, Fix
-    from mast_trace_judge.replay.confirmation import Confirmation
+    from mast_trace_judge.arms import ArmResult, Fix
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.replay.points import Point
 
 _USUAL_SEARCH, _USUAL_PAIRS = 40, 24

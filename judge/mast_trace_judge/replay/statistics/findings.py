@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace_judge.replay.statistics.proof import DOUBT, LIKELY, earlier_chance, is_origin
 
 if TYPE_CHECKING:
-    from mast_trace_judge.replay.confirmation import ConfirmationStatus
+    from mast_trace_judge.confirmation import ConfirmationStatus
     from mast_trace_judge.replay.statistics.comparison import Comparison
     from mast_trace_judge.replay.statistics.evidence import Evidence
 

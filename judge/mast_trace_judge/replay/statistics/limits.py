@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mast_trace_judge.replay.arms import Arm
+    from mast_trace_judge.arms import Arm
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.replay.arms import Arm, Fix
+from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.replay.statistics.comparison import Comparison
 from mast_trace_judge.replay.statistics.limits import Limits
 from mast_trace_judge.replay.statistics.location_prior import LocationPrior, origin_weights
@@ -14,8 +14,8 @@ from mast_trace_judge.replay.statistics.location_prior import LocationPrior, ori
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.replay.arms import Operator
-    from mast_trace_judge.replay.confirmation import Confirmation
+    from mast_trace_judge.arms import Operator
+    from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.replay.points import Point
 
 _OPERATORS: Final[dict[str, Operator]] = {"resample": "resample", "stronger model": "model"}

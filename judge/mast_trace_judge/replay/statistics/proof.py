@@ -13,7 +13,7 @@ from mast_trace_judge.replay.statistics.search import live_calls, measure, searc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace_judge.replay.arms import Fix
+    from mast_trace_judge.arms import Fix
     from mast_trace_judge.replay.statistics.comparison import Comparison
     from mast_trace_judge.replay.statistics.evidence import Evidence
 

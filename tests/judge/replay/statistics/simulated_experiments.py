@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mast_trace_judge.replay.arms import ArmResult, Fix
+from mast_trace_judge.arms import ArmResult, Fix
 from mast_trace_judge.replay.points import Point
 from mast_trace_judge.replay.statistics import Experiment
 

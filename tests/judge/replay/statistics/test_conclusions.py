@@ -21,8 +21,8 @@ from judge.replay.statistics.simulated_experiments import (
     single,
 )
 
-from mast_trace_judge.replay.arms import Fix
-from mast_trace_judge.replay.confirmation import Confirmation, Contrast
+from mast_trace_judge.arms import Fix
+from mast_trace_judge.confirmation import Confirmation, Contrast
 from mast_trace_judge.replay.statistics import Limits
 
 if TYPE_CHECKING:
