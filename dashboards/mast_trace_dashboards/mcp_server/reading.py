@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.replay.comparison import first_difference
 from mast_trace.taxonomy import FAILURE_MODES
@@ -150,15 +150,10 @@ class Reading:
             raise NotFound(
                 f"query {name} has no parameter {', '.join(sorted(unknown))}; it has {known}"
             )
-        given = {
-            key: parse_time(value)
-            if key in {"since", "until"} and isinstance(value, str)
-            else value
-            for key, value in values.items()
-        }
+        given = {key: _value(key, query.params[key].type, each) for key, each in values.items()}
         if "limit" in query.params:
             asked = given.get("limit", query.params["limit"].default)
-            given["limit"] = min(int(asked), max(0, first) + MOST_ROWS + 1)
+            given["limit"] = min(asked, first + MOST_ROWS + 1)
         rows = query.run(self._store, **given)[max(0, first) :]
         taken, more = page(rows[: MOST_ROWS + 1], MOST_ROWS, max(0, first))
         return {"rows": taken, "next": more}
@@ -204,6 +199,37 @@ def failure_modes() -> Any:
         {"code": code, "name": mode.name, "definition": mode.definition}
         for code, mode in FAILURE_MODES.items()
     ]
+
+
+_INTEGERS: Final = {"UInt32": (0, 2**32), "Int64": (-(2**63), 2**63)}
+
+
+def _value(name: str, kind: str, value: Any) -> Any:
+    """Return a parameter's value as the database takes it.
+
+    Raises:
+        NotFound: the value is of another kind.
+        ConfigurationError: a time cannot be read.
+    """
+    if kind.startswith("DateTime") and isinstance(value, str):
+        return parse_time(value)
+    inner = kind.removeprefix("Array(").removesuffix(")")
+    each = value if inner != kind and isinstance(value, list) else [value]
+    if (inner != kind) != isinstance(value, list) or not all(_is_a(inner, one) for one in each):
+        raise NotFound(f"the parameter {name} is of type {kind}; {json_text(value)[:80]} is not")
+    return value
+
+
+def _is_a(kind: str, value: Any) -> bool:
+    """Return whether a JSON value is of one of ClickHouse's types."""
+    if isinstance(value, bool):
+        return False
+    if kind in _INTEGERS:
+        low, high = _INTEGERS[kind]
+        return isinstance(value, int) and low <= value < high
+    if kind == "Float64":
+        return isinstance(value, int | float)
+    return kind == "String" and isinstance(value, str)
 
 
 def _within(asked: int, most: int) -> int:

@@ -32,7 +32,7 @@ Run = Annotated[str, Field(description="The run's id, the beginning of it, or `l
 Since = Annotated[str, Field(description="Only runs since then: 15m, 2h, 7d, or a time.")]
 Step = Annotated[int, Field(ge=0, description="Number of the step, from 0.")]
 First = Annotated[
-    int, Field(ge=0, description="Number of the first item: `next` of the page before.")
+    int, Field(ge=0, le=10**9, description="Number of the first item: `next` of the page before.")
 ]
 
 
