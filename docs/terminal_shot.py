@@ -19,7 +19,7 @@ from rich.terminal_theme import TerminalTheme
 
 from mast_trace_dashboards.cli.demo import report
 from mast_trace_dashboards.cli.run_view import load
-from mast_trace_dashboards.local import demo
+from mast_trace_dashboards.local import demo, demo_confirmation
 
 PICTURE = Path(__file__).with_name("demo.svg")
 WIDTH = 118
@@ -49,7 +49,9 @@ async def play(folder: Path, drawn: Console) -> None:
         running = await up.start()
         await demo.play(running, demo.ACTS)
         finished = await demo.verdicts(up, demo.ACTS)
-        report(drawn, finished, load(up.store, demo.featured(finished).row["TraceId"]))
+        featured = demo.featured(finished)
+        await asyncio.to_thread(demo_confirmation.confirm, up.store, featured)
+        report(drawn, finished, load(up.store, featured.row["TraceId"]))
     finally:
         await up.stop()
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from typing import TYPE_CHECKING
 
+import pytest
 import skips
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Iterator
 
 # A proxy of the machine must not stand between a test and the servers that it starts.
 for _variable in ("no_proxy", "NO_PROXY"):
@@ -18,6 +21,25 @@ for _variable in ("no_proxy", "NO_PROXY"):
 def pytest_configure(config: pytest.Config) -> None:
     """Have skipped tests counted."""
     skips.register(config)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_in_the_process() -> Iterator[None]:
+    """Takes back a command's log handler, whose stream ends with its test, and LangChain's kept clients.
+
+    LangChain keeps one asynchronous client for each address: its connections belong to the event loop of
+    the test that made them, and a later test's server may get the same port.
+    """
+    root = logging.getLogger()
+    level, before = root.level, set(root.handlers)
+    yield
+    for handler in set(root.handlers) - before:
+        if type(handler) is logging.StreamHandler:
+            root.removeHandler(handler)
+    root.setLevel(level)
+    clients = sys.modules.get("langchain_openai.chat_models._client_utils")
+    if clients is not None:
+        clients._cached_async_httpx_client.cache_clear()
 
 
 pytest_plugins = ["pytester"]
