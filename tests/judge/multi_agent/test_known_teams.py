@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.multi_agent.measure import Measure
 
 
-@lru_cache(maxsize=None)
+@cache
 def profile(team: Callable[..., bool]) -> Profile:
     return measured(played(team))
 
