@@ -59,6 +59,19 @@ def relay(draw: random.Random) -> bool:
     return True
 
 
+def blackboard(draw: random.Random) -> bool:
+    """One agent writes a file and says so; the other reads it."""
+    named = {"mast.resource.id": "board.txt"}
+    with mast_trace.agent("one"):
+        with mast_trace.tool("write", attributes={**named, "mast.resource.access": "write"}):
+            pass
+        mast_trace.message("one", "two", f"I wrote {_fact(draw)}.")
+    reading = {**named, "mast.resource.access": "read"}
+    with mast_trace.agent("two"), mast_trace.tool("read", attributes=reading):
+        pass
+    return True
+
+
 def monologues(draw: random.Random) -> bool:
     """Two agents that repeat their own words by turns, and never each other's."""
     facts = {"one": _fact(draw), "two": _fact(draw)}

@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mast_trace_judge.replay.statistics.intervals import wilson
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -76,7 +78,8 @@ def measure(
     """Return the measure of a system from the parts that its runs contribute.
 
     The interval takes 2.5 % and 97.5 % of the statistic over resampled runs (percentile bootstrap,
-    Efron 1979): runs are independent of each other, steps of one run are not.
+    Efron 1979): runs are independent of each other, steps of one run are not. Where all runs show a
+    share of 0 or of 1, resampling shows no other, and Wilson's interval over runs takes its place.
 
     Args:
         question: what is measured.
@@ -92,18 +95,24 @@ def measure(
     value = statistic(parts)
     if value is None:
         return Measure(question, len(parts), silent=f"no run {lacking}".strip())
+    low, high = _interval(question, parts, statistic, value)
+    return Measure(question, len(parts), value, low, high, null, tuple(detail))
+
+
+def _interval(
+    question: Question,
+    parts: Sequence[T],
+    statistic: Callable[[Sequence[T]], float | None],
+    value: float,
+) -> tuple[float, float]:
+    """Return the 95 % interval of a statistic over runs."""
+    if question.unit == "share" and value in {0, 1}:
+        return wilson(round(value) * len(parts), len(parts))
     draw = random.Random(_SEED)  # noqa: S311  # reproducible, not secret
     again = (statistic(draw.choices(parts, k=len(parts))) for _ in range(_RESAMPLES))
     found = sorted(each for each in again if each is not None)
-    return Measure(
-        question,
-        len(parts),
-        value,
-        low=found[int(_EACH_SIDE * (len(found) - 1))],
-        high=found[round((1 - _EACH_SIDE) * (len(found) - 1))],
-        null=null,
-        detail=tuple(detail),
-    )
+    last = len(found) - 1
+    return found[int(_EACH_SIDE * last)], found[round((1 - _EACH_SIDE) * last)]
 
 
 def ratio(parts: Sequence[tuple[float, float]]) -> float | None:

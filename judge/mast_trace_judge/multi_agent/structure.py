@@ -42,7 +42,7 @@ ENVIRONMENT: Final = Question(
     "share",
     "Of all ways in which one agent reaches another, which share are resources that one writes and one reads?",
     "",
-    "It counts what spans carry: files that no span names are not seen.",
+    "Files that no span names are not seen.",
 )
 
 
@@ -62,14 +62,14 @@ def structure(runs: Sequence[TeamRun]) -> list[Measure]:
     shared = [
         (float(run.shared), float(sum(each.values()) + run.shared))
         for run, each in zip(runs, edges, strict=True)
-        if each or run.shared
+        if run.shared is not None and (each or run.shared)
     ]
     talk = "in which agents address each other"
     return [
         measure(CENTRALISATION, stars, mean, lacking=f"{talk}, three or more"),
         measure(RECIPROCITY, mutual, ratio, lacking=talk),
         measure(PROTOCOL, acts, ratio, lacking=talk),
-        measure(ENVIRONMENT, shared, ratio, lacking=talk),
+        measure(ENVIRONMENT, shared, ratio, lacking="with spans that name a resource"),
     ]
 
 

@@ -33,7 +33,7 @@ class TeamRun:
         messages: number of messages that spans record.
         acts: of these, those with an explicit speech act.
         requests: requests of the protocols A2A and MCP.
-        shared: writes to a resource that another agent read later.
+        shared: writes to a resource that another agent read later; None if no span names a resource.
     """
 
     trajectory: Trajectory
@@ -44,7 +44,7 @@ class TeamRun:
     messages: int = 0
     acts: int = 0
     requests: int = 0
-    shared: int = 0
+    shared: int | None = None
 
     @property
     def actions(self) -> list[Step]:
@@ -86,7 +86,8 @@ def team_run(spans: Sequence[SpanRecord], trajectory: Trajectory | None = None) 
         spans: of one run.
         trajectory: the same run, if it was read already.
     """
-    calls = sorted((s for s in spans if s.operation == semconv.CHAT), key=lambda s: s.start)
+    calls = [span for span in spans if span.operation == semconv.CHAT]
+    calls.sort(key=lambda span: (span.start, span.span_id))
     messages = [span for span in spans if span.operation == semconv.SEND_MESSAGE]
     texts = [call for call in calls if "tool" not in _finish(call.attributes)]
     return TeamRun(
@@ -118,19 +119,17 @@ def _number(attributes: Mapping[str, Any], field: str) -> int:
         return 0
 
 
-def _shared(spans: Iterable[SpanRecord]) -> int:
-    """Return the number of writes to a resource that another agent read later."""
-    written: dict[str, set[str]] = {}
+def _shared(spans: Iterable[SpanRecord]) -> int | None:
+    """Return the number of writes to a resource that another agent read later; None without resources."""
+    named = [span for span in spans if span.attributes.get(semconv.RESOURCE_ID)]
+    unread: dict[str, set[str]] = {}
     count = 0
-    for span in sorted(spans, key=lambda span: span.start):
-        resource = str(span.attributes.get(semconv.RESOURCE_ID) or "")
+    for span in sorted(named, key=lambda span: span.start):
+        writers = unread.setdefault(str(span.attributes[semconv.RESOURCE_ID]), set())
         agent = vocabulary.agent(span.attributes)
-        if not resource or not agent:
-            continue
         if span.attributes.get(semconv.RESOURCE_ACCESS) == "write":
-            written.setdefault(resource, set()).add(agent)
+            writers.add(agent)
         else:
-            readers_of = written.get(resource, set())
-            count += len(readers_of - {agent})
-            written[resource] = readers_of & {agent}
-    return count
+            count += len(writers - {agent})
+            writers &= {agent}
+    return count if named else None
