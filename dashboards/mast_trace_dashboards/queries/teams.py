@@ -63,8 +63,9 @@ _MERGED: Final = f"""arrayFilter((event, open) -> open = if(event.2 = 1, 1, 0),
 _ALL_EVENTS: Final = f"""arraySort(event -> (event.1, -event.2), arrayFlatten(arrayMap(
       agent -> {_MERGED.replace("mine", "arrayFilter(w -> w.1 = agent, Work)")},
       arrayDistinct(arrayMap(w -> w.1, Work)))))"""
+# Nobody works after the last event, so its time is of no account.
 _TIMES: Final = """arrayMap((event, after) -> after.1 - event.1, Events,
-      arrayPushBack(arraySlice(Events, 2), Events[-1]))"""
+      arrayResize(arraySlice(Events, 2), length(Events)))"""
 _PER_RUN: Final = f"""SELECT Project, TraceId, Service, Version, Agents, Messages, Acts, Chosen, ByAgents,
     Read, Written, Spoken, Calls, Tools, {_WORK} AS Work, {_ALL_EVENTS} AS Events,
     arrayCumSum(event -> event.2, Events) AS Open, {_TIMES} AS Times,

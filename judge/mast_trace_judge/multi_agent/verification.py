@@ -35,7 +35,7 @@ _SAME: Final = 0.95
 
 @dataclass(frozen=True)
 class _Answers:
-    """How often an author wrote something else after another agent's message, of how many messages."""
+    """Counts of answers to another agent: texts that the author changed afterwards, and all."""
 
     reviews: tuple[int, int]
     others: tuple[int, int]
