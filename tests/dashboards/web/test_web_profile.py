@@ -25,7 +25,7 @@ EVIL = "<b>shop</b>"
 
 
 def stored(store: Store, service: str, team: Callable[[random.Random], bool], runs: int) -> None:
-    draw = random.Random(6)
+    draw = random.Random(runs)
     with capture_spans(frameworks=[], service_name=service) as captured:
         for _ in range(runs):
             with mast_trace.run("team", input="Find the code."):
