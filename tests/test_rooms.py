@@ -52,14 +52,15 @@ FLOORS = {
         store layer_fusion version pricing
         batch llm
         replay
-        injection
+        injection multi_agent
         assembly config
         study
         judge transfer worker
     """,
     "mast_trace_dashboards": """
         certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
-        stored_run whole_files
+        stored_run whole_files team_profile
+        profile_words
         found_run run_names run_outcome step_input alerts
         grafana web
         mcp_server
