@@ -51,7 +51,7 @@ FLOORS = {
         local fingerprint proof
         store layer_fusion version pricing
         batch llm
-        replay
+        replay patterns
         injection
         assembly config
         study
@@ -61,6 +61,7 @@ FLOORS = {
         certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
         stored_run whole_files
         found_run run_names run_outcome step_input alerts
+        found_pattern pattern_words
         grafana web
         mcp_server
         local

@@ -20,6 +20,7 @@ MODULES = {
     "outcome": "runs",
     "show": "show",
     "cost": "cost",
+    "patterns": "patterns",
     "mcp": "mcp",
     "judge": "judge",
     "replay": "replay",

@@ -23,9 +23,7 @@ _CHOSEN: Final = {
     "patterns": Param("Array(String)", [], "ids of patterns; none means all"),
     "modes": Param("Array(String)", [], "codes of failure modes; none means all"),
     "agents": Param("Array(String)", [], "agents; none means all"),
-    "states": Param(
-        "Array(String)", [], "open, acknowledged, resolved, reopened; none means all"
-    ),
+    "states": Param("Array(String)", [], "open, acknowledged, resolved, reopened; none means all"),
     "min_runs": Param("UInt32", RECURS, "fewest runs in the range"),
     "recent_days": Param("UInt32", 7, "days at the end of the range whose rate is the trend's"),
     "limit": Param("UInt32", 100, "most rows to return"),
@@ -162,7 +160,9 @@ LIMIT {{limit:UInt32}}""",
             "probability of so many failures among its runs if it had nothing to do with them "
             "(Fisher's exact test, one-sided); NULL without recorded outcomes",
         ),
-        "Corrected": Column("Nullable(Float64)", "the same, corrected for all tested patterns (Holm)"),
+        "Corrected": Column(
+            "Nullable(Float64)", "the same, corrected for all tested patterns (Holm)"
+        ),
         "TypicalStep": Column("UInt32", "median of the step that shows it"),
         "TypicalSteps": Column("UInt32", "median of the runs' steps"),
         "Decided": Column("UInt64", "runs with a decisive step"),

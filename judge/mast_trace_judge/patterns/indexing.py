@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
 
 TABLE: Final = "mast_pattern_runs"
-AT_ONCE: Final = 250
+AT_ONCE: Final = 500
 """Most runs in one step of a pass."""
 _BEGINNING: Final = datetime(1970, 1, 2, tzinfo=timezone.utc)
 _SKEW: Final = timedelta(minutes=15)
@@ -38,7 +38,9 @@ HAVING (RunKey, Judged) GLOBAL NOT IN (
 ORDER BY Judged, TraceId
 LIMIT {limit:UInt64}
 """
-_OF_RUNS: Final = "TraceId IN {traces:Array(String)} AND toString(Project) IN {projects:Array(String)}"
+_OF_RUNS: Final = (
+    "TraceId IN {traces:Array(String)} AND toString(Project) IN {projects:Array(String)}"
+)
 _VERDICTS: Final = f"""
 SELECT Project, TraceId, JudgedAt, Fingerprint, Status, RunStart, RunEnd, ServiceName, Framework, Steps,
     RunOutcome, Examined, DecisiveStep, DecisiveAgent, DecisiveSpanId,

@@ -53,8 +53,7 @@ class PatternKeeper:
             written = self._indexer.index(at_all=at_all)
         except StorageError:
             raise
-        except Exception:
-            # A run that cannot be read must not keep the others from being judged.
+        except Exception:  # noqa: BLE001 - a run that cannot be read must not stop the judging
             _LOG.exception("patterns are not up to date", extra={"action": "patterns_not_kept"})
             self._next = now + _AFTER_FAILURE + _OF_OTHERS
             return 0
