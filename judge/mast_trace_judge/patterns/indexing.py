@@ -26,10 +26,13 @@ AT_ONCE: Final = 500
 _BEGINNING: Final = datetime(1970, 1, 2, tzinfo=timezone.utc)
 _SKEW: Final = timedelta(minutes=15)
 """Verdicts of several workers become visible in another order than that of their times."""
+_MARGIN: Final = timedelta(hours=1)
+"""Time around runs in which their spans are looked for."""
 _CODES: Final = list(FAILURE_MODES)
 
 _DUE: Final = """
-SELECT toString(any(v.Project)) AS Project, any(v.TraceId) AS TraceId, max(v.JudgedAt) AS Judged
+SELECT toString(any(v.Project)) AS Project, any(v.TraceId) AS TraceId, max(v.JudgedAt) AS Judged,
+    min(v.RunStart) AS Begin, max(v.RunEnd) AS End
 FROM mast_findings AS v
 WHERE v.JudgedAt >= {since:DateTime64(3)}
 GROUP BY RunKey
@@ -38,9 +41,9 @@ HAVING (RunKey, Judged) GLOBAL NOT IN (
 ORDER BY Judged, TraceId
 LIMIT {limit:UInt64}
 """
-_OF_RUNS: Final = (
-    "TraceId IN {traces:Array(String)} AND toString(Project) IN {projects:Array(String)}"
-)
+_OF_RUNS: Final = "Project IN {projects:Array(String)} AND TraceId IN {traces:Array(String)}"
+# Days are partitions: without a time, each of them is searched for each run.
+_THEN: Final = "Timestamp >= {begin:DateTime64(9)} AND Timestamp <= {end:DateTime64(9)}"
 _VERDICTS: Final = f"""
 SELECT Project, TraceId, JudgedAt, Fingerprint, Status, RunStart, RunEnd, ServiceName, Framework, Steps,
     RunOutcome, Examined, DecisiveStep, DecisiveAgent, DecisiveSpanId,
@@ -59,7 +62,7 @@ SELECT toString(Project) AS OfProject, TraceId, SpanId,
     substringUTF8(multiIf(Operation = 'send_message', SpanAttributes['mast.message.content'],
         JSONExtractString(SpanAttributes['gen_ai.output.messages'], 1, 'parts', 1, 'content')), 1, 2000) AS Text
 FROM otel_traces
-WHERE {_OF_RUNS} AND (TraceId, SpanId) GLOBAL IN (
+WHERE {_OF_RUNS} AND {_THEN} AND (TraceId, SpanId) GLOBAL IN (
   SELECT TraceId, arrayJoin(arrayPushBack(arrayMap(ids -> ids[1], `Modes.SpanIds`), DecisiveSpanId))
   FROM mast_verdicts WHERE {_OF_RUNS})
 LIMIT 1 BY Project, TraceId, SpanId
@@ -74,7 +77,7 @@ SELECT toString(Project) AS OfProject, TraceId,
         Operation = 'send_message' AND length(Recipients) = 1, concat('message to ', toString(Recipients[1])),
         ''))])) AS Actions
 FROM otel_traces
-WHERE {_OF_RUNS} AND Operation != ''
+WHERE {_OF_RUNS} AND {_THEN} AND Operation != ''
 GROUP BY OfProject, TraceId
 """  # noqa: S608  # made of constants
 _KNOWN: Final = """
@@ -134,6 +137,8 @@ class PatternIndexer:
         given = {
             "traces": sorted({trace for _, trace in wanted}),
             "projects": sorted({project for project, _ in wanted}),
+            "begin": min(utc(row["Begin"]) for row in due) - _MARGIN,
+            "end": max(utc(row["End"]) for row in due) + _MARGIN,
         }
         spans: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = defaultdict(dict)
         for row in self._store.query(_SPANS, given):
