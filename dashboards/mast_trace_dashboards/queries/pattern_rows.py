@@ -9,10 +9,20 @@ from mast_trace_dashboards.queries.sql import CODES, MODES_EXAMINED
 RECURS: Final = 3
 """Runs from which a text counts as recurring; texts of fewer runs are one pattern of their place together."""
 
-NEWEST: Final = """SELECT * FROM mast_pattern_runs FINAL
-  WHERE ExaminedBits != 0 AND (RunKey, JudgedAt) GLOBAL IN (
-    SELECT RunKey, max(JudgedAt) FROM mast_pattern_runs GROUP BY RunKey)"""
-"""The judged runs, each once: the row of its newest verdict."""
+_TWICE: Final = """(SELECT groupArray(RunKey) FROM (
+    SELECT RunKey FROM mast_pattern_runs GROUP BY RunKey HAVING count() > 1))"""
+NEWEST: Final = f"""WITH {_TWICE} AS twice
+  SELECT * FROM (
+    SELECT * FROM mast_pattern_runs WHERE empty(twice) OR RunKey NOT IN (SELECT arrayJoin(twice))
+    UNION ALL
+    SELECT * FROM (
+      SELECT * FROM mast_pattern_runs WHERE notEmpty(twice) AND RunKey IN (SELECT arrayJoin(twice))
+      ORDER BY JudgedAt DESC
+      LIMIT 1 BY RunKey
+    )
+  )
+  WHERE ExaminedBits != 0"""
+"""The judged runs, each once: the row of its newest verdict. Few runs have several rows, and only those are sorted."""
 
 EXAMINED: Final = f"arrayConcat([toUInt64(1)], {MODES_EXAMINED})"
 """1 for a decisive error without a mode, which is always looked for; then as `MODES_EXAMINED`."""
