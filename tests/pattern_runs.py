@@ -81,7 +81,13 @@ def add_run(
 
 
 def judge(
-    store: Store, trace: str, *, code: str, agent: str = "writer", quote: str = "", project: str = ""
+    store: Store,
+    trace: str,
+    *,
+    code: str,
+    agent: str = "writer",
+    quote: str = "",
+    project: str = "",
 ) -> Verdict:
     """Store a verdict that shows a failure mode at the second span; none without a code."""
     summary = run_summary(store, trace, project=project)

@@ -39,7 +39,12 @@ def pattern_of(store: Store, name: str) -> Any:
     """
     found = find_pattern(store, name)
     runs = [
-        {"run": run["TraceId"], "step": run["Step"], "outcome": run["Outcome"], "version": run["Version"]}
+        {
+            "run": run["TraceId"],
+            "step": run["Step"],
+            "outcome": run["Outcome"],
+            "version": run["Version"],
+        }
         for run in found.runs
     ]
     commands = [{"effect": effect, "command": line} for effect, line in found.commands]

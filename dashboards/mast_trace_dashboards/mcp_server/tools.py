@@ -214,7 +214,6 @@ class WritingTools:
         store = self._store_of(ctx)
         return set_outcome(store, Reading(store, idle=self._idle).find(run), outcome, reason)
 
-
     def acknowledge_pattern(
         self,
         ctx: Context[Any, Any],

@@ -79,7 +79,12 @@ class PatternPages:
         """Answer with one pattern, its runs and the commands that go on from it."""
         found = await asyncio.to_thread(self._pattern, request.path_params["pattern"])
         return self._html(
-            request, "pattern.html", found=found, row=found.row, modes=FAILURE_MODES, words=pattern_words
+            request,
+            "pattern.html",
+            found=found,
+            row=found.row,
+            modes=FAILURE_MODES,
+            words=pattern_words,
         )
 
     async def pattern_state(self, request: Request) -> Response:

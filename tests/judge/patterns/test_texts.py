@@ -42,7 +42,10 @@ def test_texts_of_one_form_have_one_number():
 
 def test_a_miner_that_starts_again_goes_on_with_the_numbers():
     place = ("", "1.1", "planner", "critic", "")
-    texts = [masked(f"I will skip the review of order {n} to save {word}") for n, word in enumerate("abc")]
+    texts = [
+        masked(f"I will skip the review of order {n} to save {word}")
+        for n, word in enumerate("abc")
+    ]
     one = TextMiner()
     numbers = {one.number(place, text) for text in texts[:2]}
     assert len(numbers) == 1
