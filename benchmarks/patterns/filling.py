@@ -93,7 +93,7 @@ SELECT begin + toIntervalMillisecond(k * 100), trace, lower(hex(cityHash64(run, 
         does = 'execute_tool', map('gen_ai.tool.name', if(found AND k = 3, tool, ['search', 'read'][run % 2 + 1]),
             'gen_ai.tool.call.result', chatter),
         map('mast.message.sender', who, 'mast.message.content', if(found AND k = 3, text, chatter),
-            'mast.message.recipients', concat('["', agents[(run + k + 1) % 5 + 1], '"]')))),
+            'mast.message.recipients', concat('["', agents[indexOf(agents, who) % 5 + 1], '"]')))),
     90000000, if(k = 3 AND found AND tool != '' AND text != '', 'Error', 'Unset'),
     if(k = 3 AND found AND tool != '', text, '')
 FROM (SELECT number, k FROM numbers({{from:UInt64}}, {{count:UInt64}}) ARRAY JOIN range(6) AS k)

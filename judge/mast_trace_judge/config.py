@@ -197,8 +197,8 @@ class WorkerConfig(ProcessSettings):
     )
     worker_patterns: bool = Field(
         True,
-        description="Whether failures that recur over runs are kept track of; of several workers, the "
-        "first share's does it.",
+        description="Keep track of failures that recur over runs; of several workers, the first share's "
+        "does it.",
     )
     worker_attempts: PositiveInt = Field(
         3, description="Times that judging a run is tried before it is left unscored."

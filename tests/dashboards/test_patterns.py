@@ -36,7 +36,7 @@ def index(store: Store) -> None:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Forty runs of a project with two patterns and three single texts, five of another project.
 
-    Of 8 runs with the failing search, 7 failed; of 5 with a skipped review, 2; of the others 4.
+    7 of 8 runs with the failing search failed, 2 of 5 with a skipped review, and 4 of the others.
     """
     with new_store(tmp_path_factory.mktemp("patterns")) as opened:
         for n in range(40):

@@ -60,8 +60,7 @@ class PatternState:
 def save_state(store: Store, state: PatternState) -> None:
     """Store a state.
 
-    Of a pattern that is resolved in a version, the versions that came before it are kept: their runs
-    go on and reopen nothing. A version that was not seen yet comes after all known ones.
+    With a version, the versions that came before it are kept: their runs go on and reopen nothing. A version that was not seen yet comes after all known ones.
 
     Raises:
         StorageError: the database does not accept it.
