@@ -208,8 +208,8 @@ LIMIT {{limit:UInt32}}""",
         "DecisiveStep": Column("Nullable(UInt32)"),
         "Text": Column("String", "masked text of the step"),
         "Tokens": Column("UInt64"),
-        "Replayed": Column("Bool", "whether replays have come to a conclusion"),
-        "Confirmed": Column("Bool", "whether they have confirmed its decisive step"),
+        "Replayed": Column("UInt8", "1 if replays have come to a conclusion"),
+        "Confirmed": Column("UInt8", "1 if they have confirmed its decisive step"),
     },
 )
 
