@@ -51,7 +51,7 @@ FLOORS = {
         local fingerprint proof
         store layer_fusion version pricing
         batch llm
-        replay
+        replay patterns
         injection multi_agent
         assembly config
         study
@@ -62,6 +62,7 @@ FLOORS = {
         stored_run whole_files team_profile
         profile_words
         found_run run_names run_outcome step_input alerts
+        found_pattern pattern_words
         grafana web
         mcp_server
         local

@@ -195,6 +195,11 @@ class WorkerConfig(ProcessSettings):
         description="Runs to which nothing has come for so many days are left alone, also by a new "
         "version of the judge; `mast-trace judge run --since` judges them.",
     )
+    worker_patterns: bool = Field(
+        True,
+        description="Keep track of failures that recur over runs; of several workers, the first share's "
+        "does it.",
+    )
     worker_attempts: PositiveInt = Field(
         3, description="Times that judging a run is tried before it is left unscored."
     )

@@ -19,6 +19,7 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
+from mast_trace_judge.patterns.keeping import PatternKeeper
 from mast_trace_judge.store import verdicts as verdict_store
 
 if TYPE_CHECKING:
@@ -85,6 +86,10 @@ class Worker:
         self._config = config or WorkerConfig.load()
         self._on_verdicts = on_verdicts
         self._status = WorkerStatus()
+        # One worker of several does it for all: see `PatternIndexer`.
+        keeps = self._config.worker_patterns and self._config.shard[0] == 0
+        self._patterns = PatternKeeper(store) if keeps else None
+        self._in_patterns = 0
         self._in_flight: dict[Key, asyncio.Task[None]] = {}
         self._saving: set[asyncio.Task[None]] = set()
         self._failures: dict[Key, tuple[int, float]] = {}
@@ -167,7 +172,16 @@ class Worker:
                 break
         if wait and self._in_flight:
             await asyncio.gather(*self._in_flight.values())
-        return taken
+        return await self._keep_patterns() or taken
+
+    async def _keep_patterns(self) -> bool:
+        """Add newly judged runs to the patterns; return whether there was one."""
+        if self._patterns is None or self._stopping.is_set():
+            return False
+        judged = self._status.judged
+        new = judged != self._in_patterns
+        self._in_patterns = judged
+        return bool(await asyncio.to_thread(self._patterns.keep, judged=new))
 
     async def _due(self, *, all_at_once: bool) -> list[RunSummary]:
         """Find finished runs that are neither being judged nor held off after a failure.

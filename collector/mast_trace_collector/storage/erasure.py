@@ -2,7 +2,7 @@
 
 An erasure removes every row about a run: its spans, its state, the verdicts and the answers of the
 judge's model that quote it, its replays and their conclusion, the labels that people gave it, and the
-evaluations that were sent.
+evaluations that were sent, its part in patterns, and the sentences on patterns that quote it.
 Parts are rewritten without the rows, which are not only hidden. ClickHouse deletes the old files a
 few minutes later (``old_parts_lifetime``); backups and dead letters are up to the operator.
 """
@@ -40,6 +40,8 @@ _SPANS = "otel_traces"
 _LOOKUP = "otel_traces_trace_id_ts"
 _STATES = "mast_run_states"
 _OF_REPLAYS = ("mast_replay_plans", "mast_replays", "mast_confirmations", "mast_injections")
+_NAMES = "mast_pattern_names"
+_PATTERN_STATES = "mast_pattern_states"
 # The states come last: the rows of a run are found by them.
 _ABOUT_RUNS = (
     "mast_verdicts",
@@ -47,6 +49,8 @@ _ABOUT_RUNS = (
     "mast_judge_calls",
     "mast_human_labels",
     *_OF_REPLAYS,
+    "mast_pattern_runs",
+    _NAMES,
     "otel_logs",
 )
 _TABLES = (_LOOKUP, *_ABOUT_RUNS, _SPANS, _STATES)
@@ -112,6 +116,7 @@ def of_runs(trace_ids: Sequence[str], *, project: str | None = None) -> list[Era
     # The lookup table has no projects: a trace stays in it while another project has it.
     lookup = f"TraceId IN {{ids:Array(String)}} AND {_NOBODY_ELSES}"
     conditions = {table: lookup if table == _LOOKUP else ours for table in _TABLES}
+    conditions[_NAMES] = f"hasAny(TraceIds, {{ids:Array(String)}}) AND {_OURS}"
     return [
         Erasure(conditions, {"ids": list(trace_ids[at : at + _CHUNK]), "project": project})
         for at in range(0, len(trace_ids), _CHUNK)
@@ -122,6 +127,7 @@ def of_project(project: str) -> Erasure:
     """Erase all data of a project."""
     lookup = f"TraceId IN (SELECT TraceId FROM {_STATES} WHERE {_OURS}) AND {_NOBODY_ELSES}"  # noqa: S608
     conditions = {table: lookup if table == _LOOKUP else _OURS for table in _TABLES}
+    conditions[_PATTERN_STATES] = _OURS
     return Erasure(conditions, {"project": project})
 
 
@@ -131,6 +137,7 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
         f"(Project, TraceId) IN (SELECT Project, TraceId FROM {_STATES} "  # noqa: S608
         "GROUP BY Project, TraceId HAVING max(End) < {time:DateTime})"
     )
+    quoted = f"SELECT TraceId FROM {_STATES} GROUP BY TraceId HAVING max(End) < {{time:DateTime}}"  # noqa: S608
     early = {table: f"{column} < {{time:DateTime}}" for table, column in TIMES.items()}
     conditions = {
         # Its rows have the beginning of a trace; the project, if given, comes from the run's state.
@@ -141,6 +148,9 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
         "mast_judge_calls": f"{_OURS} AND ({early['mast_judge_calls']} OR {ended})",
         "mast_human_labels": f"{_OURS} AND (toDateTime(LabelledAt) < {{time:DateTime}} OR {ended})",
         **{table: f"{_OURS} AND ({early[table]} OR {ended})" for table in _OF_REPLAYS},
+        "mast_pattern_runs": f"{_OURS} AND ({early['mast_pattern_runs']} OR {ended})",
+        # A sentence is erased with the first of the runs that it quotes.
+        _NAMES: f"{_OURS} AND ({early[_NAMES]} OR arrayExists(run -> run IN ({quoted}), TraceIds))",
         "otel_logs": f"{_OURS} AND ({early['otel_logs']} OR {ended})",
         _SPANS: f"{_OURS} AND {early[_SPANS]}",
         # A run's state has the day on which it was written, which is late for imported runs.

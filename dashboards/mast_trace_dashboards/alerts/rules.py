@@ -129,6 +129,20 @@ RULES: Final = (
     *_spike("mode", "mode_spike", "Failure mode {mode}", _SERVICE),
     *_spike("failures", "failure_spike", "Failed runs", _SERVICE),
     Rule(
+        uid="mast-new-pattern",
+        title="A new pattern of failure",
+        query="new_patterns",
+        metric="mast_trace_new_patterns",
+        above=0.0,
+        recover=1.0,
+        hold=0,
+        severity="warning",
+        summary="{value} patterns of failure of {service} are new in the last day, or came back after they were "
+        "resolved.",
+        advice="Open the patterns of this service, read the newest run of each, and acknowledge what is known.",
+        dashboard="mast-modes",
+    ),
+    Rule(
         uid="mast-judge-behind",
         title="The judge is behind",
         query="judge_behind",

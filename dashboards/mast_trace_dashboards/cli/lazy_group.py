@@ -21,6 +21,7 @@ MODULES = {
     "show": "show",
     "cost": "cost",
     "profile": "profile",
+    "patterns": "patterns",
     "mcp": "mcp",
     "judge": "judge",
     "replay": "replay",

@@ -46,6 +46,61 @@ MODES: Final = Dashboard(
             ),
         ),
         (
+            table(
+                "Patterns",
+                "Failures that recur: a mode at an agent, with a tool or a form of text. p: of so many failed "
+                "runs among its own if it had nothing to do with failing, corrected for all patterns.",
+                sql(
+                    "patterns",
+                    "Code AS Mode, if(Peer = '', Agent, concat(Agent, ' to ', Peer)) AS Agent, Tool, Text, Share, "
+                    "Low, High, Runs, Examined AS n, Trend, State, FirstSeen AS `First seen`, "
+                    "LastSeen AS `Last seen`, Corrected AS p, arrayStringConcat(Versions, ', ') AS Versions, "
+                    "PatternId AS Id",
+                ),
+                width=24,
+                overrides=(share("Share", _THRESHOLDS), share("Low"), share("High")),
+            ),
+        ),
+        (
+            lines(
+                "Patterns over time",
+                "Share of the runs in which a pattern was looked for that show it.",
+                sql("patterns_over_time", "Time AS time, Name, Share") + "\nORDER BY time",
+                unit="percentunit",
+                width=24,
+                maximum=1.0,
+            ),
+        ),
+        (
+            table(
+                "Actions that separate failed from successful runs",
+                "Of runs with recorded outcomes. Ochiai: suspicion from 0 to 1; p: exact test, corrected for all "
+                "actions of the service. Neither says that the action is the cause.",
+                sql(
+                    "separating_actions",
+                    "Service, Agent, concat(if(Absent, 'without ', ''), if(Action = '', 'acts', Action)) AS Action, "
+                    "FailedRuns AS Failed, AllFailed AS `of failed`, PassedRuns AS Passed, AllPassed AS `of passed`, "
+                    "Ochiai, Corrected AS p",
+                    limit="50",
+                ),
+                width=12,
+                overrides=(field_override("Ochiai", decimals=2, unit="none"),),
+            ),
+            table(
+                "Versions against those before",
+                "Rates of a service's version and of all versions before it. Evidence: minus the logarithm of a "
+                "probability, as in the alerts; from 3 on it is a warning.",
+                sql(
+                    "version_regressions",
+                    "Service, Version, Measure, Runs, Examined AS n, RunsBefore AS Before, "
+                    "ExaminedBefore AS `n before`, Evidence",
+                    limit="50",
+                ),
+                width=12,
+                overrides=(field_override("Evidence", decimals=1, unit="none"),),
+            ),
+        ),
+        (
             _against("modes_by_framework", "Framework", "Share of each framework's runs."),
             _against("modes_by_model", "Model", "Share of the runs in which a model is used."),
         ),

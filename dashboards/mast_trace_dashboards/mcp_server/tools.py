@@ -15,6 +15,7 @@ from mast_trace.exceptions import MastTraceError, StorageError
 from mast_trace_collector.storage.project_store import ProjectStore
 from mast_trace_dashboards.mcp_server import reading
 from mast_trace_dashboards.mcp_server.answers import fenced
+from mast_trace_dashboards.mcp_server.patterns import acknowledge, pattern_of, patterns_of
 from mast_trace_dashboards.mcp_server.reading import Reading
 from mast_trace_dashboards.mcp_server.writing import label_run as save_label
 from mast_trace_dashboards.mcp_server.writing import set_outcome
@@ -120,6 +121,27 @@ class ReadingTools:
         """Compare two runs step by step, and return the first difference with its surroundings."""
         return self._ask(ctx).compare(run, other)
 
+    def list_patterns(
+        self,
+        ctx: Context[Any, Any],
+        since: Since = "",
+        state: Literal["", "open", "acknowledged", "resolved", "reopened"] = "",
+        service: str = "",
+        first: First = 0,
+    ) -> Any:
+        """List failures that recur over runs: place, share with interval, trend, contrast with successes.
+
+        `contrast` says whether its runs fail more often than others, corrected for all patterns; it is no proof
+        of a cause. `confirm` in get_pattern proves one run.
+        """
+        return patterns_of(self._store_of(ctx), since, state, service, first)
+
+    def get_pattern(
+        self, ctx: Context[Any, Any], pattern: Annotated[str, Field(description="Its id.")]
+    ) -> Any:
+        """Return a pattern with its newest runs and the commands that confirm it or plant it."""
+        return pattern_of(self._store_of(ctx), pattern)
+
     def list_queries(self, ctx: Context[Any, Any]) -> Any:  # noqa: ARG002  # every tool has it
         """List the named queries: trends, shares of failure modes, costs, alerts, ingestion."""
         return reading.queries()
@@ -142,7 +164,7 @@ class ReadingTools:
 
 
 class WritingTools:
-    """The tools that write a label or an outcome.
+    """The tools that write a label, an outcome or the state of a pattern.
 
     Args:
         store_of: as in `ReadingTools`; raises `ToolError` if the sender may not write.
@@ -191,6 +213,15 @@ class WritingTools:
         """Record whether a run succeeded; it overrides what the program recorded, and it is judged again."""
         store = self._store_of(ctx)
         return set_outcome(store, Reading(store, idle=self._idle).find(run), outcome, reason)
+
+    def acknowledge_pattern(
+        self,
+        ctx: Context[Any, Any],
+        pattern: Annotated[str, Field(description="Its id.")],
+        note: str = "",
+    ) -> Any:
+        """Record that a pattern is known, so that the alert on new patterns leaves it out."""
+        return acknowledge(self._store_of(ctx), pattern, self._annotator_of(ctx), note)
 
 
 def add_tools(

@@ -111,6 +111,13 @@ def _pages(views: Views) -> list[Route]:
         Route("/", views.page("runs")),
         Route("/judge", views.page("judge")),
         Route("/profile", views.page("profile")),
+        Route("/patterns", views.page("patterns")),
+        Route("/patterns/{pattern:str}", views.page("pattern")),
+        Route(
+            "/patterns/{pattern:str}/state",
+            views.page("pattern_state", Right.LABEL),
+            methods=["POST"],
+        ),
         Route("/compare", views.page("compare")),
         Route(_RUN, views.page("run")),
         Route(f"{_RUN}/steps", views.page("steps")),

@@ -21,6 +21,7 @@ from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.numbers import whole
 from mast_trace_dashboards.web.otlp import as_otlp_json
+from mast_trace_dashboards.web.pattern_pages import PatternPages
 from mast_trace_dashboards.web.profile_page import ProfilePage
 from mast_trace_dashboards.web.rows import CLIP, blocks
 from mast_trace_dashboards.web.run_view import PAGE
@@ -42,13 +43,12 @@ if TYPE_CHECKING:
 PER_PAGE = 50
 
 
-class Pages:
+class Pages(PatternPages):
     """The handlers of pages; each queries the database in a thread."""
 
     def __init__(self, store: Store, templates: Jinja2Templates, *, idle: float) -> None:
-        self._store = store
+        super().__init__(store, templates)
         self._idle = idle
-        self._templates = templates
         self._profiles = ProfilePage(store)
         self._measuring = Lock()
         self._offered: tuple[int, FitOffer] | None = None
@@ -219,9 +219,6 @@ class Pages:
         if found is None or not (found.row["Spans"] or found.row["Name"]):
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
         return LoadedRun(**vars(found))
-
-    def _html(self, request: Request, name: str, **values: Any) -> Response:
-        return self._templates.TemplateResponse(request, name, values)
 
 
 def _first_steps(opened: LoadedRun) -> dict[str, Any]:

@@ -1219,3 +1219,88 @@ ENGINE = Distributed('main', 'traces', 'mast_injections_local', cityHash64(Trace
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (20, 'injections', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_runs_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    RunKey UInt64 DEFAULT halfMD5(Project, TraceId) CODEC(NONE),
+    JudgedAt DateTime64(3) CODEC(LZ4),
+    Fingerprint String CODEC(ZSTD(1)),
+    RunStart DateTime64(9) CODEC(LZ4),
+    RunEnd DateTime64(9) CODEC(LZ4),
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    Version LowCardinality(String),
+    Outcome LowCardinality(String),
+    ExaminedBits UInt16,
+    Steps UInt32,
+    DecisiveStep Nullable(UInt32),
+    DecisiveAgent LowCardinality(String),
+    Tokens UInt64,
+    Hits Nested
+    (
+        Code LowCardinality(String),
+        Agent LowCardinality(String),
+        Peer LowCardinality(String),
+        Tool LowCardinality(String),
+        Template UInt64,
+        Text String,
+        Step UInt32,
+        SpanId String
+    ) CODEC(ZSTD(1)),
+    Actions Nested
+    (
+        Agent LowCardinality(String),
+        Name LowCardinality(String)
+    ) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(JudgedAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY RunKey
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 8192, min_age_to_force_merge_seconds = 3600,
+    min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_runs ON CLUSTER main AS traces.mast_pattern_runs_local
+ENGINE = Distributed('main', 'traces', 'mast_pattern_runs_local', cityHash64(TraceId));
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_states_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    PatternId String,
+    ChangedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    State LowCardinality(String),
+    Version String,
+    OldVersions Array(String),
+    Author LowCardinality(String),
+    Note String CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(ChangedAt)
+ORDER BY (Project, PatternId)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_states ON CLUSTER main AS traces.mast_pattern_states_local
+ENGINE = Distributed('main', 'traces', 'mast_pattern_states_local', cityHash64(PatternId));
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_names_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    PatternId String,
+    NamedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Sentence String CODEC(ZSTD(1)),
+    Quotes Array(String) CODEC(ZSTD(1)),
+    TraceIds Array(String) CODEC(ZSTD(1)),
+    Model LowCardinality(String),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(NamedAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, PatternId)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_names ON CLUSTER main AS traces.mast_pattern_names_local
+ENGINE = Distributed('main', 'traces', 'mast_pattern_names_local', cityHash64(PatternId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (21, 'patterns', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

@@ -60,6 +60,7 @@ EVERY_TABLE = (
     "mast_replays",
     "mast_confirmations",
     "mast_injections",
+    "mast_pattern_runs",
     "otel_logs",
     "mast_evaluations",
 )

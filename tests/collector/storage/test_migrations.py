@@ -31,6 +31,9 @@ TABLES = {
     "mast_injections",
     "mast_judge_calls",
     "mast_latest_verdicts",
+    "mast_pattern_names",
+    "mast_pattern_runs",
+    "mast_pattern_states",
     "mast_prices",
     "mast_replay_plans",
     "mast_replays",
@@ -343,6 +346,9 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_confirmations",
         "mast_prices",
         "mast_injections",
+        "mast_pattern_runs",
+        "mast_pattern_states",
+        "mast_pattern_names",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (

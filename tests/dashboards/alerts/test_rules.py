@@ -23,6 +23,7 @@ def test_an_alert_is_told_apart_by_its_labels() -> None:
         "specification_spike": service,
         "mode_spike": (*service, "mode"),
         "failure_spike": service,
+        "new_patterns": ("service",),
         "judge_behind": (),
         "judge_errors": ("model",),
         "judge_spending": (),

@@ -1,0 +1,167 @@
+"""`mast-trace patterns separate`, `versions` and `index`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import parse_time
+from mast_trace_judge.patterns.indexing import PatternIndexer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Service = Annotated[list[str] | None, typer.Option(help="Only this service's runs.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Most rows.")]
+_WARNS = 3.0
+
+
+def register(group: typer.Typer) -> None:
+    """Add the commands."""
+    group.command("separate")(separate)
+    group.command("versions")(versions)
+    group.command("index")(index)
+
+
+def separate(
+    service: Service = None,
+    since: Since = None,
+    limit: Limit = 20,
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which agents and actions separate failed from successful runs.
+
+    Only recorded outcomes count: those of the judge follow from what it found. OCHIAI is a suspicion between
+    0 and 1; P is of Fisher's exact test, corrected for all agents and actions of the service. Neither says
+    that the action is the cause.
+
+    Example: `mast-trace patterns separate --service shop --since 7d`
+    """
+    rows = _ask("separating_actions", service, since, limit, project, (url, data_dir, config))
+    if as_json:
+        print_json(rows)
+    elif not rows:
+        warn(
+            "No service has failed and successful runs of recorded outcomes that differ in their actions. "
+            "Record outcomes by `mast_trace.record_outcome` or `mast-trace outcome`."
+        )
+    else:
+        table = _table(
+            "SERVICE", "AGENT AND ACTION", "FAILED RUNS", "SUCCESSFUL RUNS", "OCHIAI", "P"
+        )
+        for row in rows:
+            named = f"{row['Agent']}: {row['Action'] or 'acts at all'}"
+            table.add_row(
+                plain(row["Service"]),
+                plain(f"without {named}" if row["Absent"] else named),
+                f"{row['FailedRuns']:,} of {row['AllFailed']:,}",
+                f"{row['PassedRuns']:,} of {row['AllPassed']:,}",
+                f"{row['Ochiai']:.2f}",
+                f"{row['Corrected']:.2g}",
+            )
+        console().print(table)
+
+
+def versions(
+    service: Service = None,
+    since: Since = None,
+    limit: Limit = 20,
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show whether a version of a service fails more often than those before it.
+
+    Each version is compared with all versions that were seen before it, by the exact binomial test and the gates of
+    the alerts. EVIDENCE is minus the decimal logarithm of a probability: from 3 on it is a warning, from 4 a page.
+
+    Example: `mast-trace patterns versions --service shop`
+    """
+    rows = _ask("version_regressions", service, since, limit, project, (url, data_dir, config))
+    if as_json:
+        print_json(rows)
+    elif not rows:
+        warn(
+            "No service has runs of two versions. Set `service.version` where it runs, such as by "
+            "OTEL_RESOURCE_ATTRIBUTES=service.version=1.4.0."
+        )
+    else:
+        table = _table("SERVICE", "VERSION", "FIRST SEEN", "MEASURE", "RUNS", "BEFORE", "EVIDENCE")
+        for row in rows:
+            style = "bold red" if row["Evidence"] >= _WARNS else ""
+            table.add_row(
+                plain(row["Service"]),
+                plain(row["Version"]),
+                f"{row['FirstSeen']:%Y-%m-%d %H:%M}",
+                plain(row["Measure"]),
+                f"{row['Runs']:,} of {row['Examined']:,}",
+                f"{row['RunsBefore']:,} of {row['ExaminedBefore']:,}",
+                plain(f"{row['Evidence']:.1f}" if row["Evidence"] else "-", style),
+            )
+        console().print(table)
+
+
+def index(
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add judged runs to the patterns that the judge's worker has not added.
+
+    It may be stopped at any moment and started again: nothing counts twice.
+
+    Example: `mast-trace patterns index`
+    """
+    done = 0
+    with open_store(url, data_dir, config) as store, Progress(console=console(stderr=True)) as bar:
+        waiting = bar.add_task("judged runs", total=None)
+        indexer = PatternIndexer(store)
+        while written := indexer.index(at_all=True):
+            done += written
+            bar.update(waiting, completed=done)
+    if as_json:
+        print_json({"runs": done})
+    else:
+        console().print(plain(f"Added {done:,} judged runs."))
+
+
+def _ask(
+    name: str,
+    service: Sequence[str] | None,
+    since: str | None,
+    limit: int,
+    project: str | None,
+    where: tuple[Any, Any, Any],
+) -> list[Mapping[str, Any]]:
+    given = {"since": parse_time(since)} if since else {}
+    with open_store(*where) as store:
+        return list(
+            QUERIES[name].run(
+                store,
+                services=list(service or ()),
+                projects=[project] if project else [],
+                limit=limit,
+                **given,
+            )
+        )
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table

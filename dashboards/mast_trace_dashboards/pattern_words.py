@@ -1,0 +1,88 @@
+"""Patterns in words, the same in the terminal, in the web view and for assistants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.printable import clip
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SURE: Final = 0.05
+_TEXT: Final = 160
+
+
+def title(row: Mapping[str, Any]) -> str:
+    """Return a pattern's place in a few words: failure mode, agent or edge, tool."""
+    mode = FAILURE_MODES.get(row["Code"])
+    what = f"{row['Code']} {mode.name}" if mode else "Decisive error without a failure mode"
+    agent = row["Agent"] or "unknown agent"
+    where = f"{agent} to {row['Peer']}" if row["Peer"] else agent
+    return f"{what}: {where}, tool {row['Tool']}" if row["Tool"] else f"{what}: {where}"
+
+
+def share(row: Mapping[str, Any]) -> str:
+    """Return the share of the examined runs with its interval."""
+    counts = f"{row['Runs']:,} of {row['Examined']:,} runs"
+    if row["Low"] is None or row["High"] is None:
+        return counts
+    ends = f"{_percent(row['Low'])} to {_percent(row['High'])}"
+    return f"{counts}, {_percent(row['Share'])} % ({ends} %)"
+
+
+def contrast(row: Mapping[str, Any]) -> str:
+    """Return how its runs differ from the others in their recorded outcomes."""
+    if row["PValue"] is None:
+        return "unknown: the outcomes of runs with and without it, failed and successful, are not recorded"
+    failed, known = row["Failed"], row["Failed"] + row["Succeeded"]
+    rest_failed = row["KnownFailed"] - failed
+    rest = row["KnownFailed"] + row["KnownSucceeded"] - known
+    others = f"{rest_failed:,} of {rest:,} others" if rest else "there are no others"
+    p = row["Corrected"]
+    judged = "more often than by chance" if p <= _SURE else "no difference shown"
+    return f"{failed:,} of {known:,} failed, {others}: {judged} (p = {p:.2g}, corrected)"
+
+
+def trend(row: Mapping[str, Any], days: int = 7) -> str:
+    """Return the last days' rate beside the rate before."""
+    before = row["Examined"] - row["RecentExamined"]
+    if row["Trend"] == "unknown":
+        return f"unknown: the last {days} days and the time before are not both known"
+    late = f"{row['RecentRuns']:,} of {row['RecentExamined']:,} in the last {days} days"
+    return f"{row['Trend']}: {late}, {row['Runs'] - row['RecentRuns']:,} of {before:,} before"
+
+
+def state(row: Mapping[str, Any]) -> str:
+    """Return the state with its version and person."""
+    named = row["State"]
+    if row["StateVersion"]:
+        named += f" (in version {row['StateVersion']})" if named == "resolved" else ""
+        named += f" after version {row['StateVersion']}" if named == "reopened" else ""
+    return f"{named}, by {row['StateBy']}" if row["StateBy"] else named
+
+
+def decisive(row: Mapping[str, Any]) -> str:
+    """Return the typical step, and how often the decisive error is just there."""
+    where = f"step {row['TypicalStep']} of {row['TypicalSteps']}"
+    if not row["Decided"]:
+        return f"{where}; no run has a decisive step"
+    return f"{where}; it is the decisive step in {row['DecidedHere']:,} of {row['Decided']:,} runs with one"
+
+
+def confirmed(row: Mapping[str, Any]) -> str:
+    """Return how many of its runs were replayed, and how many of these were confirmed."""
+    if not row["Replayed"]:
+        return "no run was replayed"
+    return f"{row['Confirmed']:,} of {row['Replayed']:,} replayed runs"
+
+
+def text(row: Mapping[str, Any]) -> str:
+    """Return the template of its texts, clipped."""
+    return clip(row["Text"], _TEXT)
+
+
+def _percent(value: float) -> str:
+    percent = 100 * value
+    return f"{percent:.0f}" if percent >= 10 or percent == 0 else f"{percent:.2g}"

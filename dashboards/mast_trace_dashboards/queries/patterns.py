@@ -1,0 +1,257 @@
+"""Named queries on patterns: failures that recur over runs, from ``mast_pattern_runs``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.queries.exact_tests import at_least, wilson, with_holm
+from mast_trace_dashboards.queries.pattern_rows import (
+    EXAMINED,
+    NEWEST,
+    PLACES,
+    RECURS,
+    code_index,
+)
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import BUCKET, OWNED, OWNERS, RANGE
+
+_IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
+_LATE: Final = (
+    "RunStart >= least({until:DateTime64(3)}, now64(3)) - toIntervalDay({recent_days:UInt32})"
+)
+_CHOSEN: Final = {
+    "patterns": Param("Array(String)", [], "ids of patterns; none means all"),
+    "modes": Param("Array(String)", [], "codes of failure modes; none means all"),
+    "agents": Param("Array(String)", [], "agents; none means all"),
+    "states": Param("Array(String)", [], "open, acknowledged, resolved, reopened; none means all"),
+    "min_runs": Param("UInt32", RECURS, "fewest runs in the range"),
+    "recent_days": Param("UInt32", 7, "days at the end of the range whose rate is the trend's"),
+    "limit": Param("UInt32", 100, "most rows to return"),
+}
+
+_COUNTED: Final = f"""
+SELECT Project, PatternId, any(Code) AS OfCode, any(Agent) AS OfAgent, any(Peer) AS OfPeer,
+    any(Tool) AS OfTool,
+    if(any(Kept) = 0, '', arrayStringConcat(arrayMap((one, other) -> if(one = other, one, '<*>'),
+      minForEachIf(splitByChar(' ', Text), Kept != 0), maxForEachIf(splitByChar(' ', Text), Kept != 0)), ' '))
+      AS OfText,
+    min(RunStart) AS FirstSeen, max(RunStart) AS LastSeen,
+    countIf(Inside) AS Runs, countIf(Inside AND Late) AS RecentRuns,
+    countIf(Inside AND Outcome = 'failure') AS Failed, countIf(Inside AND Outcome = 'success') AS Succeeded,
+    quantileExactIf(0.5)(Step, Inside) AS TypicalStep, quantileExactIf(0.5)(Steps, Inside) AS TypicalSteps,
+    countIf(Inside AND isNotNull(DecisiveStep)) AS Decided,
+    countIf(Inside AND DecisiveStep = Step) AS DecidedHere,
+    groupUniqArrayIf(20)(toString(ServiceName), Inside) AS InServices,
+    groupUniqArrayIf(20)(toString(Version), Inside AND Version != '') AS InVersions,
+    sumIf(Tokens, Inside) AS AllTokens,
+    countIf(Inside AND ReplayedKey != 0) AS Replayed,
+    countIf(Inside AND isNotNull(OriginStep)) AS Confirmed,
+    argMaxIf(TraceId, RunStart, Inside) AS NewestRun,
+    any(Said) AS WasSaid, any(SaidAt) AS WasSaidAt, any(SaidVersion) AS OfVersion, any(SaidBy) AS By,
+    any(SaidNote) AS WithNote,
+    countIf(Said = 'resolved' AND RunStart > SaidAt AND (SaidVersion = '' OR NOT has(OldVersions, Version)))
+      AS Again
+FROM (
+  SELECT *, {_IN_RANGE} AS Inside, {_LATE} AS Late
+  FROM (SELECT * FROM ({PLACES}) WHERE {OWNED}) AS h
+  LEFT JOIN (
+    SELECT RunKey AS ReplayedKey, Fingerprint AS ReplayedState, OriginStep FROM mast_confirmations FINAL
+  ) AS c ON c.ReplayedKey = h.RunKey AND c.ReplayedState = h.Fingerprint
+  LEFT JOIN (
+    SELECT toString(Project) AS SaidProject, PatternId AS SaidPattern, toString(State) AS Said,
+      ChangedAt AS SaidAt, Version AS SaidVersion, OldVersions, toString(Author) AS SaidBy, Note AS SaidNote
+    FROM mast_pattern_states FINAL
+  ) AS s ON s.SaidProject = h.Project AND s.SaidPattern = h.PatternId
+)
+GROUP BY Project, PatternId
+HAVING Runs >= {{min_runs:UInt32}}
+  AND (empty({{modes:Array(String)}}) OR has({{modes:Array(String)}}, OfCode))
+  AND (empty({{agents:Array(String)}}) OR has({{agents:Array(String)}}, OfAgent))
+  AND (empty({{patterns:Array(String)}}) OR has({{patterns:Array(String)}}, PatternId))"""
+
+_TOTALS: Final = f"""
+SELECT Project, sumForEach(arrayMap(i -> i * Inside * Times, Looked)) AS AllExamined,
+    sumForEach(arrayMap(i -> i * (Inside AND Late) * Times, Looked)) AS AllRecent,
+    sumForEach(arrayMap(i -> i * (Inside AND Outcome = 'failure') * Times, Looked)) AS AllFailed,
+    sumForEach(arrayMap(i -> i * (Inside AND Outcome = 'success') * Times, Looked)) AS AllSucceeded
+FROM (
+  SELECT toString(Project) AS Project, {EXAMINED} AS Looked, toString(Outcome) AS Outcome,
+    {_IN_RANGE} AS Inside, {_LATE} AS Late, count() AS Times
+  FROM ({NEWEST})
+  WHERE {OWNED}
+  GROUP BY Project, Looked, Outcome, Inside, Late
+)
+GROUP BY Project"""
+
+_OF_CODE: Final = code_index("p.OfCode")
+_TESTS: Final = at_least(
+    "[Failed, RecentRuns, Runs - RecentRuns]",
+    "[KnownFailed, Runs, Runs]",
+    "[Failed + Succeeded, RecentExamined, Examined - RecentExamined]",
+    "[KnownFailed + KnownSucceeded, Examined, Examined]",
+)
+_LOW, _HIGH = wilson("Runs", "Examined")
+_TESTED: Final = f"""
+SELECT *, {_LOW} AS Low, {_HIGH} AS High, {_TESTS} AS Tails,
+    if(Failed + Succeeded = 0 OR KnownFailed = 0 OR KnownSucceeded = 0, NULL, Tails[1]) AS PValue,
+    multiIf(RecentExamined = 0 OR RecentExamined = Examined, 'unknown', Tails[2] <= 0.01, 'rising',
+      Tails[3] <= 0.01, 'falling', 'steady') AS Trend
+FROM (
+  SELECT p.*, t.AllExamined[{_OF_CODE}] AS Examined, t.AllRecent[{_OF_CODE}] AS RecentExamined,
+    t.AllFailed[{_OF_CODE}] AS KnownFailed, t.AllSucceeded[{_OF_CODE}] AS KnownSucceeded
+  FROM ({_COUNTED}) AS p
+  INNER JOIN ({_TOTALS}) AS t ON t.Project = p.Project
+)"""
+
+PATTERNS: Final = Query(
+    name="patterns",
+    meaning="Failures that recur over runs, most frequent first.",
+    template=f"""
+SELECT p.Project AS Project, p.PatternId AS PatternId, OfCode AS Code, OfAgent AS Agent, OfPeer AS Peer,
+    OfTool AS Tool, OfText AS Text, n.Sentence AS Sentence, n.Quotes AS Quotes,
+    multiIf(WasSaid = 'resolved' AND Again > 0, 'reopened', WasSaid = '', 'open', WasSaid) AS State,
+    OfVersion AS StateVersion, By AS StateBy, WithNote AS Note, if(WasSaid = '', NULL, WasSaidAt) AS StateSince,
+    FirstSeen, LastSeen, Runs, Examined, Runs / Examined AS Share, Low, High,
+    RecentRuns, RecentExamined, Trend, Failed, Succeeded, KnownFailed, KnownSucceeded, PValue, Corrected,
+    TypicalStep, TypicalSteps, Decided, DecidedHere, arraySort(InServices) AS Services,
+    arraySort(InVersions) AS Versions, AllTokens AS Tokens, Replayed, Confirmed, NewestRun
+FROM ({with_holm(_TESTED, "PValue", "Corrected")}) AS p
+LEFT JOIN (SELECT * FROM mast_pattern_names FINAL ORDER BY NamedAt DESC LIMIT 1 BY Project, PatternId) AS n
+  ON n.Project = p.Project AND n.PatternId = p.PatternId
+WHERE empty({{states:Array(String)}}) OR has({{states:Array(String)}}, State)
+ORDER BY Runs DESC, LastSeen DESC, PatternId
+LIMIT {{limit:UInt32}}""",
+    params={**RANGE, **OWNERS, **_CHOSEN},
+    columns={
+        "Project": Column("String"),
+        "PatternId": Column("String"),
+        "Code": Column("String", "failure mode; empty for decisive errors that show none"),
+        "Agent": Column("String", "agent of the first step that shows it"),
+        "Peer": Column("String", "recipient, where that step is a message to one agent"),
+        "Tool": Column("String", "tool, where it is a tool call"),
+        "Text": Column("String", "template of the masked texts; empty where they differ"),
+        "Sentence": Column("String", "a model's sentence; empty if none was asked"),
+        "Quotes": Column("Array(String)", "verified passages that it rests on"),
+        "State": Column("String", "open, acknowledged, resolved, reopened"),
+        "StateVersion": Column("String", "version in which it was resolved"),
+        "StateBy": Column("String", "the person who acknowledged or resolved it"),
+        "Note": Column("String"),
+        "StateSince": Column("Nullable(DateTime64(6))"),
+        "FirstSeen": Column("DateTime64(9)", "start of the first run of all that are kept"),
+        "LastSeen": Column("DateTime64(9)", "start of the last run of all"),
+        "Runs": Column("UInt64", "runs of the range that show it"),
+        "Examined": Column("UInt64", "runs of the project in the range in which it was looked for"),
+        "Share": Column("Float64", "of the examined runs"),
+        "Low": Column("Nullable(Float64)", "lower end of the share's 95 % interval"),
+        "High": Column("Nullable(Float64)", "upper end"),
+        "RecentRuns": Column("UInt64", "of the runs, those of the range's last days"),
+        "RecentExamined": Column("UInt64", "of the examined runs, likewise"),
+        "Trend": Column(
+            "String",
+            "rising or falling: the last days' rate differs from that before, p <= 0.01; steady: no such "
+            "difference was found; unknown: one of the two has no runs",
+        ),
+        "Failed": Column("UInt64", "of the runs, those with a recorded failure"),
+        "Succeeded": Column("UInt64", "of the runs, those with a recorded success"),
+        "KnownFailed": Column("UInt64", "of the examined runs, those with a recorded failure"),
+        "KnownSucceeded": Column("UInt64", "of the examined runs, those with a recorded success"),
+        "PValue": Column(
+            "Nullable(Float64)",
+            "probability of so many failures among its runs if it had nothing to do with them "
+            "(Fisher's exact test, one-sided); NULL without recorded outcomes",
+        ),
+        "Corrected": Column(
+            "Nullable(Float64)", "the same, corrected for all tested patterns (Holm)"
+        ),
+        "TypicalStep": Column("UInt32", "median of the step that shows it"),
+        "TypicalSteps": Column("UInt32", "median of the runs' steps"),
+        "Decided": Column("UInt64", "runs with a decisive step"),
+        "DecidedHere": Column("UInt64", "runs whose decisive step is the one that shows it"),
+        "Services": Column("Array(String)", "in which it occurs, at most 20"),
+        "Versions": Column("Array(String)", "of these services, at most 20"),
+        "Tokens": Column("UInt64", "of its runs, read and written"),
+        "Replayed": Column("UInt64", "runs with a conclusion of replays"),
+        "Confirmed": Column("UInt64", "of these, runs whose decisive step was confirmed"),
+        "NewestRun": Column("String", "id of the newest run"),
+    },
+)
+
+PATTERN_RUNS: Final = Query(
+    name="pattern_runs",
+    meaning="The runs of a pattern, newest first.",
+    template=f"""
+SELECT toString(Project) AS Project, TraceId, RunStart, toString(ServiceName) AS ServiceName,
+    toString(Version) AS Version, toString(Outcome) AS Outcome, Step, Steps, DecisiveStep, Text,
+    Tokens, ReplayedKey != 0 AS Replayed, isNotNull(OriginStep) AS Confirmed
+FROM ({PLACES}) AS h
+LEFT JOIN (
+  SELECT RunKey AS ReplayedKey, Fingerprint AS ReplayedState, OriginStep FROM mast_confirmations FINAL
+) AS c ON c.ReplayedKey = h.RunKey AND c.ReplayedState = h.Fingerprint
+WHERE PatternId = {{pattern:String}} AND {_IN_RANGE} AND {OWNED}
+ORDER BY RunStart DESC, TraceId
+LIMIT {{limit:UInt32}}""",
+    params={
+        **RANGE,
+        **OWNERS,
+        "pattern": Param("String", "", "its id"),
+        "limit": Param("UInt32", 50, "most rows to return"),
+    },
+    columns={
+        "Project": Column("String"),
+        "TraceId": Column("String"),
+        "RunStart": Column("DateTime64(9)"),
+        "ServiceName": Column("String"),
+        "Version": Column("String", "of the service; empty if it states none"),
+        "Outcome": Column("String", "recorded; empty if none was"),
+        "Step": Column("UInt32", "the first step that shows the pattern"),
+        "Steps": Column("UInt32"),
+        "DecisiveStep": Column("Nullable(UInt32)"),
+        "Text": Column("String", "masked text of the step"),
+        "Tokens": Column("UInt64"),
+        "Replayed": Column("UInt8", "1 if replays have come to a conclusion"),
+        "Confirmed": Column("UInt8", "1 if they have confirmed its decisive step"),
+    },
+)
+
+PATTERNS_OVER_TIME: Final = Query(
+    name="patterns_over_time",
+    meaning="Runs of patterns in each stretch of time, as a share of the project's examined runs.",
+    template=f"""
+SELECT h.Time AS Time, h.PatternId AS PatternId, h.Name AS Name, h.Runs AS Runs,
+    t.Looked[{code_index("h.OfCode")}] AS Examined, Runs / Examined AS Share
+FROM (
+  SELECT Project, toStartOfInterval(toDateTime(RunStart), toIntervalSecond({{bucket:UInt32}})) AS Time,
+    PatternId, any(Code) AS OfCode,
+    arrayStringConcat(arrayFilter(part -> part != '', [any(Code), any(Agent), any(Tool)]), ' ') AS Name,
+    count() AS Runs
+  FROM ({PLACES})
+  WHERE {_IN_RANGE} AND {OWNED}
+    AND (empty({{patterns:Array(String)}}) OR has({{patterns:Array(String)}}, PatternId))
+  GROUP BY Project, Time, PatternId
+) AS h
+INNER JOIN (
+  SELECT toString(Project) AS Project,
+    toStartOfInterval(toDateTime(RunStart), toIntervalSecond({{bucket:UInt32}})) AS Time,
+    sumForEach({EXAMINED}) AS Looked
+  FROM ({NEWEST})
+  WHERE {_IN_RANGE} AND {OWNED}
+  GROUP BY Project, Time
+) AS t ON t.Project = h.Project AND t.Time = h.Time
+ORDER BY Time, Runs DESC, PatternId
+LIMIT {{limit:UInt32}}""",
+    params={
+        **RANGE,
+        **OWNERS,
+        **BUCKET,
+        "patterns": Param("Array(String)", [], "ids of patterns; none means all"),
+        "limit": Param("UInt32", 10_000, "most rows to return"),
+    },
+    columns={
+        "Time": Column("DateTime", "beginning of the stretch"),
+        "PatternId": Column("String"),
+        "Name": Column("String", "its failure mode, agent and tool"),
+        "Runs": Column("UInt64"),
+        "Examined": Column("UInt64", "runs in which it was looked for"),
+        "Share": Column("Float64"),
+    },
+)

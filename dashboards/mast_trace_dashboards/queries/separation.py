@@ -1,0 +1,198 @@
+"""Named queries that separate failed runs from successful ones, versions from each other, and new patterns from old."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.queries.exact_tests import at_least, evidence, with_holm
+from mast_trace_dashboards.queries.pattern_rows import EXAMINED, NEWEST, PLACES, code_index
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import CODES, END, MODES_EXAMINED, OWNED, OWNERS, RANGE
+
+_IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
+_KNOWN: Final = f"""SELECT toString(ServiceName) AS Service, Outcome = 'failure' AS Failed,
+    arrayMap(i -> toString(i), `Actions.Agent`) AS Agents, arrayMap(i -> toString(i), `Actions.Name`) AS Names
+  FROM ({NEWEST})
+  WHERE {_IN_RANGE} AND {OWNED} AND Outcome IN ('failure', 'success')"""
+_SEPARATED: Final = f"""
+SELECT Service, OfAgent AS Agent, OfAction AS Action, Absent,
+    if(Absent, AllFailed - With, With) AS FailedRuns, if(Absent, AllPassed - Without, Without) AS PassedRuns,
+    AllFailed, AllPassed,
+    if(FailedRuns = 0, 0., FailedRuns / sqrt(AllFailed * (FailedRuns + PassedRuns))) AS Ochiai,
+    {at_least("[FailedRuns]", "[AllFailed]", "[FailedRuns + PassedRuns]", "[AllFailed + AllPassed]")}[1] AS PValue
+FROM (
+  SELECT a.Service AS Service, a.OfAgent AS OfAgent, a.OfAction AS OfAction, toInt64(a.With) AS With,
+    toInt64(a.Without) AS Without, toInt64(t.AllFailed) AS AllFailed, toInt64(t.AllPassed) AS AllPassed
+  FROM (
+    SELECT Service, OfAgent, OfAction, countIf(Failed) AS With, countIf(NOT Failed) AS Without
+    FROM ({_KNOWN}) ARRAY JOIN Agents AS OfAgent, Names AS OfAction
+    GROUP BY Service, OfAgent, OfAction
+  ) AS a
+  INNER JOIN (
+    SELECT Service, countIf(Failed) AS AllFailed, countIf(NOT Failed) AS AllPassed
+    FROM ({_KNOWN}) GROUP BY Service
+  ) AS t ON t.Service = a.Service
+  WHERE AllFailed > 0 AND AllPassed > 0
+)
+ARRAY JOIN [false, true] AS Absent
+WHERE FailedRuns + PassedRuns > 0 AND FailedRuns + PassedRuns < AllFailed + AllPassed"""
+
+SEPARATING_ACTIONS: Final = Query(
+    name="separating_actions",
+    meaning="Agents and actions that separate failed from successful runs, of recorded outcomes, by service.",
+    template=f"""
+SELECT Service, Agent, Action, Absent, FailedRuns, PassedRuns, AllFailed, AllPassed, Ochiai, PValue, Corrected
+FROM ({with_holm(_SEPARATED, "PValue", "Corrected", "Service")})
+ORDER BY PValue, Ochiai DESC, Service, Agent, Action, Absent
+LIMIT {{limit:UInt32}}""",
+    params={**RANGE, **OWNERS, "limit": Param("UInt32", 100, "most rows to return")},
+    columns={
+        "Service": Column("String"),
+        "Agent": Column("String"),
+        "Action": Column(
+            "String", "such as `tool search` or `message to critic`; empty: the agent acts at all"
+        ),
+        "Absent": Column("Bool", "whether the row is about the runs without it"),
+        "FailedRuns": Column("Int64", "failed runs with it, or without it"),
+        "PassedRuns": Column("Int64", "successful runs, likewise"),
+        "AllFailed": Column("Int64", "failed runs of the service"),
+        "AllPassed": Column("Int64", "successful runs of the service"),
+        "Ochiai": Column(
+            "Float64",
+            "FailedRuns / sqrt(AllFailed * (FailedRuns + PassedRuns)), from 0 to 1 "
+            "(Ochiai; for faults, Abreu et al. 2007)",
+        ),
+        "PValue": Column(
+            "Float64", "of so many failed runs if it had nothing to do with failing (Fisher)"
+        ),
+        "Corrected": Column(
+            "Nullable(Float64)", "the same, corrected for all tests of the service (Holm)"
+        ),
+    },
+)
+
+_OF_VERSIONS: Final = f"""
+SELECT toString(ServiceName) AS Service, toString(Version) AS OfVersion, min(RunStart) AS FirstSeen,
+    sumForEach(arrayConcat([toUInt64(Outcome = 'failure')],
+      arrayMap((code, looked) -> looked * has(arrayMap(i -> toString(i), `Hits.Code`), code),
+        {CODES}, {MODES_EXAMINED}))) AS Hits,
+    sumForEach(arrayConcat([toUInt64(Outcome IN ('failure', 'success'))], {MODES_EXAMINED})) AS Looked
+FROM ({NEWEST})
+WHERE {_IN_RANGE} AND {OWNED} AND Version != ''
+GROUP BY Service, OfVersion"""
+_EARLIER: Final = """OVER (PARTITION BY Service, Measure ORDER BY FirstSeen, OfVersion
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"""
+_GATES: Final = {
+    "min_runs": Param("UInt32", 20, "examined runs that a version, and those before it, must have"),
+    "min_hits": Param("UInt32", 5, "hits that a version must have"),
+    "min_ratio": Param("Float64", 2.0, "times the rate of before that the rate must reach"),
+}
+
+VERSION_REGRESSIONS: Final = Query(
+    name="version_regressions",
+    meaning="Rates of failures and failure modes by version of a service, against all versions before it, by the "
+    "exact test of the alerts.",
+    template=f"""
+SELECT Service, OfVersion AS Version, FirstSeen, Measure, Runs, Examined, RunsBefore, ExaminedBefore,
+    if(Examined >= {{min_runs:UInt32}} AND ExaminedBefore >= {{min_runs:UInt32}} AND Runs >= {{min_hits:UInt32}}
+      AND Runs / Examined >= {{min_ratio:Float64}} * Rate,
+      {evidence("Runs", "Examined", "Rate")}, 0.) AS Evidence
+FROM (
+  SELECT Service, OfVersion, FirstSeen, Measure, Runs, Examined, sum(Runs) {_EARLIER} AS RunsBefore,
+    sum(Examined) {_EARLIER} AS ExaminedBefore, (RunsBefore + 1) / (ExaminedBefore + 10) AS Rate
+  FROM (
+    SELECT Service, OfVersion, FirstSeen, Measure, Runs, Examined
+    FROM ({_OF_VERSIONS})
+    ARRAY JOIN arrayConcat(['failures'], {CODES}) AS Measure, Hits AS Runs, Looked AS Examined
+  )
+)
+WHERE ExaminedBefore > 0 AND Examined > 0
+ORDER BY Evidence DESC, Service, FirstSeen DESC, Measure
+LIMIT {{limit:UInt32}}""",
+    params={**RANGE, **OWNERS, **_GATES, "limit": Param("UInt32", 100, "most rows to return")},
+    columns={
+        "Service": Column("String"),
+        "Version": Column("String"),
+        "FirstSeen": Column("DateTime64(9)", "start of its first run in the range"),
+        "Measure": Column("String", "failures (recorded ones), or a failure mode's code"),
+        "Runs": Column("UInt64", "of the version that show it"),
+        "Examined": Column("UInt64", "of the version in which it was looked for"),
+        "RunsBefore": Column("UInt64", "the same of all versions before"),
+        "ExaminedBefore": Column("UInt64"),
+        "Evidence": Column(
+            "Float64",
+            "minus the decimal logarithm of the probability of so many at the smoothed rate of "
+            "before; 0 below the gates; from 3 on it is a warning, from 4 a page, as in the alerts",
+        ),
+    },
+)
+
+_UNTIL: Final = "{until:DateTime64(3)}"
+_WINDOW: Final = f"RunStart > {_UNTIL} - toIntervalHour({{hours:UInt32}}) AND RunStart <= {_UNTIL}"
+_SEEN: Final = f"""
+SELECT Project, PatternId, any(Code) AS OfCode, ServiceName AS Service, countIf({_WINDOW}) AS Hits,
+    min(RunStart) AS First
+FROM ({PLACES})
+WHERE RunStart <= {_UNTIL}
+GROUP BY Project, PatternId, Service"""
+_LOOKED: Final = f"""
+SELECT toString(Project) AS Project, toString(ServiceName) AS Service,
+    sumForEach(arrayMap(i -> i * ({_WINDOW}), {EXAMINED})) AS Now,
+    sumForEach(arrayMap(i -> i * NOT ({_WINDOW}), {EXAMINED})) AS Before
+FROM ({NEWEST})
+WHERE RunStart <= {_UNTIL}
+GROUP BY Project, Service"""
+_AGAIN: Final = f"""
+SELECT p.Project AS Project, p.PatternId AS PatternId, p.ServiceName AS Service
+FROM ({PLACES}) AS p
+INNER JOIN (
+  SELECT toString(Project) AS SaidProject, PatternId AS SaidPattern, ChangedAt, Version AS SaidVersion, OldVersions
+  FROM mast_pattern_states FINAL WHERE State = 'resolved'
+) AS s ON s.SaidProject = p.Project AND s.SaidPattern = p.PatternId
+WHERE {_WINDOW} AND p.RunStart > s.ChangedAt AND (s.SaidVersion = '' OR NOT has(s.OldVersions, p.Version))
+GROUP BY Project, PatternId, Service"""
+
+NEW_PATTERNS: Final = Query(
+    name="new_patterns",
+    meaning="Patterns of a service that are new in the last day and no coincidence, or came back after they were "
+    "resolved.",
+    template=f"""
+SELECT Service AS service, toFloat64(sum(Counts)) AS Patterns
+FROM (
+  SELECT Service, 0 AS Counts FROM ({_LOOKED})
+  UNION ALL
+  SELECT p.Service AS Service, 1 AS Counts
+  FROM (
+    SELECT *, min(First) OVER (PARTITION BY Project, PatternId) AS FirstOfAll FROM ({_SEEN})
+  ) AS p
+  INNER JOIN ({_LOOKED}) AS t ON t.Project = p.Project AND t.Service = p.Service
+  LEFT JOIN (
+    SELECT toString(Project) AS SaidProject, PatternId AS SaidPattern, State FROM mast_pattern_states FINAL
+  ) AS s ON s.SaidProject = p.Project AND s.SaidPattern = p.PatternId
+  WHERE FirstOfAll > {_UNTIL} - toIntervalHour({{hours:UInt32}}) AND s.State IN ('', 'open')
+    AND p.Hits >= {{min_hits:UInt32}} AND t.Before[{code_index("p.OfCode")}] >= {{min_runs:UInt32}}
+    AND {evidence("p.Hits", f"t.Now[{code_index('p.OfCode')}]", f"1 / (t.Before[{code_index('p.OfCode')}] + 10)")}
+      >= {{evidence:Float64}}
+  UNION ALL
+  SELECT Service, 1 AS Counts FROM ({_AGAIN})
+)
+GROUP BY Service
+ORDER BY service""",
+    params={
+        "until": Param("DateTime64(3)", END, "the moment of the evaluation"),
+        "hours": Param("UInt32", 24, "hours for which a pattern is new"),
+        "min_hits": Param("UInt32", 5, "runs of the service that must show it in this time"),
+        "min_runs": Param("UInt32", 20, "examined runs of the service before this time"),
+        "evidence": Param(
+            "Float64",
+            3.0,
+            "minus the decimal logarithm of the probability of so many, at the smoothed rate of 0 before",
+        ),
+    },
+    columns={
+        "service": Column("String"),
+        "Patterns": Column(
+            "Float64", "new and neither acknowledged nor resolved, or resolved and back"
+        ),
+    },
+)

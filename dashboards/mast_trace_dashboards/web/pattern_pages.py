@@ -1,0 +1,121 @@
+"""The pages on patterns: the list, one pattern, and what people say of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards import pattern_words
+from mast_trace_dashboards.found_pattern import find_pattern, set_state
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import NotFound, parse_time
+from mast_trace_dashboards.web.forms import read_form
+from mast_trace_dashboards.web.visitor import visitor_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.templating import Jinja2Templates
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.found_pattern import FoundPattern
+
+SINCE: Final = ("1d", "7d", "30d")
+_STATES: Final = ("open", "acknowledged", "resolved", "reopened")
+_MOST: Final = 100
+_OF_SERVICE: Final = 15
+
+
+class PatternPages:
+    """The handlers of these pages; each queries the database in a thread.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        templates: of the pages.
+    """
+
+    def __init__(self, store: Store, templates: Jinja2Templates) -> None:
+        self._store = store
+        self._templates = templates
+
+    async def patterns(self, request: Request) -> Response:
+        """Answer with the patterns, the actions that separate runs, and the versions that got worse."""
+        asked = request.query_params
+        since, state = asked.get("since", ""), asked.get("state", "")
+        service, mode = asked.get("service", ""), asked.get("mode", "")
+        if since not in {"", *SINCE} or state not in {"", *_STATES}:
+            raise HTTPException(400, "Choose a time and a state that the page offers.")
+        given: dict[str, Any] = {"since": parse_time(since)} if since else {}
+        if service:
+            given["services"] = [service]
+        chosen = {"states": [state] if state else [], "modes": [mode] if mode else []}
+        rows, separating, versions = await asyncio.to_thread(self._listed, given, chosen)
+        return self._html(
+            request,
+            "patterns.html",
+            rows=rows[:_MOST],
+            more=len(rows) > _MOST,
+            separating=separating,
+            versions=versions,
+            chosen={"since": since, "state": state, "service": service, "mode": mode},
+            times=SINCE,
+            states=_STATES,
+            modes=FAILURE_MODES,
+            words=pattern_words,
+        )
+
+    def _listed(self, given: dict[str, Any], chosen: dict[str, Any]) -> tuple[list[Any], ...]:
+        return (
+            QUERIES["patterns"].run(self._store, **given, **chosen, limit=_MOST + 1),
+            QUERIES["separating_actions"].run(self._store, **given, limit=_OF_SERVICE),
+            QUERIES["version_regressions"].run(self._store, **given, limit=_OF_SERVICE),
+        )
+
+    async def pattern(self, request: Request) -> Response:
+        """Answer with one pattern, its runs and the commands that go on from it."""
+        found = await asyncio.to_thread(self._pattern, request.path_params["pattern"])
+        return self._html(
+            request,
+            "pattern.html",
+            found=found,
+            row=found.row,
+            modes=FAILURE_MODES,
+            words=pattern_words,
+        )
+
+    async def pattern_state(self, request: Request) -> Response:
+        """Store that a pattern is acknowledged, resolved or open again."""
+        name = request.path_params["pattern"]
+        found = await asyncio.to_thread(self._pattern, name)
+        form = await read_form(request)
+        author = visitor_of(request).user or form["author"][0]
+        try:
+            await asyncio.to_thread(
+                set_state,
+                self._store,
+                found.row["PatternId"],
+                form["state"][0],
+                author,
+                version=form["version"][0] if form["state"][0] == "resolved" else "",
+                note=form["note"][0],
+                project=found.row["Project"],
+            )
+        except ConfigurationError as error:
+            raise HTTPException(400, str(error)) from error
+        asked = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"/patterns/{found.row['PatternId']}{asked}", 303)
+
+    def _pattern(self, name: str) -> FoundPattern:
+        try:
+            return find_pattern(self._store, name)
+        except NotFound as error:
+            raise HTTPException(404, f"There is no pattern {name}.") from error
+        except ConfigurationError as error:
+            raise HTTPException(400, str(error)) from error
+
+    def _html(self, request: Request, name: str, **values: Any) -> Response:
+        return self._templates.TemplateResponse(request, name, values)

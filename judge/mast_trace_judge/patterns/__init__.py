@@ -1,0 +1,1 @@
+"""Patterns: failures that recur over runs, found without a model, named with one."""

@@ -1,0 +1,195 @@
+"""Patterns, separating actions and regressions: exact numbers on runs with known findings."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pattern_runs import NOW, add_run
+from scipy.stats import binom, hypergeom
+from stores import new_store
+
+from mast_trace_collector.storage.project_store import store_of_project
+from mast_trace_dashboards import pattern_words as words
+from mast_trace_dashboards.found_pattern import find_pattern, set_state
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.exact_tests import at_least, evidence, with_holm
+from mast_trace_dashboards.run_names import NotFound
+from mast_trace_judge.patterns.indexing import PatternIndexer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
+
+SEARCH = {"code": "2.6", "tool": "search"}
+SKIP = {"code": "1.1", "agent": "planner"}
+
+
+def index(store: Store) -> None:
+    while PatternIndexer(store).index(at_all=True):
+        pass
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Forty runs of a project with two patterns and three single texts, five of another project.
+
+    7 of 8 runs with the failing search failed, 2 of 5 with a skipped review, and 4 of the others.
+    """
+    with new_store(tmp_path_factory.mktemp("patterns")) as opened:
+        for n in range(40):
+            at = NOW - timedelta(days=12 - n // 4, minutes=n)
+            common: dict[str, Any] = {"project": "one", "at": at, "version": f"1.{n // 20}"}
+            outcome = "failure" if n in {0, 5, 10, 15} else "success"
+            if n in range(20, 28):
+                failed = "success" if n == 27 else "failure"
+                add_run(
+                    opened, n + 1, **SEARCH, text=f"timed out after {n} s", outcome=failed, **common
+                )
+            elif n in range(30, 35):
+                failed = "failure" if n < 32 else "success"
+                text = f"I skip the review of order {n}."
+                add_run(opened, n + 1, **SKIP, text=text, outcome=failed, **common)
+            elif n in {36, 37, 38}:
+                text = ("The moon is green.", "Nobody told me of it at all!", "17 is prime")[n - 36]
+                add_run(opened, n + 1, **SKIP, text=text, outcome=outcome, **common)
+            else:
+                add_run(opened, n + 1, outcome=outcome, **common)
+        for n in range(5):
+            add_run(opened, 100 + n, **SEARCH, text=f"timed out after {n} s", project="two")
+        index(opened)
+        yield opened
+
+
+def patterns(store: Store, **given: Any) -> list[dict[str, Any]]:
+    return QUERIES["patterns"].run(store, **given)
+
+
+def test_patterns_are_places_with_recurring_texts(store: Store) -> None:
+    """Texts that do not recur are one pattern of their place together."""
+    found = [
+        (row["Code"], row["Agent"], row["Peer"], row["Tool"], row["Text"], row["Runs"])
+        for row in patterns(store, projects=["one"])
+    ]
+    assert found == [
+        ("2.6", "writer", "", "search", "timed out after <number> s", 8),
+        ("1.1", "planner", "critic", "", "I skip the review of order <number>", 5),
+        ("1.1", "planner", "critic", "", "", 3),
+    ]
+
+
+def test_shares_tests_and_places_are_exact(store: Store) -> None:
+    search, skip, other = patterns(store, projects=["one"])
+    assert (search["Examined"], search["Share"]) == (40, 0.2)
+    assert search["Low"] == pytest.approx(0.1050, abs=1e-4)
+    assert search["High"] == pytest.approx(0.3476, abs=1e-4)
+    assert (search["Failed"], search["Succeeded"]) == (7, 1)
+    assert (search["KnownFailed"], search["KnownSucceeded"]) == (13, 27)
+    raw = [hypergeom.sf(k - 1, 40, 13, n) for k, n in ((7, 8), (2, 5), (0, 3))]
+    assert [row["PValue"] for row in (search, skip, other)] == pytest.approx(raw)
+    assert search["Corrected"] == pytest.approx(3 * raw[0])
+    assert skip["Corrected"] == pytest.approx(min(1.0, 2 * raw[1]))
+    assert (search["TypicalStep"], search["Decided"], search["DecidedHere"]) == (0, 7, 7)
+    assert search["Versions"] == ["1.1"]
+    assert "7 of 8 failed, 6 of 32 others: more often than by chance" in words.contrast(search)
+    assert "no difference shown" in words.contrast(skip)
+
+
+def test_a_project_has_its_own_patterns(store: Store) -> None:
+    confined = store_of_project(store, "two")
+    (row,) = patterns(confined)
+    assert (row["Project"], row["Runs"], row["Examined"]) == ("two", 5, 5)
+    assert row["PatternId"] not in {each["PatternId"] for each in patterns(store, projects=["one"])}
+    theirs = patterns(store, projects=["one"])[0]["PatternId"]
+    assert QUERIES["pattern_runs"].run(confined, pattern=theirs) == []
+    with pytest.raises(NotFound):
+        find_pattern(confined, theirs)
+    with pytest.raises(NotFound):
+        set_state(confined, theirs, "acknowledged", "eve")
+    assert row["PValue"] is None
+    assert words.contrast(row).startswith("unknown")
+
+
+def test_the_range_and_the_filters_leave_the_ids_as_they_are(store: Store) -> None:
+    """A text that recurs in all recurs in each part."""
+    (all_of_it,) = patterns(store, projects=["one"], modes=["2.6"])
+    since = NOW - timedelta(days=6, hours=6)
+    (late,) = patterns(store, projects=["one"], modes=["2.6"], since=since, min_runs=1)
+    assert late["PatternId"] == all_of_it["PatternId"]
+    assert late["Runs"] < all_of_it["Runs"]
+    assert late["FirstSeen"] == all_of_it["FirstSeen"]
+    assert patterns(store, services=["nobody's"]) == []
+
+
+def test_a_pattern_shows_commands_for_its_own_runs(store: Store) -> None:
+    found = find_pattern(store, patterns(store, projects=["one"])[0]["PatternId"][:10])
+    confirm, inject = (line for _, line in found.commands)
+    assert confirm == f"mast-trace confirm {25:032x} --project one -- YOUR COMMAND"
+    assert found.runs[0]["TraceId"] == f"{25:032x}"
+    assert "--operator 2.6 --project one -- YOUR COMMAND" in inject
+    assert found.successful in inject
+    assert found.runs[0]["RunStart"] >= found.runs[-1]["RunStart"]
+
+
+def test_actions_that_separate_runs_have_ochiai_and_an_exact_test(store: Store) -> None:
+    rows = QUERIES["separating_actions"].run(store, projects=["one"])
+    first = next(
+        row for row in rows if row["Action"] == "failing tool search" and not row["Absent"]
+    )
+    assert (first["FailedRuns"], first["AllFailed"], first["PassedRuns"]) == (7, 13, 1)
+    assert first["Ochiai"] == pytest.approx(7 / (13 * 8) ** 0.5)
+    assert first["PValue"] == pytest.approx(hypergeom.sf(6, 40, 13, 8))
+    assert first["Corrected"] >= first["PValue"]
+    without = next(row for row in rows if row["Action"] == "failing tool search" and row["Absent"])
+    assert (without["FailedRuns"], without["PassedRuns"]) == (6, 26)
+    assert rows[0]["Action"] in {"failing tool search", "message to critic"}
+
+
+def test_an_exact_test_agrees_with_scipy(store: Store) -> None:
+    cases = [
+        (7, 13, 8, 40),
+        (0, 3, 3, 10),
+        (3, 3, 3, 10),
+        (0, 0, 0, 0),
+        (200, 300, 20_000, 250_000),
+    ]
+    cases += [
+        (120, 5000, 9000, 250_000),
+        (1, 1, 1, 250_000),
+        (5, 5, 5, 5),
+        (90, 5000, 9000, 250_000),
+    ]
+    columns = [str([case[place] for case in cases]) for place in range(4)]
+    got = store.query(f"SELECT {at_least(*columns)} AS p")[0]["p"]
+    wanted = [hypergeom.sf(k - 1, a, m, n) if a else 1.0 for k, m, n, a in cases]
+    assert got == pytest.approx(wanted, rel=1e-7)
+    for seen, tried, rate in ((5, 300, 0.001), (40, 300, 0.05), (3000, 30_000, 0.09)):
+        (row,) = store.query(f"SELECT {evidence(str(seen), str(tried), str(rate))} AS e")
+        assert row["e"] == pytest.approx(
+            -binom.logsf(seen - 1, tried, rate) / 2.302585093, rel=1e-6
+        )
+    rows = store.query(with_holm("SELECT arrayJoin([0.01, 0.04, 0.03, 0.5, NULL]) AS p", "p", "h"))
+    told = {row["p"]: row["h"] for row in rows}
+    assert told == {
+        0.01: pytest.approx(0.04),
+        0.03: pytest.approx(0.09),
+        0.04: pytest.approx(0.09),
+        0.5: 0.5,
+        None: None,
+    }
+
+
+def test_words_say_nothing_empty(store: Store) -> None:
+    for row in patterns(store):
+        for told in (
+            words.title,
+            words.share,
+            words.trend,
+            words.state,
+            words.decisive,
+            words.confirmed,
+        ):
+            assert told(row)
+            assert "None" not in told(row)

@@ -1,0 +1,123 @@
+"""Judged runs with known findings, written into a store as collector and judge write them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.store.verdicts import save
+from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, RunFacts, Verdict
+
+if TYPE_CHECKING:
+    from mast_trace_collector.storage import Store
+
+NOW = datetime.now(timezone.utc).replace(microsecond=0)
+EXAMINED = ("1.1", "1.3", "2.6", "3.2")
+
+
+def add_run(
+    store: Store,
+    number: int,
+    *,
+    code: str = "",
+    agent: str = "writer",
+    tool: str = "",
+    text: str = "",
+    outcome: str = "",
+    project: str = "",
+    service: str = "shop",
+    version: str = "",
+    at: datetime = NOW - timedelta(hours=1),
+    judged: bool = True,
+) -> str:
+    """Write a run of three spans, whose second shows a failure mode if a code is given; return its id.
+
+    With a tool, the text is its error; without one it is the message, which the verdict quotes.
+    """
+    trace = f"{number:032x}"
+    resource = {"service.name": service, "mast.project": project}
+    if version:
+        resource["service.version"] = version
+    done = {"gen_ai.agent.name": agent}
+    failed: dict[str, Any] = {}
+    if tool:
+        step = {**done, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool}
+        failed = {"StatusCode": "Error" if text else "Unset", "StatusMessage": text}
+    else:
+        step = {
+            "gen_ai.operation.name": "send_message",
+            "mast.message.sender": agent,
+            "mast.message.content": text or "Done.",
+            "mast.message.recipients": '["critic"]',
+        }
+    root = {"gen_ai.operation.name": "invoke_workflow"}
+    if outcome:
+        root["mast.run.outcome"] = outcome
+    turn = {"gen_ai.operation.name": "invoke_agent", **done}
+    spans = [(root, {}), (step, failed), (turn, {})]
+    store.insert(
+        "otel_traces",
+        [
+            {
+                "TraceId": trace,
+                "SpanId": f"{number:08x}{place:08x}",
+                "ParentSpanId": "" if place == 0 else f"{number:08x}{0:08x}",
+                "SpanName": attributes["gen_ai.operation.name"],
+                "Timestamp": at + timedelta(milliseconds=place),
+                "Duration": 1000,
+                "ServiceName": service,
+                "ResourceAttributes": resource,
+                "SpanAttributes": attributes,
+                "StatusCode": more.get("StatusCode", "Unset"),
+                "StatusMessage": more.get("StatusMessage", ""),
+            }
+            for place, (attributes, more) in enumerate(spans)
+        ],
+    )
+    if judged:
+        judge(store, trace, code=code, agent=agent, quote="" if tool else text, project=project)
+    return trace
+
+
+def judge(
+    store: Store,
+    trace: str,
+    *,
+    code: str,
+    agent: str = "writer",
+    quote: str = "",
+    project: str = "",
+) -> Verdict:
+    """Store a verdict that shows a failure mode at the second span; none without a code."""
+    summary = run_summary(store, trace, project=project)
+    assert summary
+    span = f"{int(trace, 16):08x}{1:08x}"
+    finding = ModeFinding(
+        code=code or "1.1",
+        probability=0.9,
+        evidence=Evidence.HEURISTIC,
+        steps=(0,),
+        quotes=(quote,) if quote else (),
+        span_ids=(span,),
+    )
+    decisive = DecisiveError(step=0, agent=agent, probability=0.8, span_id=span)
+    fails = bool(code) and summary.outcome != "success"
+    verdict = Verdict(
+        trace_id=trace,
+        project=project,
+        fingerprint=summary.fingerprint,
+        judge_version="v1",
+        judged_at=datetime.now(timezone.utc),
+        run_start=summary.start,
+        run_end=summary.end,
+        service=summary.service,
+        steps=3,
+        outcome="failure" if fails else "unknown",
+        modes=(finding,) if code else (),
+        decisive=decisive if fails else None,
+        examined=EXAMINED,
+        run=RunFacts(seen=summary.last_seen, outcome=summary.outcome),
+    )
+    save(store, [verdict])
+    return verdict
