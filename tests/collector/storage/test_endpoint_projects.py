@@ -60,6 +60,8 @@ EVERY_TABLE = (
     "mast_replays",
     "mast_confirmations",
     "mast_injections",
+    "mast_experiment_runs",
+    "mast_lessons",
     "otel_logs",
     "mast_evaluations",
 )
