@@ -18,6 +18,8 @@ from mast_trace.spans.guard import misused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typing_extensions import Self
+
 NONE: Final = "none"
 PLACEBO: Final = "placebo"
 FEEDBACK: Final = "feedback"
@@ -45,6 +47,8 @@ class Arm(str):
         design: ``hash`` or ``pairs``.
     """
 
+    __slots__ = ("design", "experiment", "repetition", "task")
+
     experiment: str
     task: str
     repetition: int
@@ -52,12 +56,16 @@ class Arm(str):
 
     def __new__(
         cls, name: str, *, experiment: str, task: str, repetition: int = 0, design: str = HASH
-    ) -> Arm:
+    ) -> Self:
         """Make the arm."""
         made = super().__new__(cls, name)
         made.experiment, made.task = experiment, task
         made.repetition, made.design = repetition, design
         return made
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        """Return what makes it again, in another process."""
+        return (str(self),), {name: getattr(self, name) for name in self.__slots__}
 
 
 def assign(
@@ -144,7 +152,7 @@ def _of_value(key: Any) -> str:
     if isinstance(key, dict | list | tuple):
         return json.dumps(key, sort_keys=True, default=_of_value, ensure_ascii=False)
     kind = type(key)
-    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+    if {kind.__str__, kind.__repr__} == {object.__str__, object.__repr__}:
         return ""  # its text is an address in memory
     return str(key)
 

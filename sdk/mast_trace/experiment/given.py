@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.experiment.assignment import NONE, Arm
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -97,14 +94,11 @@ def read_answer(answer: Any, *, placebo: bool, budget: int, arm: Arm | None) -> 
     )
 
 
-def _lesson(item: Mapping[str, Any]) -> Lesson:
-    if not isinstance(item, dict):
-        raise ValueError("a lesson in it is no record")
-    texts = {name: str(item.get(name, "")) for name in _TEXTS}
-    step = item.get("step")
-    if not isinstance(step, int):
-        raise ValueError("a lesson in it has no step")
-    return Lesson(step=step, **texts)
+def _lesson(item: Any) -> Lesson:
+    step = item.get("step") if isinstance(item, dict) else None
+    if isinstance(step, int):
+        return Lesson(step=step, **{name: str(item.get(name, "")) for name in _TEXTS})
+    raise ValueError("a lesson in it has no step")
 
 
 _TEXTS = ("agent", "mode", "quote", "advice", "evidence", "run")

@@ -170,9 +170,7 @@ def _objections(
     wrong = sum(
         each.arm in by_arm
         and each.arm
-        != arm_of(
-            plan.name, each.task, plan.arms, design=plan.design, repetition=each.repetition
-        )
+        != arm_of(plan.name, each.task, plan.arms, design=plan.design, repetition=each.repetition)
         for each in trials
     )
     if wrong:
@@ -261,9 +259,7 @@ def _contrast(
             for found in (with_it, without)
         )
         difference = sum(one) / len(one) - sum(other) / len(other) if one and other else None
-        centres = centres_of(
-            None if plan.baseline is None else plan.baseline + plan.effect / 2
-        )
+        centres = centres_of(None if plan.baseline is None else plan.baseline + plan.effect / 2)
     opposite = signs if plan.paired else [-sign for sign in signs]
     threshold = plan.threshold
     return Contrast(
@@ -294,7 +290,9 @@ def _worded(
     elif found.worse >= plan.threshold:
         word = "worse"
     elif found.open:
-        reason = f"{found.open} of {found.tasks} tasks lack planned outcomes, which count against both"
+        reason = (
+            f"{found.open} of {found.tasks} tasks lack planned outcomes, which count against both"
+        )
     else:
         reason = "the difference may be none" if found.tasks else "there are no runs"
     return Contrast(**{**vars(found), "word": word, "reason": reason})
