@@ -145,7 +145,10 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
         # A run may be judged, or labelled, long after it ended.
         "mast_judge_calls": f"{_OURS} AND ({early['mast_judge_calls']} OR {ended})",
         "mast_human_labels": f"{_OURS} AND (toDateTime(LabelledAt) < {{time:DateTime}} OR {ended})",
-        **{table: f"{_OURS} AND ({early[table]} OR {ended})" for table in (*_OF_REPLAYS, *_OF_EXPERIMENTS)},
+        **{
+            table: f"{_OURS} AND ({early[table]} OR {ended})"
+            for table in (*_OF_REPLAYS, *_OF_EXPERIMENTS)
+        },
         "otel_logs": f"{_OURS} AND ({early['otel_logs']} OR {ended})",
         _SPANS: f"{_OURS} AND {early[_SPANS]}",
         # A run's state has the day on which it was written, which is late for imported runs.

@@ -31,11 +31,12 @@ def planned(plan: Plan) -> str:
     else:
         each = f"{size.tasks} tasks in each of {len(plan.arms)} arms"
     times = f", {plan.repeats} runs of a task in an arm" if plan.repeats > 1 else ""
-    lines = [
-        f"Experiment {plan.name}: {', '.join(plan.arms)}; design {plan.design}.",
-        f"Size: {each}{times} ({size.runs} runs in all) find {_rate(rate)} -> {_rate(rate + plan.effect)} with "
-        f"a power of 80 %, looked at as often as you like; {size.single_look} with a single look at the end.",
-    ]
+    found = (
+        f"Size: {each}{times} ({size.runs} runs in all) find {_rate(rate)} -> "
+        f"{_rate(rate + plan.effect)} with a power of 80 %, looked at as often as you like; "
+        f"{size.single_look} with a single look at the end."
+    )
+    lines = [f"Experiment {plan.name}: {', '.join(plan.arms)}; design {plan.design}.", found]
     if plan.baseline is None:
         lines.append(
             "No --baseline was given: the size is that of .60, and the bets expect no particular rate."

@@ -152,7 +152,7 @@ def _of_value(key: Any) -> str:
     if isinstance(key, dict | list | tuple):
         return json.dumps(key, sort_keys=True, default=_of_value, ensure_ascii=False)
     kind = type(key)
-    if {kind.__str__, kind.__repr__} == {object.__str__, object.__repr__}:
+    if all(getattr(kind, name) is getattr(object, name) for name in ("__str__", "__repr__")):
         return ""  # its text is an address in memory
     return str(key)
 

@@ -30,7 +30,11 @@ SECONDS: Final = 2.0
 MOST_LESSONS: Final = 3
 MOST_CHARACTERS: Final = 4000
 _MOST_BYTES: Final = 256 * 1024
+_PART: Final = 256
+_MOST_LEFT_BEHIND: Final = 4
 _CALL: Final = "feedback"
+
+_left_behind: list[threading.Thread] = []
 
 
 class _Unusable(Exception):
@@ -106,8 +110,11 @@ def _within(seconds: float, url: str, query: Mapping[str, str], secret: str) -> 
     """Return the JSON of an answer, or stop waiting.
 
     A thread asks: neither the look-up of a name nor a server that sends a byte a second keeps to the
-    time-out of a socket. It gives up by itself with the next byte after the time.
+    time-out of a socket. It is left behind then, and while a few are, nothing more is asked.
     """
+    _left_behind[:] = [each for each in _left_behind if each.is_alive()]
+    if len(_left_behind) >= _MOST_LEFT_BEHIND:
+        raise _Unusable("earlier requests still wait for their answers")
     got: list[Any] = []
     deadline = time.monotonic() + seconds
 
@@ -121,6 +128,7 @@ def _within(seconds: float, url: str, query: Mapping[str, str], secret: str) -> 
     thread.start()
     thread.join(seconds)
     if not got:
+        _left_behind.append(thread)
         raise _Unusable(f"there was no answer within {seconds:g} s")
     answer, error = got[0]
     if error is not None:
@@ -178,7 +186,8 @@ def _read(response: Any, deadline: float) -> Any:
     if kind != "application/json":
         raise _Unusable("the answer is no JSON, so this is not the web view, or it wants a key")
     body = bytearray()
-    for part in response.iter_content(16 * 1024):
+    # A larger part would be waited for, however slowly its bytes come.
+    for part in response.iter_content(_PART):
         body += part
         if len(body) > _MOST_BYTES:
             raise _Unusable("the answer is too long")
