@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ def server(answer: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[
     """Yield the address of a server that hands each connection to ``answer``, and the requests so far."""
     listening = socket.create_server(("127.0.0.1", 0))
     requests: list[bytes] = []
+    connections: list[socket.socket] = []
     stopped = threading.Event()
 
     def serve() -> None:
@@ -24,6 +25,7 @@ def server(answer: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[
                 connection, _ = listening.accept()
             except OSError:
                 return
+            connections.append(connection)
             threading.Thread(target=one, args=(connection,), daemon=True).start()
 
     def one(connection: socket.socket) -> None:
@@ -41,6 +43,9 @@ def server(answer: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[
     finally:
         stopped.set()
         listening.close()
+        for connection in connections:
+            with suppress(OSError):  # the other end has closed it
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def response(

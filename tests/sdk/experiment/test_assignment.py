@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import datetime
+import datetime as dt
 import decimal
 import enum
 import itertools
@@ -24,10 +24,14 @@ from mast_trace.experiment.assignment import ARMS, arm_of, key_text
 
 
 class Colour(enum.Enum):
+    """A value of the program's own."""
+
     RED = 1
 
 
 class Hostile:
+    """It cannot be asked for its text."""
+
     def __str__(self) -> str:
         raise RuntimeError
 
@@ -139,7 +143,7 @@ def test_threads_count_together() -> None:
         (b"bytes", "bytes"),
         (b"\xff", "\\xff"),
         (uuid.UUID(int=5), str(uuid.UUID(int=5))),
-        (datetime.date(2026, 1, 2), "2026-01-02"),
+        (dt.date(2026, 1, 2), "2026-01-02"),
         (decimal.Decimal("1.10"), "1.10"),
         (PurePosixPath("a/b"), "a/b"),
         (Colour.RED, "Colour.RED"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import mast_trace
 from mast_trace.experiment.assignment import Arm
 from mast_trace.experiment.given import Feedback
@@ -103,11 +105,8 @@ def test_the_block_may_hold_anything_and_errors_pass(captured_spans: CapturedSpa
         with mast_trace.using_feedback(given), mast_trace.run("r"):  # type: ignore[arg-type]
             pass
     assert all(marks(span) == {} for span in captured_spans.named("invoke_workflow"))
-    try:
-        with mast_trace.using_feedback(FED):
-            raise KeyError("mine")
-    except KeyError:
-        pass
+    with pytest.raises(KeyError, match="mine"), mast_trace.using_feedback(FED):
+        raise KeyError("mine")
     with mast_trace.run("after"):
         pass
     assert marks(captured_spans.named("invoke_workflow")[-1]) == {}
