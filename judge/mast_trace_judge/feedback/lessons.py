@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from mast_trace.experiment.given import task_hash
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.feedback.advice import ADVICE, WITHOUT_MODE
 from mast_trace_judge.local.addressing.cleaning import clean
 from mast_trace_judge.local.addressing.recognition import addresses_reader
+from mast_trace_judge.local.figures import figures, known_values
 from mast_trace_judge.replay.leaks import known_before, leaked
 from mast_trace_judge.verdict import Evidence
 
@@ -31,7 +33,7 @@ LessonEvidence = Literal["confirmed", "labelled", "exact"]
 LONGEST_QUOTE: Final = 160
 LONGEST_NAME: Final = 60
 MASK: Final = "[...]"
-"""What stands in a quote for words that only the right answer holds."""
+"""What stands in a quote for a link, for figures, and for words that only the right answer holds."""
 _MOST_MASKS: Final = 5
 _SPACE: Final = re.compile(r"\s+")
 # Control characters, characters that reorder or hide text, and the marks of a quote and of a fence.
@@ -159,10 +161,13 @@ def _quotes_at(shown: Sequence[ModeFinding], step: int) -> tuple[str, ...]:
 def _quote(run: Trajectory, step: Step, quotes: Sequence[str], reference: Sequence[str]) -> str:
     """Return words of a step that may be shown; empty if there are none.
 
-    Quotes that stand in the step come first, then its beginning. Figures and words that only the
-    right answer holds are masked.
+    Quotes that stand in the step come first, then its beginning; of a tool call the arguments, not the
+    result, which the agent has not written. Figures that the task does not hold are masked, for any may be
+    the right answer, and so are words that only the right answer holds.
     """
-    texts = [text for text in (step.text, step.arguments) if text.strip()]
+    of_call = step.kind is StepKind.TOOL
+    shown_of = (step.arguments, step.tool) if of_call else (step.text, step.arguments)
+    texts = [text for text in shown_of if text.strip()]
     if any(map(_gives_orders, texts)):
         return ""
     known = known_before(run, step.index, step.span_id)
@@ -171,11 +176,20 @@ def _quote(run: Trajectory, step: Step, quotes: Sequence[str], reference: Sequen
         words = _SPACE.sub(" ", quote).strip()
         if not words or not any(words in text for text in whole):
             continue
-        line = one_line(_LINK.sub(MASK, words), LONGEST_QUOTE)
+        line = one_line(_without_figures(_LINK.sub(MASK, words), run.task), LONGEST_QUOTE)
         shown = _masked(line, reference, known)
         if shown and not _gives_orders(shown):
             return shown
     return ""
+
+
+def _without_figures(quote: str, task: str) -> str:
+    """Return a quote with a mask in place of each figure that the task does not hold."""
+    known = known_values([task])
+    for figure in figures(quote):
+        if not figure.readings & known:
+            quote = re.sub(rf"(?<![\d.]){re.escape(figure.literal)}(?![\d])", MASK, quote)
+    return quote
 
 
 def _gives_orders(text: str) -> bool:
