@@ -107,7 +107,8 @@ def diagnosed(run: str, seconds: float) -> Feedback:
     until = time.monotonic() + seconds
     while True:
         found = mast_trace.feedback(run)
-        if found or time.monotonic() > until:
+        # An answer that does not come in time is not the end: the machine may be busy.
+        if found or found.reason.startswith("No run has") or time.monotonic() > until:
             return found
         time.sleep(0.5)
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH: Final = "/lessons"
+_PATIENCE_SECONDS: Final = 1.0
+"""Programs wait two seconds for an answer."""
 _LONGEST: Final = 500
 """Characters of a parameter that are read."""
 
@@ -55,7 +57,9 @@ class Lessons:
         )
         store = self._stores.of(project)
         try:
-            found = await asyncio.to_thread(answer, store, wanted, project=project)
+            found = await asyncio.to_thread(
+                answer, store, wanted, project=project, seconds=_PATIENCE_SECONDS
+            )
         except StorageError as error:
             logger.warning("lessons could not be read: %s", error)
             return JSONResponse({"detail": "The database does not answer."}, 503)

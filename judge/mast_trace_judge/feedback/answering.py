@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from mast_trace_judge.feedback.experiment import frozen_lessons, plan_of
 from mast_trace_judge.feedback.selection import taught
 from mast_trace_judge.feedback.wording import placebo, worded
 from mast_trace_judge.store.experiments import projects_with
+from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
     from mast_trace_judge.feedback.lessons import Lesson
 
 MOST_LESSONS: Final = 3
+NOT_JUDGED: Final = "The run is not judged yet."
 MOST_CHARACTERS: Final = 4000
+_RECENT: Final = 12
+"""Runs that are read for one answer: a program waits for it."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,9 @@ class Given:
         }
 
 
-def answer(store: Store, wanted: Wanted, *, project: str | None = None) -> Given:
+def answer(
+    store: Store, wanted: Wanted, *, project: str | None = None, seconds: float = math.inf
+) -> Given:
     """Return the lessons for a run.
 
     In an experiment they are those that its plan froze, without those of the same task and
@@ -86,6 +93,7 @@ def answer(store: Store, wanted: Wanted, *, project: str | None = None) -> Given
         store: the database; one project's, if only that may be seen.
         wanted: what is asked for.
         project: only this project's runs.
+        seconds: time after which no further run is read.
 
     Raises:
         StorageError: the database does not answer.
@@ -94,9 +102,17 @@ def answer(store: Store, wanted: Wanted, *, project: str | None = None) -> Given
     budget = min(max(0, wanted.budget), MOST_CHARACTERS)
     if not wanted.experiment:
         found = taught(
-            store, project=project, run=wanted.run, workflow=wanted.workflow, agent=wanted.agent
+            store,
+            project=project,
+            run=wanted.run,
+            workflow=wanted.workflow,
+            agent=wanted.agent,
+            most_runs=_RECENT,
+            seconds=seconds,
         )
         lessons = [each.lesson for each in islice(found, most)]
+        if not lessons and wanted.run and load_judged(store, wanted.run, project=project) is None:
+            return Given(reason=NOT_JUDGED)
         return _given(lessons, budget, "No run has a confirmed, labelled or exact finding.")
     if wanted.run:
         return Given(reason="In an experiment no single run may be named: its lessons are frozen.")

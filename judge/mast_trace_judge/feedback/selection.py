@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -67,6 +69,7 @@ def taught(
     agent: str = "",
     untouched: bool = False,
     most_runs: int = MOST_RUNS,
+    seconds: float = math.inf,
 ) -> Iterator[Taught]:
     """Yield the lessons of the latest failed runs; of equal agent and failure mode the first alone.
 
@@ -78,10 +81,12 @@ def taught(
         agent: only lessons about this agent.
         untouched: leaves out runs that were given lessons or a placebo, and all arms but ``none``.
         most_runs: runs that are read at most.
+        seconds: time after which no further run is read.
 
     Raises:
         StorageError: the database does not answer.
     """
+    until = time.monotonic() + seconds
     rows = store.query(
         _CANDIDATES,
         {
@@ -94,6 +99,8 @@ def taught(
     )
     seen: set[tuple[str, str]] = set()
     for row in rows:
+        if time.monotonic() > until:
+            return
         for lesson in _of_run(store, row["Project"], row["TraceId"]):
             kind = (lesson.agent, lesson.mode or lesson.quote)
             if kind in seen or (agent and lesson.agent != agent):
