@@ -1,4 +1,4 @@
-"""What to do about a failure mode: sentences of this project, so that no text of a run becomes advice."""
+"""Advice about each failure mode: sentences of this project, so that no text of a run becomes advice."""
 
 from __future__ import annotations
 

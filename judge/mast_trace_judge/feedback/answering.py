@@ -29,7 +29,7 @@ _RECENT: Final = 12
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a run asks for.
+    """The request of a run.
 
     Attributes:
         run: trace id of the only run to learn from; empty for the latest failed ones.
@@ -54,7 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Given:
-    """What it is given.
+    """The answer to it.
 
     Attributes:
         text: the lessons in words; empty if there is nothing to say.

@@ -33,7 +33,7 @@ LessonEvidence = Literal["confirmed", "labelled", "exact"]
 LONGEST_QUOTE: Final = 160
 LONGEST_NAME: Final = 60
 MASK: Final = "[...]"
-"""What stands in a quote for a link, for figures, and for words that only the right answer holds."""
+"""The mask in a quote for a link, for figures, and for words that only the right answer holds."""
 _MOST_MASKS: Final = 5
 _SPACE: Final = re.compile(r"\s+")
 # Control characters, characters that reorder or hide text, and the marks of a quote and of a fence.
@@ -53,7 +53,7 @@ _LINK: Final = re.compile(r"\b(?:https?|ftp|data|javascript):\S*", re.IGNORECASE
 
 
 class Lesson(BaseModel):
-    """What a run teaches.
+    """A lesson of a run.
 
     Attributes:
         run: its trace id.

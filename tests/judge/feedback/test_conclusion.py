@@ -1,4 +1,4 @@
-"""What an experiment says, on simulated teams whose tasks, arms and outcomes are known."""
+"""The words of experiments, on simulated teams whose tasks, arms and outcomes are known."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_task_that_is_run_until_it_succeeds_counts_once() -> None:
 
 
 def test_pairs_of_failed_tasks_alone_prove_nothing() -> None:
-    """Whoever runs the treatment only on tasks that the control failed does not get a better one."""
+    """A treatment that is run on the tasks that the control failed, and on no others, is no better one."""
     plan = Plan("e", design="pairs")
     drawn = random.Random(4)
     runs = []
@@ -167,7 +167,7 @@ def test_repeats_wait_for_all_their_runs() -> None:
 
 
 def swapped(runs: list[Trial]) -> list[Trial]:
-    """Whoever moves his successes into the arm that he likes."""
+    """Move the successes into an arm."""
     return [
         Trial("feedback" if each.success else "placebo", each.task, each.start, each.success)
         for each in runs
@@ -175,7 +175,7 @@ def swapped(runs: list[Trial]) -> list[Trial]:
 
 
 def missing_arm(runs: list[Trial]) -> list[Trial]:
-    """Whoever records one arm only in part."""
+    """Record one arm only in part."""
     return [each for each in runs if each.arm != "placebo" or each.start % 4 == 0]
 
 

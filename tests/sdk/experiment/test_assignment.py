@@ -69,7 +69,7 @@ def test_arms_are_as_released() -> None:
 
 
 def test_other_processes_give_the_same_arm() -> None:
-    """Whatever the seed of Python's own hashes is."""
+    """The seed of Python's own hashes has no effect."""
     program = "import mast_trace\nprint(*(mast_trace.assign('e', key=n) for n in range(50)))"
     env = {**os.environ, "PYTHONHASHSEED": "77"}
     told = subprocess.run(

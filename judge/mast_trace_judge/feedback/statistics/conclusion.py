@@ -1,4 +1,4 @@
-"""What the outcomes of an experiment allow to say: better, worse, or not decided."""
+"""The word that the outcomes of an experiment allow: better, worse, or not decided."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What an experiment says at one look.
+    """The state of an experiment at one look.
 
     Attributes:
         arms: the arms in their order.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MIXTURE_COST: Final = 0.8
-"""What the mean over stakes and centres costs, in units of log e: it bets on others as well."""
+"""Cost of the mean over stakes and centres, in units of log e: it bets on others as well."""
 
 
 @dataclass(frozen=True)
