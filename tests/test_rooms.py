@@ -31,7 +31,7 @@ FLOORS = {
         spans trajectory delivery _frameworks
         replay
         _session
-        manual doctor testing
+        manual doctor testing experiment
         __main__
     """,
     "mast_trace_instrumentations": """
@@ -52,7 +52,7 @@ FLOORS = {
         store layer_fusion version pricing
         batch llm
         replay patterns
-        injection multi_agent
+        injection multi_agent feedback
         assembly config
         study
         judge transfer worker

@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mast_trace._report import InstrumentReport
     from mast_trace._session import flush, instrument, uninstrument
+    from mast_trace.experiment.assignment import assign
+    from mast_trace.experiment.lessons import feedback
+    from mast_trace.experiment.marks import using_feedback
     from mast_trace.manual.api import agent, message, record_outcome, run, tool
     from mast_trace.manual.threads import in_context
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "InstrumentReport": "mast_trace._report",
     "agent": "mast_trace.manual.api",
+    "assign": "mast_trace.experiment.assignment",
+    "feedback": "mast_trace.experiment.lessons",
     "flush": "mast_trace._session",
     "in_context": "mast_trace.manual.threads",
     "instrument": "mast_trace._session",
@@ -35,12 +40,15 @@ _HOMES = {
     "run": "mast_trace.manual.api",
     "tool": "mast_trace.manual.api",
     "uninstrument": "mast_trace._session",
+    "using_feedback": "mast_trace.experiment.marks",
 }
 
 __all__ = [
     "InstrumentReport",
     "__version__",
     "agent",
+    "assign",
+    "feedback",
     "flush",
     "in_context",
     "instrument",
@@ -49,6 +57,7 @@ __all__ = [
     "run",
     "tool",
     "uninstrument",
+    "using_feedback",
 ]
 
 

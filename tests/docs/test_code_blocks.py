@@ -20,6 +20,7 @@ from stores import new_store
 from toml_files import tomllib
 
 import mast_trace
+from mast_trace.experiment.lessons import KEY_VARIABLE, URL_VARIABLE
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.local.config import UpConfig
@@ -63,7 +64,7 @@ SETTINGS = {
 }
 COMMAND = re.compile(r"(?:^|(?<=[ (]))mast-trace (?!up\s*&)[^&;#\n]+", re.MULTILINE)
 VARIABLE = re.compile(r"\bMAST_TRACE_[A-Z_]+\b")
-# Read by commands' options, by replayed programs, by tests, by Grafana's data source, and by the files of examples/production.
+# Read by commands' options, by traced and by replayed programs, by tests, by Grafana's data source, and by the files of examples/production.
 OTHER_VARIABLES = {
     "MAST_TRACE_CONFIG",
     "MAST_TRACE_WRITE_GOLDEN",
@@ -72,6 +73,8 @@ OTHER_VARIABLES = {
     "MAST_TRACE_DB_PASSWORD",
     "MAST_TRACE_READER_PASSWORD",
     "MAST_TRACE_REPLAY_TASK",
+    URL_VARIABLE,
+    KEY_VARIABLE,
 }
 
 

@@ -15,6 +15,7 @@ from starlette.routing import Mount, Route
 from stores import new_store
 
 import mast_trace
+from mast_trace.experiment.lessons import KEY_VARIABLE, URL_VARIABLE
 from mast_trace_collector.otlp.errors import RequestError
 from mast_trace_dashboards.cli.app import app
 from mast_trace_dashboards.mcp_server.endpoint import endpoints
@@ -70,6 +71,9 @@ def test_every_variable_of_the_sdk_is_named() -> None:
     read -= {"OTEL_EXPORTER_OTLP_TRACES", "OTEL_EXPORTER_OTLP", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"}
     named = set(SDK_VARIABLE.findall(page)) - {"OTEL_RESOURCE_ATTRIBUTES"}  # OpenTelemetry reads it
     assert named == read
+    own = {URL_VARIABLE, KEY_VARIABLE}
+    table = page.partition("## Traced programs")[2].partition("\n## ")[0]
+    assert own == set(re.findall(r"MAST_TRACE_[A-Z_]+[A-Z]", table))
 
 
 def test_every_page_of_the_web_view_is_named(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Permanent erasure: of runs, of a project, of everything before a time.
 
 An erasure removes every row about a run: its spans, its state, the verdicts and the answers of the
-judge's model that quote it, its replays and their conclusion, the labels that people gave it, and the
-evaluations that were sent, its part in patterns, and the sentences on patterns that quote it.
+judge's model that quote it, its replays and their conclusion, the labels that people gave it, the
+evaluations that were sent, its part in patterns, and the lessons and the sentences on patterns that quote it.
 Parts are rewritten without the rows, which are not only hidden. ClickHouse deletes the old files a
 few minutes later (``old_parts_lifetime``); backups and dead letters are up to the operator.
 """
@@ -41,7 +41,9 @@ _LOOKUP = "otel_traces_trace_id_ts"
 _STATES = "mast_run_states"
 _OF_REPLAYS = ("mast_replay_plans", "mast_replays", "mast_confirmations", "mast_injections")
 _NAMES = "mast_pattern_names"
-_PATTERN_STATES = "mast_pattern_states"
+_OF_EXPERIMENTS = ("mast_experiment_runs", "mast_lessons")
+_WITHOUT_RUNS = ("mast_experiments", "mast_experiment_looks", "mast_pattern_states")
+"""Tables that name no run, and are erased with their project alone."""
 # The states come last: the rows of a run are found by them.
 _ABOUT_RUNS = (
     "mast_verdicts",
@@ -51,6 +53,7 @@ _ABOUT_RUNS = (
     *_OF_REPLAYS,
     "mast_pattern_runs",
     _NAMES,
+    *_OF_EXPERIMENTS,
     "otel_logs",
 )
 _TABLES = (_LOOKUP, *_ABOUT_RUNS, _SPANS, _STATES)
@@ -126,8 +129,8 @@ def of_runs(trace_ids: Sequence[str], *, project: str | None = None) -> list[Era
 def of_project(project: str) -> Erasure:
     """Erase all data of a project."""
     lookup = f"TraceId IN (SELECT TraceId FROM {_STATES} WHERE {_OURS}) AND {_NOBODY_ELSES}"  # noqa: S608
-    conditions = {table: lookup if table == _LOOKUP else _OURS for table in _TABLES}
-    conditions[_PATTERN_STATES] = _OURS
+    tables = (*_WITHOUT_RUNS, *_TABLES)
+    conditions = {table: lookup if table == _LOOKUP else _OURS for table in tables}
     return Erasure(conditions, {"project": project})
 
 
@@ -147,10 +150,13 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
         # A run may be judged, or labelled, long after it ended.
         "mast_judge_calls": f"{_OURS} AND ({early['mast_judge_calls']} OR {ended})",
         "mast_human_labels": f"{_OURS} AND (toDateTime(LabelledAt) < {{time:DateTime}} OR {ended})",
-        **{table: f"{_OURS} AND ({early[table]} OR {ended})" for table in _OF_REPLAYS},
         "mast_pattern_runs": f"{_OURS} AND ({early['mast_pattern_runs']} OR {ended})",
         # A sentence is erased with the first of the runs that it quotes.
         _NAMES: f"{_OURS} AND ({early[_NAMES]} OR arrayExists(run -> run IN ({quoted}), TraceIds))",
+        **{
+            table: f"{_OURS} AND ({early[table]} OR {ended})"
+            for table in (*_OF_REPLAYS, *_OF_EXPERIMENTS)
+        },
         "otel_logs": f"{_OURS} AND ({early['otel_logs']} OR {ended})",
         _SPANS: f"{_OURS} AND {early[_SPANS]}",
         # A run's state has the day on which it was written, which is late for imported runs.

@@ -29,9 +29,12 @@ TIMES: Mapping[str, str] = {
     "mast_injections": "toDateTime(RunEnd)",
     "mast_pattern_runs": "toDateTime(RunEnd)",
     "mast_pattern_names": "toDateTime(RunEnd)",
+    "mast_experiment_runs": "toDateTime(Start)",
+    "mast_lessons": "toDateTime(RunEnd)",
     "otel_logs": "TimestampTime",
 }
-"""The time column of each table's rows; labels that people gave have none: they are kept."""
+"""The time column of each table's rows; labels that people gave, and plans and looks
+of experiments, have none: they are kept."""
 
 _BY_DAY = ("otel_traces", "otel_traces_trace_id_ts", "mast_run_states", "otel_logs")
 _DISTRIBUTED = re.compile(r"Distributed\('([^']+)', '[^']+', '([^']+)'")

@@ -28,6 +28,8 @@ MODULES = {
     "confirm": "confirm",
     "inject": "inject",
     "dataset": "dataset",
+    "lessons": "lessons",
+    "experiment": "experiment",
     "label": "labels",
     "import": "transfer",
     "export": "transfer",

@@ -33,6 +33,7 @@ from mast_trace_dashboards.web import replay_commands
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
+from mast_trace_dashboards.web.lessons import Lessons
 from mast_trace_dashboards.web.runbooks import Runbooks
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
@@ -85,6 +86,7 @@ def web_app(
             *_pages(Views(store, templates, idle=idle)),
             *Runbooks(templates).routes,
             *Health(store).routes,
+            *Lessons(store).routes,
             Route(SIGN_IN, sign_in.form),
             Route(SIGN_IN, sign_in.enter, methods=["POST"]),
             Route("/sign-out", sign_in.leave, methods=["POST"]),

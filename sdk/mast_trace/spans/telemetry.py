@@ -21,6 +21,7 @@ from mast_trace.spans.ended_runs import run_began
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
 from mast_trace.spans.open_spans import AgentSpan, ChatSpan, RunSpan, ToolSpan, present
+from mast_trace.spans.run_marks import marks_of
 from mast_trace.spans.run_state import (
     OpenChat,
     Run,
@@ -105,10 +106,12 @@ class Telemetry:
             **(attributes or {}),
         }
         context = parent if parent is not None else otel_context.get_current()
+        around = current_run(context)
+        if around is None:
+            more.update(marks_of(context))
         span, context = self._start(
             semconv.INVOKE_WORKFLOW, name, context, more, links=links, start_time=start_time
         )
-        around = current_run(context)
         run = Run(root=span, outermost=None if around is None else around.outermost or around)
         opened = RunSpan(self, span, with_run(run, context))
         opened.run = run

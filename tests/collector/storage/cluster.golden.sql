@@ -1304,3 +1304,118 @@ ENGINE = Distributed('main', 'traces', 'mast_pattern_names_local', cityHash64(Pa
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (21, 'patterns', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE TABLE IF NOT EXISTS traces.mast_experiment_runs_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    SpanId String CODEC(ZSTD(1)),
+    Experiment LowCardinality(String),
+    Arm LowCardinality(String),
+    Task String CODEC(ZSTD(1)),
+    Repetition UInt32,
+    Design LowCardinality(String),
+    FeedbackId String CODEC(ZSTD(1)),
+    FeedbackVersion LowCardinality(String),
+    Start DateTime64(9) CODEC(Delta, ZSTD(1)),
+    ServiceName LowCardinality(String)
+)
+ENGINE = ReplicatedReplacingMergeTree
+PARTITION BY toDate(Start)
+ORDER BY (Project, Experiment, TraceId, SpanId)
+TTL toDateTime(Start) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiment_runs ON CLUSTER main AS traces.mast_experiment_runs_local
+ENGINE = Distributed('main', 'traces', 'mast_experiment_runs_local', cityHash64(TraceId));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS traces.mast_experiment_runs_mv ON CLUSTER main
+TO traces.mast_experiment_runs_local AS
+SELECT
+    Project,
+    TraceId,
+    SpanId,
+    SpanAttributes['mast.experiment.name'] AS Experiment,
+    SpanAttributes['mast.experiment.arm'] AS Arm,
+    SpanAttributes['mast.experiment.task'] AS Task,
+    toUInt32OrZero(SpanAttributes['mast.experiment.repetition']) AS Repetition,
+    SpanAttributes['mast.experiment.design'] AS Design,
+    SpanAttributes['mast.feedback.id'] AS FeedbackId,
+    SpanAttributes['mast.feedback.version'] AS FeedbackVersion,
+    Timestamp AS Start,
+    ServiceName
+FROM traces.otel_traces_local
+WHERE TraceId != '' AND (SpanAttributes['mast.experiment.name'] != '' OR SpanAttributes['mast.feedback.id'] != '');
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS traces.mast_experiment_starts_mv ON CLUSTER main
+TO traces.mast_experiment_runs_local AS
+SELECT
+    Project,
+    TraceId,
+    SpanId,
+    LogAttributes['mast.experiment.name'] AS Experiment,
+    LogAttributes['mast.experiment.arm'] AS Arm,
+    LogAttributes['mast.experiment.task'] AS Task,
+    toUInt32OrZero(LogAttributes['mast.experiment.repetition']) AS Repetition,
+    LogAttributes['mast.experiment.design'] AS Design,
+    LogAttributes['mast.feedback.id'] AS FeedbackId,
+    LogAttributes['mast.feedback.version'] AS FeedbackVersion,
+    Timestamp AS Start,
+    ServiceName
+FROM traces.otel_logs_local
+WHERE TraceId != '' AND SpanId != ''
+    AND if(EventName != '', EventName, LogAttributes['event.name']) = 'mast.run.start'
+    AND (LogAttributes['mast.experiment.name'] != '' OR LogAttributes['mast.feedback.id'] != '');
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiments_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    Name String CODEC(ZSTD(1)),
+    PlannedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Plan String CODEC(ZSTD(1)),
+    Precedence UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree(Precedence)
+ORDER BY (Project, Name)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiments ON CLUSTER main AS traces.mast_experiments_local
+ENGINE = Distributed('main', 'traces', 'mast_experiments_local', cityHash64(Name));
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiment_looks_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    Name String CODEC(ZSTD(1)),
+    LookedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Tasks UInt64,
+    Runs UInt64,
+    Words Array(String) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree
+ORDER BY (Project, Name, LookedAt)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiment_looks ON CLUSTER main AS traces.mast_experiment_looks_local
+ENGINE = Distributed('main', 'traces', 'mast_experiment_looks_local', cityHash64(Name));
+
+CREATE TABLE IF NOT EXISTS traces.mast_lessons_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    Experiment String CODEC(ZSTD(1)),
+    Number UInt32,
+    Version LowCardinality(String),
+    FrozenAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Lesson String CODEC(ZSTD(1)),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(FrozenAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, Experiment, TraceId, Number)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_lessons ON CLUSTER main AS traces.mast_lessons_local
+ENGINE = Distributed('main', 'traces', 'mast_lessons_local', cityHash64(TraceId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (22, 'experiments', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

@@ -131,6 +131,8 @@ def two_runs(store, *, projects=("", "")):
         named = {"Project": project, "PatternId": "p", "TraceIds": [trace], "RunEnd": at}
         store.insert("mast_pattern_names", [named])
         store.insert("mast_pattern_states", [{"Project": project, "PatternId": "p"}])
+        store.insert("mast_experiment_runs", [{**common, "Experiment": "e", "Start": at}])
+        store.insert("mast_lessons", [{**common, "Experiment": "e", "RunEnd": at}])
         # Judged once more, long after it ended: the answer quotes the run all the same.
         for call, moment in (("first", at), ("later", LATER)):
             identity = {"CallId": f"{trace} {call}", "StartedAt": moment, "Answer": "they said"}

@@ -61,6 +61,8 @@ EVERY_TABLE = (
     "mast_confirmations",
     "mast_injections",
     "mast_pattern_runs",
+    "mast_experiment_runs",
+    "mast_lessons",
     "otel_logs",
     "mast_evaluations",
 )

@@ -25,12 +25,18 @@ from mast_trace_collector.storage.store import error_code
 
 TABLES = {
     "mast_confirmations",
+    "mast_experiment_looks",
+    "mast_experiment_runs",
+    "mast_experiment_runs_mv",
+    "mast_experiment_starts_mv",
+    "mast_experiments",
     "mast_findings",
     "mast_findings_mv",
     "mast_human_labels",
     "mast_injections",
     "mast_judge_calls",
     "mast_latest_verdicts",
+    "mast_lessons",
     "mast_pattern_names",
     "mast_pattern_runs",
     "mast_pattern_states",
@@ -349,6 +355,10 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_pattern_runs",
         "mast_pattern_states",
         "mast_pattern_names",
+        "mast_experiments",
+        "mast_experiment_runs",
+        "mast_experiment_looks",
+        "mast_lessons",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (

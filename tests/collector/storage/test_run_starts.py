@@ -274,3 +274,24 @@ def test_records_that_were_stored_before_make_runs_afterwards(store):
     backfill_runs(store)
     run = run_summary(store, TRACE)
     assert (run.name, run.spans) == ("refund", 1)
+
+
+def test_a_killed_run_of_an_experiment_is_known(store):
+    """Its arm comes with the record of its beginning; the span that ends it adds no second row."""
+    told = {
+        "mast.experiment.name": "e",
+        "mast.experiment.arm": "placebo",
+        "mast.experiment.task": "t1",
+        "mast.experiment.repetition": 2,
+        "mast.experiment.design": "pairs",
+        "mast.feedback.id": "f1",
+    }
+    write(store, start(attributes={**SAID, **told}), start(trace="f" * 32))
+    rows = store.query("SELECT * FROM mast_experiment_runs")
+    assert [row["TraceId"] for row in rows] == [TRACE]
+    (row,) = rows
+    assert (row["Experiment"], row["Arm"], row["Task"]) == ("e", "placebo", "t1")
+    assert (row["Repetition"], row["Design"], row["FeedbackId"]) == (2, "pairs", "f1")
+    ended = span(1, name="invoke_workflow refund", trace=TRACE, attributes={**SAID, **told})
+    write(store, request(ended, resource=RESOURCE, scope="mast_trace.langgraph"), token="end")
+    assert store.query("SELECT * FROM mast_experiment_runs FINAL") == rows

@@ -57,6 +57,21 @@ PLACES = {
         f"/?project={THEIRS}",
         "/?before=9223372036854775807&before_run=zzz",
     ],
+    "/lessons": ["/lessons"]
+    + [
+        f"/lessons?{query}"
+        for query in (
+            f"workflow={CANARY}",
+            "workflow=plain",
+            f"agent={CANARY}-agent",
+            "agent=planner",
+            f"run={THEIR_RUN}",
+            f"run={RUN}",
+            f"project={THEIRS}",
+            "experiment=shared&key=k&task=t",
+            f"experiment=theirs&key=k&task=t&project={THEIRS}",
+        )
+    ],
     "/judge": ["/judge", f"/judge?project={THEIRS}"],
     "/profile": [
         "/profile",

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.feedback.experiment import make_plan
+from mast_trace_judge.feedback.statistics.plan import Plan
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.verdict import (
@@ -31,12 +33,15 @@ def store_ours(store: Store) -> None:
     """Two judged and labelled runs."""
     for trace in (RUN, SECOND):
         _store(store, OURS, trace, "plain", ["planner", "writer"])
+    make_plan(store, OURS, Plan("shared", workflow="plain"))
 
 
 def store_theirs(store: Store) -> None:
     """As many of the other project, and spans under the id of our run as well."""
     for trace in (THEIR_RUN, THEIR_OTHER, RUN):
         _store(store, THEIRS, trace, CANARY, [f"{CANARY}-agent", "planner"])
+    for name in ("shared", "theirs"):
+        make_plan(store, THEIRS, Plan(name, workflow=CANARY))
 
 
 def _store(store: Store, project: str, trace: str, word: str, agents: list[str]) -> None:

@@ -1,0 +1,108 @@
+"""Lessons as a program receives them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from mast_trace.experiment.assignment import NONE, Arm
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One lesson: what went wrong in an earlier run, and what to do.
+
+    Attributes:
+        agent: the agent that erred.
+        step: index of the step in its run.
+        mode: code of the MAST failure mode; empty if none is known.
+        quote: words of that step, verified in the run; untrusted text.
+        advice: what to do.
+        evidence: ``confirmed``, ``labelled`` or ``exact``.
+        run: trace id of the run.
+    """
+
+    agent: str
+    step: int
+    mode: str
+    quote: str
+    advice: str
+    evidence: str
+    run: str
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Lessons for a run, or nothing.
+
+    Attributes:
+        text: to be put into a system prompt as it is; empty if there is nothing to say.
+        items: the lessons behind it; none for a placebo.
+        id: of the text; empty if there is none.
+        version: of the frozen lessons; empty if they are not frozen.
+        arm: of the run in its experiment; ``none`` outside of experiments.
+        reason: one sentence why there is no text; empty if there is one.
+    """
+
+    text: str = ""
+    items: tuple[Lesson, ...] = ()
+    id: str = ""
+    version: str = ""
+    arm: Arm | None = None
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        """Return whether there is something to say."""
+        return bool(self.text)
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
+
+    @property
+    def arm_name(self) -> str:
+        """Name of the arm; ``none`` outside of experiments."""
+        return NONE if self.arm is None else str(self.arm)
+
+
+def task_hash(task: str) -> str:
+    """Return the hash by which equal tasks are recognised: case and white space do not count."""
+    words = " ".join(task.split()).casefold()
+    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest() if words else ""
+
+
+def read_answer(answer: Any, *, placebo: bool, budget: int, arm: Arm | None) -> Feedback:
+    """Return the lessons in an answer of the web view.
+
+    Raises:
+        ValueError: it is none of its answers, or longer than was asked for.
+    """
+    if not isinstance(answer, dict) or "text" not in answer or "placebo" not in answer:
+        raise ValueError("it is no answer of mast-trace")
+    text = answer["placebo" if placebo else "text"]
+    if not isinstance(text, str) or len(text) > budget:
+        raise ValueError("its text is longer than was asked for")
+    items = () if placebo else tuple(map(_lesson, answer.get("items") or ()))
+    return Feedback(
+        text=text,
+        items=items if text else (),
+        id=_digest(text),
+        version=str(answer.get("version") or "")[:64] if text else "",
+        arm=arm,
+        reason="" if text else str(answer.get("reason") or "There is nothing to say.")[:300],
+    )
+
+
+def _lesson(item: Any) -> Lesson:
+    step = item.get("step") if isinstance(item, dict) else None
+    if isinstance(step, int):
+        return Lesson(step=step, **{name: str(item.get(name, "")) for name in _TEXTS})
+    raise ValueError("a lesson in it has no step")
+
+
+_TEXTS = ("agent", "mode", "quote", "advice", "evidence", "run")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16] if text else ""

@@ -1,0 +1,85 @@
+"""AgenTracer's rounds on a running `mast-trace up`: a team that listens, one that is deaf, one that is harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from up_process import UpProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(900)]
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "three_rounds.py"
+TASKS = 6
+"""Two of them succeed without any lesson."""
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
+    process = UpProcess(tmp_path_factory.mktemp("rounds") / "data")
+    process.start()
+    yield process
+    process.kill_if_running()
+
+
+def play(up: UpProcess, *arguments: str) -> str:
+    """Run the example on its scripted model and return what it prints."""
+    environment = {**up.environment(), "MAST_TRACE_FEEDBACK_URL": up.ready["web"]}
+    environment.pop("OPENAI_API_KEY", None)
+    ended = subprocess.run(
+        [sys.executable, str(PROGRAM), *arguments],
+        env={**environment, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    return ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("team", "first", "outcomes"),
+    [("listening", 0, [2, 6, 6]), ("deaf", 30, [2, 2, 2]), ("harmed", 60, [2, 2, 2])],
+)
+def test_three_rounds(up: UpProcess, team: str, first: int, outcomes: list[int]) -> None:
+    """Each failed task is diagnosed and run again with its lesson, which never holds its answer."""
+    out = play(up, team, "--tasks", str(TASKS), "--first", str(first), "--wait", "60")
+    told = re.findall(r"round \d: (\d) of 6", out)
+    assert [int(each) for each in told] == outcomes
+    assert "Do not repeat a step that is done" in out
+    lessons = out.partition("round 2")[0]
+    for number in range(first, first + TASKS):
+        assert f"{20 + 7 * number} EUR" not in lessons
+
+
+def test_the_experiment_tells_the_teams_apart(up: UpProcess) -> None:
+    """The listening team is better on other tasks too, the deaf one is not, the harmed one is worse."""
+    words = {}
+    for number, team in enumerate(("listening", "deaf", "harmed")):
+        planned = up.mast_trace(
+            "experiment", team, "--plan", "--design", "pairs", "--workflow", "price-desk",
+            "--baseline", ".3", "--effect", ".5",
+        )  # fmt: skip
+        assert planned.returncode == 0, planned.stderr
+        assert "frozen as version" in planned.stdout
+        play(up, team, "--tasks", "24", "--first", str(100 + 30 * number), "--experiment", team)
+        look = up.mast_trace("experiment", team, "--json")
+        found = json.loads(look.stdout)
+        assert found["conclusion"]["objections"] == []
+        assert [arm["missing"] for arm in found["conclusion"]["arms"]] == [0, 0, 0]
+        assert [arm["delivered"] for arm in found["conclusion"]["arms"]] == [0, 24, 24]
+        words[team] = [each["word"] for each in found["conclusion"]["contrasts"]]
+    assert words == {
+        "listening": ["better", "better"],
+        "deaf": ["not decided", "not decided"],
+        "harmed": ["worse", "worse"],
+    }
