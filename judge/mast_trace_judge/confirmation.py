@@ -52,8 +52,26 @@ class SuccessRate(_Record):
     high: float
 
 
+class FurtherFix(_Record):
+    """A later part of a joint fix.
+
+    Attributes:
+        step: index of the step.
+        agent: its agent.
+        source: the origin of the fix, such as ``person`` or ``judge``.
+        fix_text: the fix; empty where a stronger model was asked.
+    """
+
+    step: int
+    agent: str
+    source: str
+    fix_text: str = ""
+
+
 class Contrast(_Record):
     """Fix against keep at one step, from interleaved pairs.
+
+    A joint fix of several steps is kept against the first of them.
 
     Attributes:
         step: index of the step.
@@ -67,6 +85,7 @@ class Contrast(_Record):
         e_value: evidence against "the fix does not help"; confirmed at ``threshold``.
         threshold: 20 times the number of planned contrasts.
         effect: difference of the success rates.
+        also: the later parts of a joint fix; empty for a fix of one step.
     """
 
     step: int
@@ -80,6 +99,17 @@ class Contrast(_Record):
     e_value: float
     threshold: float
     effect: float
+    also: tuple[FurtherFix, ...] = ()
+
+    @property
+    def key(self) -> tuple[int, str, str, tuple[FurtherFix, ...]]:
+        """What is compared: equal for the same fix in several plans."""
+        return self.step, self.source, self.fix_text, self.also
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Indices of all steps that are fixed, the first one first."""
+        return self.step, *(each.step for each in self.also)
 
 
 class Confirmation(_Record):

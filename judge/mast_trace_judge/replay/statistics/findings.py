@@ -74,7 +74,8 @@ def refuted(evidence: Evidence) -> tuple[int, ...]:
         return ()
     named = {each.position for each in evidence.comparisons if each.pairs}
     named |= set(evidence.plan.candidates)
-    named -= {each.position for each in evidence.proved()}
+    position = evidence.plan.position
+    named -= {position(step) for each in evidence.proved() for step in each.contrast().steps}
     falls = [sum(each) for each in zip(location.origins, location.points, strict=True)]
     return tuple(each for each in sorted(named) if falls[each] <= NEVER)
 

@@ -102,7 +102,7 @@ def test_a_program_that_fails_from_the_start_has_no_point_of_no_return() -> None
 
 def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
     sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),), 17: (Fix("judge", "c"),)}
-    experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3}, limits=Limits(joint=True))
+    experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
 
     def chance(trial: Trial) -> float:
         fixed = {trial.arm.step, *(step for step, _ in trial.arm.also)}
@@ -115,7 +115,8 @@ def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
     assert [each.fix_successes for each in found.contrasts if "at step" not in each.source] == [
         0
     ] * 3
-    plain = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
+    prior = {5: 0.4, 13: 0.3, 17: 0.3}
+    plain = made(sources=sources, prior=prior, limits=Limits(joint=False))
     conduct(plain, chance)
     assert plain.conclusion().status == "systematic"
 
