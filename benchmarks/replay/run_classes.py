@@ -147,6 +147,12 @@ def one_draw(draw: random.Random) -> Policy:
     return nothing(draw.uniform(0.1, 0.9), shared=True)(draw)
 
 
+def one_draw_jointly(draw: random.Random) -> Policy:
+    """Likewise, with fixes of three steps, which are tried together where none of them drew a success."""
+    found = one_draw(draw)
+    return replace(found, sources=dict.fromkeys(found.prior, (FIXES[3],)))
+
+
 def wave(number: int) -> float:
     """A provider whose quality goes up and down, once in forty replays."""
     return 0.35 * math.sin(2 * math.pi * number / 40)
@@ -188,4 +194,5 @@ CLASSES = (
     Class("nothing planted, killed and resumed", nothing(0.5), stops=7),
     Class("nothing planted, 30 nightly retries", nothing(0.5), nights=30),
     Class("nothing planted, an arm shares one draw", one_draw),
+    Class("nothing planted, an arm shares one draw, joint fixes", one_draw_jointly),
 )

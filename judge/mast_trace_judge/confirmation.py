@@ -76,8 +76,9 @@ class Contrast(_Record):
     Attributes:
         step: index of the step.
         agent: its agent.
-        source: the origin of the fix, such as ``person`` or ``resample``.
-        fix_text: the fix; empty where a model was asked again.
+        source: the origin of the fix, such as ``person`` or ``resample``; of a joint fix that of its
+            first part.
+        fix_text: the fix, likewise; empty where a model was asked again.
         fix_successes: successes of the fix arm.
         keep_successes: successes of the keep arm.
         pairs: pairs that were run.
@@ -103,8 +104,20 @@ class Contrast(_Record):
 
     @property
     def key(self) -> tuple[int, str, str, tuple[FurtherFix, ...]]:
-        """What is compared: equal for the same fix in several plans."""
+        """The name of the fix, which is equal in several plans."""
         return self.step, self.source, self.fix_text, self.also
+
+    @property
+    def parts(self) -> tuple[Contrast | FurtherFix, ...]:
+        """The fixes of single steps that it consists of, the first one first: itself, and ``also``."""
+        return self, *self.also
+
+    @property
+    def sources(self) -> str:
+        """The origins of all its parts, such as ``person`` or ``person, judge at step 7``."""
+        return ", ".join(
+            [self.source, *(f"{each.source} at step {each.step}" for each in self.also)]
+        )
 
     @property
     def steps(self) -> tuple[int, ...]:

@@ -56,6 +56,9 @@ def main(way: str) -> None:
         if way == "connects":
             url = urlsplit(os.environ["OPENAI_BASE_URL"])
             socket.create_connection((url.hostname, url.port)).close()
+        if way == "no-buyer":
+            mast_trace.record_outcome(success=True)
+            return
         with mast_trace.agent("buyer") as buyer:
             order = ask("buyer", f"{plan} Write the order.")
             if way == "crashes":

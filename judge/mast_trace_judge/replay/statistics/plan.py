@@ -94,7 +94,7 @@ class Plan:
 
     @cached_property
     def joins(self) -> bool:
-        """Whether a joint fix is planned."""
+        """True if a joint fix is planned."""
         return self.limits.joint and sum(self.joined(each) is not None for each in self.fixes) > 1
 
     @cached_property
@@ -136,10 +136,7 @@ class Plan:
         fixes = [(self.points[each].step, self.joined(each)) for each in sorted(positions)]
         (step, first), *others = [(step, fix) for step, fix in fixes if fix is not None]
         arm = Arm(_OPERATORS.get(first.source, "fix"), step, first, also=tuple(others))
-        source = ", ".join(
-            [first.source, *(f"{fix.source} at step {each}" for each, fix in others)]
-        )
-        found = self._comparison(min(positions), arm, source, first.text)
+        found = self._comparison(min(positions), arm, first.source, first.text)
         key = found.contrast().key
         before = [each for each in self._before if each.key == key]
         return found.after(before[0]) if before else found

@@ -57,12 +57,13 @@ def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
             yield from _pairs(evidence, comparison, seed)
             if comparison in evidence.proved():
                 break
-    if evidence.proved():
-        if evidence.deterministic:
-            yield from _doubt(evidence)
-        yield from search(evidence, points=True)
-    else:
+    single = bool(evidence.proved())
+    if not single:
         yield from _together(evidence, tested, seed)
+    if evidence.proved() and evidence.deterministic:
+        yield from _doubt(evidence)
+    if single:
+        yield from search(evidence, points=True)
 
 
 def useful(evidence: Evidence, position: int) -> list[tuple[int, Fix]]:
