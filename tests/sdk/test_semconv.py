@@ -70,6 +70,7 @@ NAMES = {
     "INPUT_MESSAGE_IDS": "mast.input.message_ids",
     "INPUT_MESSAGE_ROLES": "mast.input.message_roles",
     "REQUEST_PARAMETERS": "mast.request.parameters",
+    "RESPONSE_EXTRA": "mast.response.extra",
     "INPUT_LENGTH": "mast.input.length",
     "SELECTED_BY": "mast.next_speaker.selected_by",
     "SELECTED_SPEAKER": "mast.next_speaker.name",

@@ -234,6 +234,7 @@ def _of_call(call: Invocation) -> dict[str, Any]:
         semconv.PROVIDER_NAME: call.provider or None,
         semconv.REQUEST_MODEL: call.requested_model or None,
         semconv.REQUEST_PARAMETERS: list(call.parameters) or None,
+        semconv.RESPONSE_EXTRA: call.extra or None,
     }
 
 

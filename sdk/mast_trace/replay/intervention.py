@@ -95,12 +95,15 @@ class Intervention:
 
 
 def with_answer(recorded: Exchange, answer: Message | None) -> Exchange:
-    """Return a recorded model call with a new answer; the recorded one without it."""
+    """Return a recorded model call with a new answer; the recorded one without it.
+
+    Reasoning, citations and the like belong to the recorded answer, so that a new one has none.
+    """
     if answer is None or recorded.answer is None:
         return recorded
     same_end = bool(answer.tool_calls) == bool(recorded.answer.tool_calls)
     finish = recorded.finish_reason if same_end else ""
-    return dataclasses.replace(recorded, answer=answer, finish_reason=finish)
+    return dataclasses.replace(recorded, answer=answer, finish_reason=finish, extra="")
 
 
 def changed_calls(recorded: Exchange, answer: Message | None) -> frozenset[str]:
