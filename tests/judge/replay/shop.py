@@ -51,6 +51,8 @@ def main(way: str) -> None:
         with mast_trace.agent("planner") as planner:
             plan = ask("planner", f"We need {NEEDED}. {report} How many are missing?")
             planner.reply(plan)
+        if way == "embeds":
+            openai.OpenAI().embeddings.create(model="vectors", input=plan, encoding_format="float")
         if way == "hangs":
             time.sleep(600)
         if way == "connects":

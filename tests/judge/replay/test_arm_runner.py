@@ -184,6 +184,14 @@ def test_the_cost_is_that_of_live_calls(team: Team) -> None:
     assert team.run(Arm("keep", PLAN)).cost_usd is None
 
 
+def test_the_cost_of_live_embeddings_is_unknown(team: Team) -> None:
+    """They are counted as live calls; no span tells their tokens, so that no sum is claimed."""
+    prices = {"small": Price(input=1.0, output=2.0), "vectors": Price(input=1.0, output=0.0)}
+    done = team.run(Arm("keep", REPORT), way="embeds", prices=prices)
+    assert (done.status, done.live_calls, done.cost_usd) == ("ok", 3, None)
+    assert done.input_tokens > 0
+
+
 def test_verifying_and_scoring(team: Team) -> None:
     """``verify`` serves everything; ``score`` starts nothing and asks the oracle again."""
     done = team.run(Arm("verify"))
