@@ -54,7 +54,7 @@ def refusing() -> Iterator[ScriptedLLM]:
 @pytest.mark.parametrize("streaming", [False, True])
 def test_a_refusal_is_given_again(
     refusing: ScriptedLLM,
-    streaming: bool,  # noqa: FBT001
+    streaming: bool,
 ) -> None:
     """The graph's message has it in its additional fields, in the replay as in the recorded run."""
     model = ChatOpenAI(

@@ -248,7 +248,7 @@ def test_a_stream_of_responses_is_complete(extras: ScriptedLLM, options: dict[st
 def test_extras_are_content(
     extras: ScriptedLLM,
     options: dict[str, Any],
-    capture: bool,  # noqa: FBT001
+    capture: bool,
 ) -> None:
     """They are redacted text by text, and absent where content is not captured."""
     options = {**options, "base_url": extras.url}

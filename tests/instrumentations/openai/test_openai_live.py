@@ -178,7 +178,7 @@ def test_embeddings_after_a_change_are_live(
     model: ScriptedLLM,
     options: dict[str, Any],
     tmp_path: Path,
-    is_async: bool,  # noqa: FBT001
+    is_async: bool,
 ) -> None:
     """Before the change no tape can answer them; after it they are sent and counted."""
     options = {**options, "base_url": model.url}
