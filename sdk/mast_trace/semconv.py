@@ -112,6 +112,8 @@ PLAN_OPEN_ITEMS: Final = "mast.plan.open_items"
 
 BRANCH: Final = "mast.branch"
 """Number of a branch among those that a framework runs at the same time; absent elsewhere (int)."""
+BRANCH_PATH: Final = "mast.branch.path"
+"""Path of the parallel branch, on spans that are made of an exported run, which lacks the spans around."""
 
 FAILED_ATTEMPTS: Final = "mast.failed_attempts"
 """Number of failed attempts before the one that the span ends with, or before giving up (int)."""

@@ -81,6 +81,7 @@ NAMES = {
     "RESOURCE_VERSION": "mast.resource.version",
     "PLAN_OPEN_ITEMS": "mast.plan.open_items",
     "BRANCH": "mast.branch",
+    "BRANCH_PATH": "mast.branch.path",
     "FAILED_ATTEMPTS": "mast.failed_attempts",
     "RUN_KIND": "mast.run.kind",
     "HUMAN_INPUTS": "mast.human.inputs",

@@ -285,7 +285,9 @@ def test_a_replay_of_another_machine_is_left_alone_until_it_has_certainly_ended(
     plan = plan_of(store, run(), "")
     asked = Arm("verify")
     reserve(store, plan, 0, asked, live_calls=0, cost_usd=0.0, phase="verify", holder="far/1/2")
-    with pytest.raises(CannotContinue, match=r"a process on far replays run \w+; it counts as ended in"):
+    with pytest.raises(
+        CannotContinue, match=r"a process on far replays run \w+; it counts as ended in"
+    ):
         confirming(store, Program(), setup=Setup(("program",))).resume()
     assert results_of(store, plan) == ()
     monkeypatch.setattr("mast_trace_judge.replay.conducting._MARGIN", -600.0)
