@@ -298,6 +298,15 @@ class Player:
             self._diverge("tool", agent, text)
             raise Blocked(text)
 
+    def answered_otherwise(self, tool: str, call_id: str) -> None:
+        """Note the end of a call that may not have reached its tool: a person may have denied it.
+
+        The record holds such a call with the denial as its result.
+        """
+        with self._lock:
+            if call_id and self._divergence is None:
+                self._executions.forget(tool, call_id)
+
     def note_parameters(self, exchange: Exchange, model: str, parameters: Sequence[str]) -> None:
         """Compare the model and the parameters of an answered request with the recorded ones.
 
