@@ -152,7 +152,7 @@ class Conducting(Generic[_Asking]):
         plan = self._plan
         stored = stored_plan(self._store, plan.project, plan.trace_id, name=plan.name)
         if stored is not None and stored.text != plan.text:
-            # Of two machines that planned at the same moment, the earlier plan stays.
+            # Two machines may plan at the same moment: the earlier plan stays.
             raise self._taken()
         for open_ in reservations_of(self._store, self._plan):
             if is_running_elsewhere(open_.holder):

@@ -64,11 +64,11 @@ def recorded(way: str, folder: Path) -> tuple[Trajectory, list[str]]:
 def test_a_hook_is_answered_as_in_the_recorded_run(
     way: str, server: ScriptedLLM, tmp_path: Path
 ) -> None:
-    """What was typed is typed again where it is asked for; tools that asked are answered and ask no more."""
+    """Typed texts are typed again where they are asked for; tools that asked are answered and ask no more."""
     run, command = recorded(way, tmp_path)
     executed = (tmp_path / "executed").read_text().split() if way != "denied" else []
     assert run.human_inputs == tuple(TYPED[way].split())
-    assert run.outcome == ("failure" if way in {"thread"} else "success")
+    assert run.outcome == ("failure" if way == "thread" else "success")
     (tmp_path / "executed").unlink(missing_ok=True)
     asked = len(server.requests)
     done = replay(run, command, timeout=120)

@@ -198,7 +198,7 @@ WAYS: list[Callable[[dict[str, Any], str], Any]] = [
 def test_a_program_that_reads_extras_replays_identically(
     extras: ScriptedLLM, options: dict[str, Any], way: Callable[[dict[str, Any], str], Any]
 ) -> None:
-    """What the client returns is equal, field by field, and the record is the same again."""
+    """The client returns equal values, field by field, and the record is the same again."""
     options = {**options, "base_url": extras.url}
 
     def program() -> list[Any]:
@@ -219,7 +219,7 @@ def test_a_program_that_reads_extras_replays_identically(
     assert sum(each is not None for each in kept) == len(MESSAGES)
 
 
-@pytest.mark.skipif(not HAS_RESPONSES, reason="a client without the Responses API")
+@pytest.mark.skipif(not HAS_RESPONSES, reason="this version has no Responses")
 def test_a_stream_of_responses_is_complete(extras: ScriptedLLM, options: dict[str, Any]) -> None:
     """The client's own helper assembles a replayed stream from its pieces."""
     options = {**options, "base_url": extras.url}

@@ -314,7 +314,7 @@ def test_a_result_that_another_process_has_stored_ends_the_experiment(store: Sto
 
 
 def test_another_plan_that_came_first_ends_the_experiment(store: Store) -> None:
-    """Of two plans at the same moment the earlier stays; results of the later would not fit it."""
+    """The earlier of two plans at the same moment stays; results of the later would not fit it."""
     work = confirming(store, Program())
     later = replace(work._plan, text="other")
     work._plan = later

@@ -182,7 +182,7 @@ def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
     free = [each for each in range(evidence.plan.length) if each not in evidence.counts]
     count = min(DOUBTS, len(free))
     for place in range(count):
-        if evidence.runs(*SEARCH) < limits.screening_runs and not evidence.without_outcome:
+        if evidence.searched < limits.screening_runs and not evidence.without_outcome:
             position = free[len(free) * (2 * place + 1) // (2 * count)]
             yield from measure(evidence, position, 1, "screening")
 
