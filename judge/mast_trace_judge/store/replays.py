@@ -126,7 +126,7 @@ def reserve(
 
     Returns:
         False where this number has a result already or belongs to another process: do not start it.
-        Of two processes that reserve one number at the same moment both may be told so: clocks of
+        Two processes that reserve one number at the same moment may both be told so: clocks of
         machines differ, so that neither can know to be the first.
 
     Raises:
