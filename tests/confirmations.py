@@ -79,7 +79,12 @@ class Failed:
 
 @contextmanager
 def failed_shop(
-    folder: Path, way: str = "", *, program: Path = SHOP, answers: Policy = shop
+    folder: Path,
+    way: str = "",
+    *,
+    program: Path = SHOP,
+    answers: Policy = shop,
+    wrong: Policy = misread,
 ) -> Iterator[Failed]:
     """Record a run in which the counter misreads the stock, store it, and cure the model.
 
@@ -88,8 +93,9 @@ def failed_shop(
         way: argument of the program.
         program: the program.
         answers: the model's policy.
+        wrong: its policy for the counter until it is cured.
     """
-    policy = Planted(answers, "counter", misread)
+    policy = Planted(answers, "counter", wrong)
     # A path of its own, by which its processes are found.
     program = Path(shutil.copy(program, folder))
     with ScriptedLLM(policy) as server, pytest.MonkeyPatch.context() as patch:

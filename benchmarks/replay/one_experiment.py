@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from random_programs import points
 from simpler_methods import Replays
 
-from mast_trace_judge.replay.statistics import Experiment, Limits
+from mast_trace_judge.replay.statistics import Experiment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,6 @@ def _experiment(
             points(policy.length),
             prior=policy.prior,
             sources=policy.fixes,
-            limits=Limits(joint=True),
             seed=seed,
             earlier=earlier,
         )

@@ -12,6 +12,8 @@ from random_programs import FIXES, LENGTH, RESAMPLE, Policy, judged
 if TYPE_CHECKING:
     import random
 
+    from mast_trace_judge.arms import Fix
+
 Maker = Callable[["random.Random"], Policy]
 
 
@@ -79,19 +81,23 @@ def repairable(repaired: float, rate: float = 0.6) -> Maker:
     return make
 
 
-def two_sufficient(draw: random.Random) -> Policy:
-    """Two errors that the program always makes; each alone is enough."""
-    first = draw.randrange(2, LENGTH - 6)
-    second = draw.randrange(first + 2, LENGTH - 2)
-    prior = judged(draw, first, second)
-    return Policy(
-        [0.0] * (LENGTH + 1),
-        None,
-        None,
-        prior,
-        dict.fromkeys(prior, (FIXES[3],)),
-        joint=(first, second, 0.9),
-    )
+def two_sufficient(*fixes: Fix) -> Maker:
+    """Two errors that the program always makes; each alone is enough. All candidates have these fixes."""
+
+    def make(draw: random.Random) -> Policy:
+        first = draw.randrange(2, LENGTH - 6)
+        second = draw.randrange(first + 2, LENGTH - 2)
+        prior = judged(draw, first, second)
+        rates, sources = [0.0] * (LENGTH + 1), dict.fromkeys(prior, fixes)
+        return Policy(rates, None, None, prior, sources, joint=(first, second, 0.9))
+
+    return make
+
+
+def hardly_ever(draw: random.Random) -> Policy:
+    """No fix helps, and few replays succeed: single fixes often never do, so that joint ones are tried."""
+    found = nothing(0.1)(draw)
+    return replace(found, sources=dict.fromkeys(found.prior, (FIXES[3],)))
 
 
 def leaking(draw: random.Random) -> Policy:
@@ -141,6 +147,12 @@ def one_draw(draw: random.Random) -> Policy:
     return nothing(draw.uniform(0.1, 0.9), shared=True)(draw)
 
 
+def one_draw_jointly(draw: random.Random) -> Policy:
+    """Likewise, with fixes of three steps, which are tried together where none of them drew a success."""
+    found = one_draw(draw)
+    return replace(found, sources=dict.fromkeys(found.prior, (FIXES[3],)))
+
+
 def wave(number: int) -> float:
     """A provider whose quality goes up and down, once in forty replays."""
     return 0.35 * math.sin(2 * math.pi * number / 40)
@@ -167,12 +179,14 @@ CLASSES = (
     Class("repairable .6, V .6", repairable(0.6), something=True),
     Class("single error, V .6, every fix helps", leaking, something=True),
     Class("systematic, one fix helps", systematic_fixed, something=True),
-    Class("two sufficient errors", two_sufficient),
+    Class("two sufficient errors", two_sufficient(FIXES[3])),
+    Class("two sufficient errors, four fix sources", two_sufficient(*FIXES)),
     Class("systematic, no fix helps", systematic),
     Class("diffuse decline", diffuse),
     Class("unstable oracle", unstable),
     Class("nothing planted, V .3", nothing(0.3)),
     Class("nothing planted, V .6", nothing(0.6)),
+    Class("nothing planted, V .1, joint fixes", hardly_ever),
     Class("nothing planted, four fix sources", nothing(0.5, sources=ALL_FIXES)),
     Class("nothing planted, drift", nothing(0.5, drift=wave)),
     Class("nothing planted, successes censored", nothing(0.5, censored=0.5)),
@@ -180,4 +194,5 @@ CLASSES = (
     Class("nothing planted, killed and resumed", nothing(0.5), stops=7),
     Class("nothing planted, 30 nightly retries", nothing(0.5), nights=30),
     Class("nothing planted, an arm shares one draw", one_draw),
+    Class("nothing planted, an arm shares one draw, joint fixes", one_draw_jointly),
 )

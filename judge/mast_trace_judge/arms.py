@@ -76,8 +76,10 @@ class Arm:
         fix: the correction; None for operators without one.
         hold: serves the recorded answer of every later request that is equal to a recorded one. Such
             replays say nothing about V, so `confirm` never plans them.
-        also: corrections of the answers at later steps, in the order of completion, for ``fix``: two
-            errors of which each is enough are only seen when both are fixed.
+        also: corrections of the answers at later steps, in the order of completion, for ``fix`` and
+            ``model``: two errors of which each is enough are only seen when both are fixed. After the
+            first correction the program runs live; the later ones meet the call that its agent makes in
+            that place (its third, say), whatever the request is.
     """
 
     operator: Operator

@@ -52,14 +52,33 @@ class SuccessRate(_Record):
     high: float
 
 
-class Contrast(_Record):
-    """Fix against keep at one step, from interleaved pairs.
+class FurtherFix(_Record):
+    """A later part of a joint fix.
 
     Attributes:
         step: index of the step.
         agent: its agent.
-        source: the origin of the fix, such as ``person`` or ``resample``.
-        fix_text: the fix; empty where a model was asked again.
+        source: the origin of the fix, such as ``person`` or ``judge``.
+        fix_text: the fix; empty where a stronger model was asked.
+    """
+
+    step: int
+    agent: str
+    source: str
+    fix_text: str = ""
+
+
+class Contrast(_Record):
+    """Fix against keep at one step, from interleaved pairs.
+
+    A joint fix of several steps is kept against the first of them.
+
+    Attributes:
+        step: index of the step.
+        agent: its agent.
+        source: the origin of the fix, such as ``person`` or ``resample``; of a joint fix that of its
+            first part.
+        fix_text: the fix, likewise; empty where a model was asked again.
         fix_successes: successes of the fix arm.
         keep_successes: successes of the keep arm.
         pairs: pairs that were run.
@@ -67,6 +86,7 @@ class Contrast(_Record):
         e_value: evidence against "the fix does not help"; confirmed at ``threshold``.
         threshold: 20 times the number of planned contrasts.
         effect: difference of the success rates.
+        also: the later parts of a joint fix; empty for a fix of one step.
     """
 
     step: int
@@ -80,6 +100,29 @@ class Contrast(_Record):
     e_value: float
     threshold: float
     effect: float
+    also: tuple[FurtherFix, ...] = ()
+
+    @property
+    def key(self) -> tuple[int, str, str, tuple[FurtherFix, ...]]:
+        """The name of the fix, which is equal in several plans."""
+        return self.step, self.source, self.fix_text, self.also
+
+    @property
+    def parts(self) -> tuple[Contrast | FurtherFix, ...]:
+        """The fixes of single steps that it consists of, the first one first: itself, and ``also``."""
+        return self, *self.also
+
+    @property
+    def sources(self) -> str:
+        """The origins of all its parts, such as ``person`` or ``person, judge at step 7``."""
+        return ", ".join(
+            [self.source, *(f"{each.source} at step {each.step}" for each in self.also)]
+        )
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Indices of all steps that are fixed, the first one first."""
+        return self.step, *(each.step for each in self.also)
 
 
 class Confirmation(_Record):

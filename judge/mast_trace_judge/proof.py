@@ -109,7 +109,8 @@ def _confirmed(verdict: Verdict, confirmation: Confirmation, step: int) -> Verdi
 
 def _best_fix(confirmation: Confirmation, step: int) -> str:
     """Return the text of the fix with the strongest evidence at a step."""
-    tried = [each for each in confirmation.contrasts if each.step == step and each.fix_text]
+    alone = [each for each in confirmation.contrasts if each.step == step and not each.also]
+    tried = [each for each in alone if each.fix_text]
     return max(tried, key=lambda each: each.e_value).fix_text if tried else ""
 
 

@@ -90,6 +90,9 @@ INPUT_MESSAGE_ROLES: Final = "mast.input.message_roles"
 """Role under which each of these messages was shown, parallel to `INPUT_MESSAGE_IDS` (string[])."""
 REQUEST_PARAMETERS: Final = "mast.request.parameters"
 """Parameters of a model request as ``name=value``, texts and structures as a hash (string[])."""
+RESPONSE_EXTRA: Final = "mast.response.extra"
+"""Parts of a model's answer beside its text and its tool calls, such as reasoning, citations and a refusal, as
+JSON (see `mast_trace_instrumentations.model_calls.extras`)."""
 INPUT_LENGTH: Final = "mast.input.length"
 """Characters of all messages that were shown together: the length of the context (int)."""
 
@@ -109,6 +112,8 @@ PLAN_OPEN_ITEMS: Final = "mast.plan.open_items"
 
 BRANCH: Final = "mast.branch"
 """Number of a branch among those that a framework runs at the same time; absent elsewhere (int)."""
+BRANCH_PATH: Final = "mast.branch.path"
+"""Path of the parallel branch, on spans that are made of an exported run, which lacks the spans around."""
 
 FAILED_ATTEMPTS: Final = "mast.failed_attempts"
 """Number of failed attempts before the one that the span ends with, or before giving up (int)."""

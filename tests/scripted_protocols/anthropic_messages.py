@@ -80,7 +80,7 @@ class AnthropicMessages:
             yield _event("content_block_stop", index=index)
         yield _event(
             "message_delta",
-            delta={"stop_reason": whole["stop_reason"], "stop_sequence": None},
+            delta={key: whole[key] for key in ("stop_reason", "stop_sequence")},
             usage={"output_tokens": usage["output_tokens"]},
         )
         yield _event("message_stop")
@@ -125,13 +125,17 @@ def _text(content: Any) -> str:
 def _in_pieces(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     if block["type"] == "text":
         deltas = [{"type": "text_delta", "text": piece} for piece in pieces_of(block["text"])]
-        return {**block, "text": ""}, deltas
+        cited = block.get("citations") or ()
+        deltas += [{"type": "citations_delta", "citation": each} for each in cited]
+        return {**block, "text": "", **({"citations": []} if cited else {})}, deltas
     if block["type"] == "thinking":
         deltas = [
             {"type": "thinking_delta", "thinking": piece} for piece in pieces_of(block["thinking"])
         ]
         signed = {"type": "signature_delta", "signature": block["signature"]}
         return {**block, "thinking": "", "signature": ""}, [*deltas, signed]
+    if "input" not in block:
+        return block, []
     pieces = pieces_of(json.dumps(block["input"]))
     return {**block, "input": {}}, [
         {"type": "input_json_delta", "partial_json": piece} for piece in pieces

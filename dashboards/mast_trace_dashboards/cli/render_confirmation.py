@@ -68,9 +68,9 @@ def _contrasts(confirmation: Confirmation) -> Table:
     table.add_column("CENSORED", justify="right", no_wrap=True)
     for each in confirmation.contrasts:
         table.add_row(
-            str(each.step),
-            plain(each.agent or NOBODY),
-            plain(each.source),
+            ", ".join(map(str, each.steps)),
+            plain(", ".join(dict.fromkeys(part.agent or NOBODY for part in each.parts))),
+            plain(", ".join(dict.fromkeys(part.source for part in each.parts))),
             f"{each.fix_successes} of {each.pairs}",
             f"{each.keep_successes} of {each.pairs}",
             f"{each.effect:+.0%}",
@@ -82,8 +82,9 @@ def _contrasts(confirmation: Confirmation) -> Table:
 
 def _fixes(confirmation: Confirmation) -> list[Text]:
     """Return the texts of fixes; those that a model wrote anew have none."""
+    parts = [part for each in confirmation.contrasts for part in each.parts]
+    told = {(part.step, part.source, part.fix_text): None for part in parts if part.fix_text}
     return [
-        plain(f"Fix of step {each.step} ({each.source}): {clip(each.fix_text, _FIX)}", "dim")
-        for each in confirmation.contrasts
-        if each.fix_text
+        plain(f"Fix of step {step} ({source}): {clip(text, _FIX)}", "dim")
+        for step, source, text in told
     ]

@@ -67,11 +67,12 @@ def replay(
     ] = None,
     allow_hosts: AllowHosts = None,
     fix: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--fix",
             metavar="STEP=TEXT|@FILE",
-            help="Replace the answer of a step; the rest runs live.",
+            help="Replace the answer of a step; the rest runs live. Given again, it replaces a later "
+            "answer besides: that of the call which the agent makes in the same place.",
             show_default=False,
         ),
     ] = None,
@@ -170,10 +171,11 @@ def replay(
     `--start`) the program runs live after it: its model is asked and costs money. The exit status is
     then 0 if every replay ended with an outcome, else 1.
 
-    Example: `mast-trace replay last -- python my_team.py "What do they owe us?"`
+    Example: `mast-trace replay last -- python my_team.py "What do they owe us?"`, or with two corrections
+    that belong together `mast-trace replay last --fix 2=@stock.txt --fix 5=@order.txt -- python my_team.py`.
     """
     options = {
-        "--fix": fix,
+        "--fix": fix or None,
         "--resample": resample,
         "--keep": keep,
         "--drop": drop,

@@ -130,9 +130,14 @@ def told_arm(recorded: Trajectory, arm: Arm) -> str:
     held = ", equal requests answered from the record" if arm.hold else ""
     if arm.operator == "start":
         return "the whole program live"
-    agent = recorded.steps[arm.step].agent if arm.step < len(recorded.steps) else ""
     model = f" to {arm.fix.model}" if arm.fix and arm.fix.model else ""
-    return f"{arm.operator}{model} at step {arm.step}{f' ({agent})' if agent else ''}{held}"
+    steps = " and ".join(_named(recorded, step) for step in (arm.step, *(at for at, _ in arm.also)))
+    return f"{arm.operator}{model} at {steps}{held}"
+
+
+def _named(recorded: Trajectory, step: int) -> str:
+    agent = recorded.steps[step].agent if step < len(recorded.steps) else ""
+    return f"step {step} ({agent})" if agent else f"step {step}"
 
 
 def show_one(number: int, done: ArmResult) -> None:

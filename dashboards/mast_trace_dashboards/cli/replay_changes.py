@@ -10,7 +10,7 @@ from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.replay.points import decision_points
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import Operator
@@ -28,7 +28,9 @@ OPERATORS: Mapping[str, Operator] = {
 _TEXTS = {"--fix", "--result", "--arguments"}
 
 
-def arm_of(options: Mapping[str, str | int | None], *, start: bool, hold: bool) -> Arm | None:
+def arm_of(
+    options: Mapping[str, str | int | Sequence[str] | None], *, start: bool, hold: bool
+) -> Arm | None:
     """Return the arm that the options ask for; None if they ask for no change.
 
     Args:
@@ -52,8 +54,14 @@ def arm_of(options: Mapping[str, str | int | None], *, start: bool, hold: bool) 
             raise ConfigurationError("--hold needs a change, such as --fix")
         return None
     ((name, value),) = given.items()
-    step, fix = _step_and_fix(name, str(value))
-    return Arm(OPERATORS[name], step, fix, hold)
+    if not isinstance(value, str | int):
+        (step, fix), *also = [
+            (number, Fix("person", text))
+            for number, text in sorted(texts_by_step(value, name).items())
+        ]
+        return Arm(OPERATORS[name], step, fix, hold, tuple(also))
+    step, single = _step_and_fix(name, str(value))
+    return Arm(OPERATORS[name], step, single, hold)
 
 
 def _step_and_fix(name: str, value: str) -> tuple[int, Fix | None]:
@@ -75,4 +83,5 @@ def calls_after(recorded: Trajectory, arm: Arm) -> int:
     if arm.operator == "start":
         return len(points)
     asks = arm.operator in {"resample", "model"}
-    return sum(point.step >= arm.step if asks else point.step > arm.step for point in points)
+    after = sum(point.step >= arm.step if asks else point.step > arm.step for point in points)
+    return after - sum(bool(fix.text) for _, fix in arm.also)

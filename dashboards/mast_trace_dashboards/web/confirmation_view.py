@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace_dashboards.web.text_changes import Change
-    from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
+    from mast_trace_judge.confirmation import Confirmation, Contrast, FurtherFix, SuccessRate
 
 WIDTH: Final = 440
 HEIGHT: Final = 150
@@ -84,7 +84,8 @@ class TestedFix:
         kept: successes of the arm without it.
         evidence: the e-value as a sentence.
         changes: the recorded answer against the fix; empty where a model was asked again.
-        confirms: whether the fix is the proof of the decisive error.
+        confirms: whether the fix is the proof of the decisive error, or of a joint fix.
+        also: the later parts of a joint fix.
     """
 
     contrast: Contrast
@@ -94,6 +95,24 @@ class TestedFix:
     evidence: str
     changes: Sequence[Change]
     confirms: bool
+    also: Sequence[FurtherPart] = ()
+
+
+@dataclass(frozen=True)
+class FurtherPart:
+    """A later part of a joint fix.
+
+    Attributes:
+        step: index of its step.
+        agent: its agent.
+        source: its origin in words.
+        changes: the recorded answer against it; empty where a model was asked.
+    """
+
+    step: int
+    agent: str
+    source: str
+    changes: Sequence[Change]
 
 
 @dataclass(frozen=True)
@@ -177,8 +196,13 @@ def _height(share: float) -> float:
 
 
 def _proof(confirmation: Confirmation, proved: int | None) -> Contrast | None:
-    """Return the contrast that proves the decisive step: the strongest of those at the step."""
-    there = [each for each in confirmation.contrasts if each.step == proved and each.effect > 0]
+    """Return the contrast that proves the decisive step, or the joint fix: the strongest of them."""
+    joint = confirmation.status == "overdetermined"
+    there = [
+        each
+        for each in confirmation.contrasts
+        if each.effect > 0 and (each.also if joint else each.steps == (proved,))
+    ]
     return max(
         there,
         key=lambda each: (each.e_value >= each.threshold, each.effect, each.e_value),
@@ -187,7 +211,6 @@ def _proof(confirmation: Confirmation, proved: int | None) -> Contrast | None:
 
 
 def _tested(contrast: Contrast, answers: Mapping[int, str], proof: Contrast | None) -> TestedFix:
-    text = contrast.fix_text
     proves = contrast is proof
     return TestedFix(
         contrast=contrast,
@@ -195,6 +218,22 @@ def _tested(contrast: Contrast, answers: Mapping[int, str], proof: Contrast | No
         fixed=count_words(contrast.fix_successes, contrast.pairs),
         kept=count_words(contrast.keep_successes, contrast.pairs),
         evidence=evidence_words(contrast, alike=proves and contrast.e_value < contrast.threshold),
-        changes=changes(answers.get(contrast.step, "")[:LONGEST], text[:LONGEST]) if text else (),
+        changes=_changes(contrast, answers),
         confirms=proves,
+        also=[
+            FurtherPart(
+                each.step,
+                each.agent,
+                SOURCES.get(each.source, each.source),
+                _changes(each, answers),
+            )
+            for each in contrast.also
+        ],
     )
+
+
+def _changes(fix: Contrast | FurtherFix, answers: Mapping[int, str]) -> Sequence[Change]:
+    """Return the recorded answer against a fix; nothing where a model was asked."""
+    if not fix.fix_text:
+        return ()
+    return changes(answers.get(fix.step, "")[:LONGEST], fix.fix_text[:LONGEST])

@@ -145,7 +145,8 @@ class Page:
 
     def _view_of(self, confirmation: Confirmation) -> ConfirmationView:
         """Return the view of what replays have shown, with the recorded answers beside the fixes."""
-        fixed = {each.step for each in confirmation.contrasts if each.fix_text}
+        parts = [part for each in confirmation.contrasts for part in each.parts]
+        fixed = {part.step for part in parts if part.fix_text}
         unknown = sorted(n for n in fixed - set(self._answers) if 0 <= n < self.count)
         steps = self._stored.steps(unknown, clip=LONGEST) if unknown else []
         answers = {step.index: step.text for step in steps} | dict(self._answers)

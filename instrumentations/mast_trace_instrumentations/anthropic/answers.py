@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mast_trace.messages import Message, ToolCall
+from mast_trace_instrumentations.anthropic.extras import Blocks, message_extra
 from mast_trace_instrumentations.anthropic.requests import text_of, tool_call
 from mast_trace_instrumentations.model_calls import Answer, field
 
@@ -20,6 +21,8 @@ def message_answer(message: Any) -> Answer:
         "finish_reason": field(message, "stop_reason"),
         **tokens(field(message, "usage")),
     }
+    if extra := message_extra(blocks, field(message, "stop_sequence")):
+        about["extra"] = extra
     return Answer(Message(text_of(texts), tool_calls=calls), about)
 
 
@@ -47,6 +50,8 @@ class MessageAssembly:
         self._usage: dict[str, Any] = {}
         self._texts: list[str] = []
         self._calls: dict[int, tuple[Any, list[str]]] = {}
+        self._blocks = Blocks()
+        self._stop_sequence: Any = None
 
     def add(self, event: Any) -> None:
         """Take the next event."""
@@ -57,17 +62,20 @@ class MessageAssembly:
             self._count(field(started, "usage"))
         elif kind == "content_block_start":
             block = field(event, "content_block")
+            self._blocks.begin(field(event, "index"), block)
             if field(block, "type") == "tool_use":
                 self._calls[field(event, "index")] = (block, [])
             else:
                 self._texts.append(text_of([block]))
         elif kind == "content_block_delta":
             delta = field(event, "delta")
+            self._blocks.add(field(event, "index"), delta)
             self._texts.append(field(delta, "text") or "")
             _, pieces = self._calls.get(field(event, "index"), (None, []))
             pieces.append(field(delta, "partial_json") or "")
         elif kind == "message_delta":
             self._about["finish_reason"] = field(field(event, "delta"), "stop_reason")
+            self._stop_sequence = field(field(event, "delta"), "stop_sequence")
             self._count(field(event, "usage"))
 
     def answer(self) -> Answer:
@@ -80,6 +88,8 @@ class MessageAssembly:
             for call in [tool_call(block)]
         )
         about = {**self._about, **tokens(self._usage)}
+        if extra := message_extra(self._blocks.all(), self._stop_sequence):
+            about["extra"] = extra
         return Answer(Message("".join(self._texts), tool_calls=calls), about)
 
     def _count(self, usage: Any) -> None:

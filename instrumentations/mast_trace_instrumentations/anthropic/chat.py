@@ -13,9 +13,11 @@ from mast_trace_instrumentations.anthropic import answers, requests
 from mast_trace_instrumentations.model_calls import (
     Answer,
     ModelCall,
+    NotedSpan,
     field,
     is_to_be_recorded,
     note_parameters,
+    noted_span,
     parameters_of,
 )
 
@@ -41,7 +43,7 @@ class ClientCall(ModelCall):
             reads the body as well.
     """
 
-    def __init__(self, span: ChatSpan, raw: str | None) -> None:
+    def __init__(self, span: ChatSpan | NotedSpan, raw: str | None) -> None:
         super().__init__(span, answers.MessageAssembly())
         self._raw = raw
 
@@ -85,9 +87,11 @@ def begin(telemetry: Telemetry, resource: Any, request: Mapping[str, Any]) -> Cl
         resource: the client's `Messages`.
         request: the arguments of the call.
     """
+    headers = request.get("extra_headers") or {}
     if not is_to_be_recorded():
         note_parameters(request)
-        return None
+        noted = noted_span(telemetry)
+        return ClientCall(noted, headers.get(_RAW)) if noted else None
     client = type(getattr(resource, "_client", None)).__name__
     span = telemetry.chat(
         str(request.get("model") or "unknown"),
@@ -95,7 +99,6 @@ def begin(telemetry: Telemetry, resource: Any, request: Mapping[str, Any]) -> Cl
         input=requests.messages(request),
         attributes={semconv.REQUEST_PARAMETERS: parameters_of(request)},
     )
-    headers = request.get("extra_headers") or {}
     return ClientCall(span, headers.get(_RAW))
 
 

@@ -27,7 +27,7 @@ _CALL = "_mast_trace_call"
 class StreamedCall(Protocol):
     """The call of a stream, as notified of the stream's pieces and end."""
 
-    context: Context
+    context: Context | None
     stepping: bool
 
     def add(self, piece: Any) -> None:

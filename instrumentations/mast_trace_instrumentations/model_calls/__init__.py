@@ -27,6 +27,7 @@ of a program that may have nothing to do with agents.
 
 from mast_trace_instrumentations.model_calls.answer import Answer, Assembly
 from mast_trace_instrumentations.model_calls.call import ModelCall
+from mast_trace_instrumentations.model_calls.noted import NotedSpan, noted_span
 from mast_trace_instrumentations.model_calls.parameters import note_parameters, parameters_of
 from mast_trace_instrumentations.model_calls.parts import field, media_mark
 from mast_trace_instrumentations.model_calls.whose import is_theirs, is_to_be_recorded
@@ -35,10 +36,12 @@ __all__ = [
     "Answer",
     "Assembly",
     "ModelCall",
+    "NotedSpan",
     "field",
     "is_theirs",
     "is_to_be_recorded",
     "media_mark",
     "note_parameters",
+    "noted_span",
     "parameters_of",
 ]

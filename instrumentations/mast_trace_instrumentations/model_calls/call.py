@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from mast_trace.spans import ChatSpan
     from mast_trace_instrumentations.model_calls.answer import Answer, Assembly
+    from mast_trace_instrumentations.model_calls.noted import NotedSpan
 
 
 class ModelCall(ABC):
@@ -22,7 +23,7 @@ class ModelCall(ABC):
         assembly: assembles the answer, where it is a stream.
     """
 
-    def __init__(self, span: ChatSpan, assembly: Assembly) -> None:
+    def __init__(self, span: ChatSpan | NotedSpan, assembly: Assembly) -> None:
         self.context = span.context
         self._span = span
         self._assembly = assembly

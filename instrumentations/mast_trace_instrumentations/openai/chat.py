@@ -9,8 +9,10 @@ from mast_trace import semconv
 from mast_trace_instrumentations.model_calls import (
     Answer,
     ModelCall,
+    NotedSpan,
     is_to_be_recorded,
     note_parameters,
+    noted_span,
     parameters_of,
 )
 from mast_trace_instrumentations.openai import requests, responses
@@ -41,7 +43,7 @@ RESPONSES = Interface(
 class ClientCall(ModelCall):
     """A call of one of the client's interfaces."""
 
-    def __init__(self, span: ChatSpan, interface: Interface) -> None:
+    def __init__(self, span: ChatSpan | NotedSpan, interface: Interface) -> None:
         super().__init__(span, interface.assembly())
         self._interface = interface
 
@@ -84,7 +86,8 @@ def begin(
     """
     if not is_to_be_recorded():
         note_parameters(request)
-        return None
+        noted = noted_span(telemetry)
+        return ClientCall(noted, interface) if noted else None
     client = type(getattr(resource, "_client", None)).__name__
     span = telemetry.chat(
         str(request.get("model") or "unknown"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace_instrumentations.model_calls import Answer
+from mast_trace_instrumentations.openai.extras import ChatExtra, chat_extra, responses_extra
 from mast_trace_instrumentations.openai.requests import text_of, tool_call
 
 _FINISHED = {"max_output_tokens": "length"}
@@ -21,6 +22,8 @@ def chat_answer(completion: Any) -> Answer:
     choice_message = choice.message
     calls = tuple(tool_call(call) for call in choice_message.tool_calls or ())
     text = text_of(choice_message.content) or getattr(choice_message, "refusal", None) or ""
+    if extra := chat_extra(choice_message):
+        about["extra"] = extra
     return Answer(Message(text, tool_calls=calls), about)
 
 
@@ -41,6 +44,8 @@ def response_answer(response: Any) -> Answer:
         "finish_reason": finish,
         **_usage(response.usage),
     }
+    if extra := responses_extra(response.output):
+        about["extra"] = extra
     return Answer(Message("".join(texts), tool_calls=tuple(calls)), about)
 
 
@@ -51,6 +56,7 @@ class ChatAssembly:
         self._texts: list[str] = []
         self._calls: dict[int, list[str]] = {}
         self._about: dict[str, Any] = {}
+        self._extra = ChatExtra()
 
     def add(self, event: Any) -> None:
         """Take the next chunk; the first of several choices counts."""
@@ -61,6 +67,7 @@ class ChatAssembly:
             self.finish(choice.finish_reason)
             delta = choice.delta
             self.say(delta.content or getattr(delta, "refusal", None))
+            self._extra.add(delta)
             for piece in delta.tool_calls or ():
                 self._add_call(piece)
 
@@ -94,7 +101,9 @@ class ChatAssembly:
         )
         if not self._about:
             return Answer()
-        return Answer(Message("".join(self._texts), tool_calls=calls), self._about)
+        extra = self._extra.extra()
+        about = {**self._about, "extra": extra} if extra else self._about
+        return Answer(Message("".join(self._texts), tool_calls=calls), about)
 
 
 class ResponseAssembly:

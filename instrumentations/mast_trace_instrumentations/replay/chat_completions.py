@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import as_text
 from mast_trace_instrumentations.openai.requests import chat_messages as messages
-from mast_trace_instrumentations.replay.encoding import Encoded, event
+from mast_trace_instrumentations.replay.encoding import Encoded, event, extra_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["encode", "messages"]
 
+_KNOWN = {"role", "content", "tool_calls"}
+"""Fields of a message that chunks of their own hold."""
+
 
 def encode(request: Mapping[str, Any], exchange: Exchange, said: Message, number: int) -> Encoded:
     """Encode an answer as one JSON object, or as the events of a stream.
@@ -24,6 +27,11 @@ def encode(request: Mapping[str, Any], exchange: Exchange, said: Message, number
     It has no token usage, because no model was called.
     """
     message: dict[str, Any] = {"role": "assistant", "content": said.content or None}
+    extra = extra_of(exchange).get("message")
+    if isinstance(extra, dict):
+        message = {**extra, **message}
+        if extra.get("refusal") == said.content:
+            message["content"] = None
     if said.tool_calls:
         message["tool_calls"] = [
             {
@@ -50,10 +58,12 @@ def _stream(base: dict[str, Any], message: dict[str, Any], finish: str) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
         return event({**base, "object": "chat.completion.chunk", "choices": [choice]})
 
+    extra = {key: value for key, value in message.items() if key not in _KNOWN}
     calls = [{"index": place, **call} for place, call in enumerate(message.get("tool_calls", ()))]
     return "".join(
         [
             chunk({"role": "assistant", "content": ""}),
+            *(chunk({key: value}) for key, value in extra.items()),
             chunk({"content": message["content"]}) if message["content"] else "",
             *(chunk({"tool_calls": [call]}) for call in calls),
             chunk({}, finish),

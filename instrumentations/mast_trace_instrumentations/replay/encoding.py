@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from mast_trace.messages import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mast_trace.replay.tape import Exchange
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,22 @@ class Encoded:
         """The HTTP headers; they also tell clients not to retry."""
         kind = "text/event-stream" if self.stream else "application/json"
         return {"content-type": kind, "x-should-retry": "false"}
+
+
+def extra_of(exchange: Exchange) -> dict[str, Any]:
+    """Return the parts of a recorded answer beside its text and its calls; empty if none can be read."""
+    found = parsed(exchange.extra) if exchange.extra else None
+    return found if isinstance(found, dict) else {}
+
+
+def cut(text: str, lengths: Sequence[Any]) -> list[str] | None:
+    """Return a text in pieces of these lengths; None if they are no lengths, or others than the text's."""
+    if not all(isinstance(each, int) and each >= 0 for each in lengths):
+        return None
+    ends = [*accumulate(lengths)]
+    if (ends[-1] if ends else 0) != len(text):
+        return None
+    return [text[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
 
 def event(data: dict[str, Any], *, named: bool = False) -> str:

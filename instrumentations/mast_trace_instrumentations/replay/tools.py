@@ -183,6 +183,15 @@ async def _ag2(player: Player, call: Any, tool: Any, args: Any, kwargs: Any) -> 
     return ToolResultEvent.from_call(event, result=recorded.result)
 
 
+async def _ag2_whole(player: Player, call: Any, _instance: Any, args: Any, kwargs: Any) -> Any:
+    """Execute a call with its middleware, which may answer it before the tool does."""
+    event = next((each for each in (*args, *kwargs.values()) if hasattr(each, "arguments")), None)
+    done = await call(*args, **kwargs)
+    if event is not None:
+        player.answered_otherwise(str(event.name), str(event.id or ""))
+    return done
+
+
 # -- AG2 classic --------------------------------------------------------------------------------
 
 
@@ -237,6 +246,7 @@ ROWS = (
     ToolRow("langchain_core.tools.base", "BaseTool.run", _langchain),
     ToolRow("langchain_core.tools.base", "BaseTool.arun", _langchain_async),
     ToolRow("ag2.tools.final.function_tool", "FunctionTool.__call__", _ag2),
+    ToolRow("ag2.tools.executor", "_execute_call", _ag2_whole),
     ToolRow("autogen.agentchat.conversable_agent", "ConversableAgent.execute_function", _classic),
     ToolRow(
         "autogen.agentchat.conversable_agent", "ConversableAgent.a_execute_function", _classic_async

@@ -201,7 +201,7 @@ def _replayed(store: Store, project: str, trace_id: str) -> Labelled | None:
         return None
     run = read_alone(store, summary)
     contrast = max(
-        (each for each in told.contrasts if each.step == told.origin),
+        (each for each in told.contrasts if each.steps == (told.origin,)),
         key=lambda each: each.e_value,
         default=None,
     )

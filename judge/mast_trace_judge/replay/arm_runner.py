@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.replay.live import LiveCall
+    from mast_trace.replay.player import Report
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import Arm, ReplayStatus
     from mast_trace_judge.llm.budget import Price
@@ -98,7 +99,7 @@ def run_arm(
     if arm.operator == "verify":
         status, reason = _verified(recorded, played, settings)
     else:
-        status, reason = _ended(played, settings.limits)
+        status, reason = _ended(played, settings.limits, joint=bool(arm.also))
     success = None
     answer = run.final_answer if run is not None else ""
     if status == "ok":
@@ -154,7 +155,7 @@ def _verified(
     return ("error" if done.status == "not recorded" else "diverged"), done.text
 
 
-def _ended(played: Played, limits: Limits) -> tuple[ReplayStatus, str]:
+def _ended(played: Played, limits: Limits, *, joint: bool) -> tuple[ReplayStatus, str]:
     """Return the status of a program that has ended, before its outcome is read."""
     report = played.report
     if report is None:
@@ -165,15 +166,18 @@ def _ended(played: Played, limits: Limits) -> tuple[ReplayStatus, str]:
         return ("blocked" if report.divergence.after else "diverged"), report.divergence.text
     if played.exit_status is None:
         return "timeout", f"It did not end within {limits.timeout:g} s."
-    return _reached(played, changed=report.changed)
+    return _reached(played, report, joint=joint)
 
 
-def _reached(played: Played, *, changed: bool) -> tuple[ReplayStatus, str]:
-    if not changed:
+def _reached(played: Played, report: Report, *, joint: bool) -> tuple[ReplayStatus, str]:
+    if not report.changed:
         return "diverged", "The program ended before it had reached the step."
     if failed := _unanswered(played.live):
         statuses = ", ".join(sorted({str(call.status or "no response") for call in failed}))
         return "error", f"{len(failed)} live model calls failed: {statuses}."
+    if joint and report.unmade_changes:
+        # A success would be one of fewer fixes than the arm names.
+        return "diverged", "The program ended before it had reached the last step of a joint fix."
     return "ok", ""
 
 

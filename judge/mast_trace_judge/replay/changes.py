@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.replay.canonical import canonical_arguments, canonical_text
-from mast_trace.replay.intervention import Intervention
+from mast_trace.replay.intervention import Intervention, LaterChange
 from mast_trace.trajectory import StepKind
+from mast_trace_judge.arms import Arm
 from mast_trace_judge.replay.points import decision_points, is_call_of
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from mast_trace.replay.tape import Exchange, Tape
     from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.arms import Arm
+    from mast_trace_judge.arms import Fix, Operator
     from mast_trace_judge.replay.points import Point
 
 _OF_FIXES = {"text", "tool_calls"}
@@ -45,9 +47,30 @@ def intervention_of(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
         arm: an arm other than ``verify`` and ``score``, which change nothing.
 
     Raises:
-        NotAnArm: the run has no such step, the step does not allow the change, or the fix is unclear.
-        NoChange: the step would be as it was recorded.
+        NotAnArm: the run has no such step, the step does not allow the change, or the fix is unclear;
+            or a later fix of a joint one does not come after the first.
+        NoChange: a step would be as it was recorded.
     """
+    first = _first_change(recorded, tape, arm)
+    if not arm.also:
+        return first
+    if first.change not in {"answer", "ask"}:
+        raise NotAnArm("Only corrections of answers go together; give them as fixes.")
+    later = [_later_change(recorded, tape, step, fix) for step, fix in arm.also]
+    places = [first.position, *(each.position for each in later)]
+    if any(one >= other for one, other in pairwise(places)):
+        steps = ", ".join(map(str, (arm.step, *(step for step, _ in arm.also))))
+        raise NotAnArm(f"Fixes that go together name answers in their order, each once: {steps}.")
+    return dataclasses.replace(first, also=tuple(later))
+
+
+def _later_change(recorded: Trajectory, tape: Tape, step: int, fix: Fix) -> LaterChange:
+    operator: Operator = "fix" if fix.text else "model"
+    made = _first_change(recorded, tape, Arm(operator, step, fix))
+    return LaterChange(made.position, made.answer, made.model)
+
+
+def _first_change(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
     if arm.operator == "start":
         return Intervention("start")
     if arm.operator in {"result", "error"}:

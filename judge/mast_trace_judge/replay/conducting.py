@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from mast_trace.exceptions import BudgetExhausted, MastTraceError, SchemaMismatch, StorageError
@@ -18,11 +19,14 @@ from mast_trace_judge.replay.allowance import Account, Allowance, Exhausted
 from mast_trace_judge.replay.isolation import not_isolated
 from mast_trace_judge.replay.statistics import ResultMismatch
 from mast_trace_judge.store.replays import (
+    is_on_another_machine,
     is_running_elsewhere,
     record_result,
     reservations_of,
     reserve,
+    result_at,
     results_of,
+    stored_plan,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.replay.daily import DailyBudget
     from mast_trace_judge.replay.setup import Budget, Setup
     from mast_trace_judge.replay.statistics import Trial
-    from mast_trace_judge.store.replays import Plan
+    from mast_trace_judge.store.replays import Plan, Reservation
 
 _T = TypeVar("_T")
 Execute = Callable[["Trial", Allowance], ArmResult]
@@ -43,6 +47,10 @@ Execute = Callable[["Trial", Allowance], ArmResult]
 INTERRUPTED: Final = "The process that ran it ended before it did."
 _PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds between attempts while the database does not answer."""
+
+
+_MARGIN: Final = 60.0
+"""Seconds beyond the limits of a replay within which a process on another machine may store its result."""
 
 
 class CannotContinue(MastTraceError):
@@ -134,15 +142,27 @@ class Conducting(Generic[_Asking]):
         """Tell the experiment the stored results; return their number.
 
         A replay without a result was interrupted: it is stored as an error with the calls that were
-        reserved for it.
+        reserved for it. On another machine it may still run until its time limit has passed.
 
         Raises:
-            CannotContinue: the results do not belong to the experiment, or another process runs it.
+            CannotContinue: the results do not belong to the experiment, or another process runs it or
+                has planned another one.
             StorageError: the database does not answer.
         """
+        plan = self._plan
+        stored = stored_plan(self._store, plan.project, plan.trace_id, name=plan.name)
+        if stored is not None and stored.text != plan.text:
+            # Two machines may plan at the same moment: the earlier plan stays.
+            raise self._taken()
         for open_ in reservations_of(self._store, self._plan):
             if is_running_elsewhere(open_.holder):
                 raise self._taken()
+            if is_on_another_machine(open_.holder) and (left := self._longest_left(open_)) > 0:
+                host = open_.holder.partition("/")[0]
+                raise CannotContinue(
+                    f"a process on {host} replays run {plan.trace_id}; it counts as ended in {left:.0f} s, "
+                    "if it is not heard of before"
+                )
             lost = ArmResult(
                 open_.arm,
                 "error",
@@ -240,17 +260,33 @@ class Conducting(Generic[_Asking]):
     ) -> ArmResult:
         done = self._execute(trial, allowance)
         result = replace(done, phase=trial.phase, pair=trial.pair)
-        self._record(number, result)
-        if self._day is not None and of_day is not None:
-            self._day.settle(of_day, result.live_calls, result.cost_usd)
+        try:
+            self._record(number, result)
+        finally:
+            if self._day is not None and of_day is not None:
+                self._day.settle(of_day, result.live_calls, result.cost_usd)
         return result
 
     def _record(self, number: int, result: ArmResult) -> None:
-        # The first of two attempts may have been stored although its answer was lost.
+        """Store a result, or give up where another process has stored its own under the number.
+
+        The experiment would otherwise go on from a result that no later process finds.
+        """
         span_id = self._span_at(result.arm.step)
-        self._patiently(
+        stored = self._patiently(
             lambda: record_result(self._store, self._plan, number, result, span_id=span_id)
         )
+        if stored:
+            return
+        # The first of two attempts may have been stored although its answer was lost.
+        found = self._patiently(lambda: result_at(self._store, self._plan, number))
+        if found != result:
+            raise self._taken()
+
+    def _longest_left(self, open_: Reservation) -> float:
+        """Return the seconds after which a replay has certainly ended: reset, program and oracle."""
+        longest = self._setup.timeout + 2 * self._setup.check_timeout + _MARGIN
+        return longest - (datetime.now(timezone.utc) - open_.started_at).total_seconds()
 
     def _tell(self, result: ArmResult) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mast_trace import semconv
 from mast_trace.trajectory import read_trajectory, vocabulary
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import SpanRecord
     from mast_trace_judge.llm.budget import Price
     from mast_trace_judge.replay.process import Played
+
+_FIRST_ERROR: Final = 400
+"""The lowest HTTP status that is an error."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,20 @@ def spending_of(played: Played, prices: Mapping[str, Price]) -> Spending:
     runs = [read_trajectory(spans) for spans in played.spans.values()]
     total = Tokens(sum(run.input_tokens for run in runs), 0, sum(run.output_tokens for run in runs))
     by_model: dict[str, Tokens] = defaultdict(Tokens)
+    counted = 0
     for spans in played.spans.values():
         for span in spans:
             if span.operation == semconv.CHAT and not span.attributes.get(semconv.REPLAY_SERVED):
                 model = str(vocabulary.read(span.attributes, "model") or "")
                 known, used = by_model[model], _tokens(span)
+                counted += bool(used.total)
                 by_model[model] = Tokens(known.input + used.input, 0, known.output + used.output)
     asked = tuple(dict.fromkeys(call.model for call in played.live if call.model))
     models = tuple(name for name, used in by_model.items() if name and used.total) or asked
-    return Spending(total.input, total.output, _cost(played, total, by_model, prices), models)
+    answered = sum(0 < call.status < _FIRST_ERROR for call in played.live)
+    # Calls outside of a run and requests for embeddings have no span that tells their tokens.
+    cost = None if counted < answered else _cost(played, total, by_model, prices)
+    return Spending(total.input, total.output, cost, models)
 
 
 def _cost(

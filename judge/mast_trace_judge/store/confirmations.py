@@ -166,7 +166,7 @@ _CURVE: Final[Mapping[str, str]] = {
 _CONTRASTS: Final[Mapping[str, str]] = {
     "step": "Step",
     "agent": "Agent",
-    "source": "Source",
+    "sources": "Source",
     "fix_successes": "FixSuccesses",
     "keep_successes": "KeepSuccesses",
     "pairs": "Pairs",

@@ -17,10 +17,15 @@ def holder_of_this_process() -> str:
     return _name(os.getpid())
 
 
+def is_on_another_machine(holder: str) -> bool:
+    """Return whether a holder is a process of another machine, of which nothing else is known."""
+    return holder.partition("/")[0] != socket.gethostname()
+
+
 def is_running_elsewhere(holder: str) -> bool:
     """Return whether a holder is another process of this machine that runs.
 
-    Nothing is known of a process on another machine; it counts as ended.
+    Nothing is known of a process on another machine; see `is_on_another_machine`.
     """
     host, _, rest = holder.partition("/")
     number = rest.partition("/")[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_judge.arms import Arm, ArmResult, Fix
@@ -11,6 +13,9 @@ from mast_trace_judge.store.verdict_rows import utc
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+JOINT: Final = "joint"
+"""``FixSource`` of a fix of several steps."""
+
 _OUTCOMES: Final[Mapping[bool | None, str]] = {True: "success", False: "failure", None: ""}
 _SUCCESSES: Final[Mapping[str, bool | None]] = {
     text: success for success, text in _OUTCOMES.items()
@@ -18,14 +23,18 @@ _SUCCESSES: Final[Mapping[str, bool | None]] = {
 
 
 def row_of_result(result: ArmResult) -> dict[str, Any]:
-    """Return the columns that hold a result."""
+    """Return the columns that hold a result.
+
+    A joint fix is a list in ``FixText``, which names its steps; see `arm_of`.
+    """
     fix = result.arm.fix
+    also = result.arm.also
     return {
         "Arm": result.arm.operator,
         "Step": result.arm.step,
-        "FixSource": fix.source if fix else "",
-        "FixHash": fix_hash(fix) if fix else "",
-        "FixText": fix.text if fix else "",
+        "FixSource": JOINT if also else fix.source if fix else "",
+        "FixHash": _hash_of(result.arm),
+        "FixText": _joint_text(result.arm) if also else fix.text if fix else "",
         "FixModel": fix.model if fix else "",
         "Hold": result.arm.hold,
         "Phase": result.phase,
@@ -50,8 +59,15 @@ def row_of_result(result: ArmResult) -> dict[str, Any]:
 
 def arm_of(row: Mapping[str, Any]) -> Arm:
     """Return the arm of a row."""
+    hold = bool(row["Hold"])
+    if row["FixSource"] == JOINT:
+        (_, first), *others = [
+            (each["step"], Fix(each["source"], each["text"], each["model"]))
+            for each in json.loads(row["FixText"])
+        ]
+        return Arm(row["Arm"], row["Step"], first, hold, tuple(others))
     fix = Fix(row["FixSource"], row["FixText"], row["FixModel"]) if row["FixHash"] else None
-    return Arm(row["Arm"], row["Step"], fix, bool(row["Hold"]))
+    return Arm(row["Arm"], row["Step"], fix, hold)
 
 
 def result_of(row: Mapping[str, Any]) -> ArmResult:
@@ -76,6 +92,18 @@ def result_of(row: Mapping[str, Any]) -> ArmResult:
         started_at=utc(row["StartedAt"]),
         seconds=row["Seconds"],
     )
+
+
+def _joint_text(arm: Arm) -> str:
+    fixes = [(arm.step, arm.fix), *arm.also]
+    shapes = [{"step": step, **asdict(fix)} for step, fix in fixes if fix is not None]
+    return json.dumps(shapes, ensure_ascii=False)
+
+
+def _hash_of(arm: Arm) -> str:
+    if arm.fix is None:
+        return ""
+    return fix_hash(Fix(arm.fix.source, _joint_text(arm)) if arm.also else arm.fix)
 
 
 def fix_hash(fix: Fix) -> str:

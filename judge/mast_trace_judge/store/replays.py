@@ -11,7 +11,11 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_judge.arms import ArmResult
-from mast_trace_judge.store.holders import holder_of_this_process, is_running_elsewhere
+from mast_trace_judge.store.holders import (
+    holder_of_this_process,
+    is_on_another_machine,
+    is_running_elsewhere,
+)
 from mast_trace_judge.store.replay_plans import CONFIRM, Plan, plan_of, precedence, stored_plan
 from mast_trace_judge.store.replay_rows import arm_of, result_of, row_of_result
 from mast_trace_judge.store.verdict_rows import utc
@@ -28,11 +32,13 @@ __all__ = [
     "Reservation",
     "Spending",
     "holder_of_this_process",
+    "is_on_another_machine",
     "is_running_elsewhere",
     "plan_of",
     "record_result",
     "reservations_of",
     "reserve",
+    "result_at",
     "results_of",
     "spent",
     "stored_plan",
@@ -120,6 +126,8 @@ def reserve(
 
     Returns:
         False where this number has a result already or belongs to another process: do not start it.
+        Two processes that reserve one number at the same moment may both be told so: clocks of
+        machines differ, so that neither can know to be the first.
 
     Raises:
         StorageError: the database does not answer, or does not accept it: do not start it either.
@@ -141,7 +149,8 @@ def reserve(
     )
     row = {**row_of_result(asked), "Status": RESERVED}
     store.insert(TABLE, [_row(plan, sequence, row, holder=holder, span_id=span_id)])
-    return all(row["Holder"] == holder for row in _at(store, plan, sequence))
+    mine = all(row["Holder"] == holder for row in _at(store, plan, sequence, merged=False))
+    return mine and all(row["Holder"] == holder for row in _at(store, plan, sequence))
 
 
 def record_result(
@@ -189,6 +198,16 @@ def record_result(
         ],
     )
     return all(row["Holder"] == holder for row in _at(store, plan, sequence))
+
+
+def result_at(store: Store, plan: Plan, sequence: int) -> ArmResult | None:
+    """Return the result of a number; None if it has none.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    rows = [row for row in _rows(store, plan) if row["Sequence"] == sequence]
+    return next((result_of(row) for row in rows if row["Status"] != RESERVED), None)
 
 
 def results_of(store: Store, plan: Plan) -> tuple[ArmResult, ...]:
@@ -283,9 +302,11 @@ def _rows(store: Store, plan: Plan) -> list[dict[str, Any]]:
     return store.query(sql, _of(plan))
 
 
-def _at(store: Store, plan: Plan, sequence: int) -> list[dict[str, Any]]:
+def _at(store: Store, plan: Plan, sequence: int, *, merged: bool = True) -> list[dict[str, Any]]:
+    """Return the row of a number; all that are still there if they are not to be merged."""
+    final = "FINAL" if merged else ""
     sql = (
-        f"SELECT Status, Holder FROM {TABLE} FINAL WHERE {_OF_PLAN}"  # noqa: S608
+        f"SELECT Status, Holder FROM {TABLE} {final} WHERE {_OF_PLAN}"  # noqa: S608
         " AND Sequence = {sequence:UInt32}"
     )
     return store.query(sql, {**_of(plan), "sequence": sequence})

@@ -234,6 +234,8 @@ def _of_call(call: Invocation) -> dict[str, Any]:
         semconv.PROVIDER_NAME: call.provider or None,
         semconv.REQUEST_MODEL: call.requested_model or None,
         semconv.REQUEST_PARAMETERS: list(call.parameters) or None,
+        semconv.RESPONSE_EXTRA: call.extra or None,
+        semconv.BRANCH_PATH: call.branch or None,
     }
 
 
@@ -245,6 +247,7 @@ def _of_step(step: Step) -> dict[str, Any]:
         semconv.HANDOFF_TARGET: step.handoff_to or None,
         semconv.INPUT_TOKENS: step.input_tokens or None,
         semconv.OUTPUT_TOKENS: step.output_tokens or None,
+        semconv.BRANCH_PATH: step.branch or None,
     }
     if step.kind is StepKind.TOOL:
         return shared | {

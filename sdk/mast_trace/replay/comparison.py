@@ -8,6 +8,7 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from mast_trace.replay.canonical import canonical_arguments, canonical_text
+from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +36,10 @@ def first_difference(recorded: Trajectory, replayed: Trajectory) -> StepDifferen
     and arguments are compared in their canonical form, which hides generated ids and times. Steps of
     parallel branches may come in another order.
     """
-    pairs = zip_longest(recorded.steps, _in_order_of(recorded.steps, replayed.steps))
-    for index, (one, other) in enumerate(pairs):
+    expected = _expected(recorded.steps, replayed.steps)
+    pairs = zip_longest(expected, _in_order_of(expected, replayed.steps))
+    for place, (one, other) in enumerate(pairs):
+        index = place if one is None else one.index
         if one is None:
             return StepDifference(index, f"additional step: {_told(other)}")
         if other is None:
@@ -47,6 +50,33 @@ def first_difference(recorded: Trajectory, replayed: Trajectory) -> StepDifferen
                 text = f"{name} was {_short(value)}, is {_short(after[name])} ({_told(one)})"
                 return StepDifference(index, text)
     return None
+
+
+def _expected(recorded: Sequence[Step], replayed: Sequence[Step]) -> list[Step]:
+    """Return the recorded steps without the messages inside of tools that were answered.
+
+    A tool that asks a person sends messages while its code runs. In a replay its code does not run, and it
+    has no message.
+    """
+    now = iter(_messages_in_tools(replayed))
+    gone: set[int] = set()
+    for messages in _messages_in_tools(recorded):
+        if not next(now, []):
+            gone.update(messages)
+    return [step for step in recorded if id(step) not in gone]
+
+
+def _messages_in_tools(steps: Sequence[Step]) -> list[list[int]]:
+    """Return the messages inside of each tool call, in the order of the calls."""
+    inside: dict[str, list[int]] = defaultdict(list)
+    for step in steps:
+        if step.kind is StepKind.MESSAGE:
+            inside[step.parent_span_id].append(id(step))
+    return [
+        inside.get(step.span_id, []) if not step.handoff_to else []
+        for step in steps
+        if step.kind is StepKind.TOOL
+    ]
 
 
 def _in_order_of(recorded: Sequence[Step], replayed: Sequence[Step]) -> list[Step]:

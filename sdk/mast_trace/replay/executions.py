@@ -29,6 +29,15 @@ class Executions:
         """Return the number of calls that the program has not made yet."""
         return len(self._waiting)
 
+    def forget(self, tool: str, call_id: str) -> None:
+        """Remove the entry of a call that the program has answered without the tool's code."""
+        plain = plain_name(tool)
+        self._waiting = [
+            each
+            for each in self._waiting
+            if not (each.call_id == call_id and plain_name(each.tool) == plain)
+        ]
+
     def know_ids(self, call_ids: Iterable[str]) -> None:
         """Note ids of recorded calls that a served answer asks for without a change."""
         self._ids.update(call_ids)

@@ -26,8 +26,23 @@ a tool's result is replaced."""
 
 
 @dataclass(frozen=True)
+class LaterChange:
+    """A further change of a joint fix, after the first one; see `mast_trace.replay.turns`.
+
+    Attributes:
+        position: index of the changed model call in `Tape.exchanges`.
+        answer: the new answer; None where a model is asked.
+        model: name of that model.
+    """
+
+    position: int
+    answer: Message | None = None
+    model: str = ""
+
+
+@dataclass(frozen=True)
 class Intervention:
-    """One change of a recorded run.
+    """One change of a recorded run, or several that belong together.
 
     Attributes:
         change: the kind of change.
@@ -42,6 +57,7 @@ class Intervention:
             `mast_trace_instrumentations.replay.other_requests`.
         hold: whether requests after the border that are equal to a recorded one are answered from
             the tape.
+        also: further changes of model calls after the border, for ``answer`` and ``ask``.
     """
 
     change: Change
@@ -53,6 +69,7 @@ class Intervention:
     model: str = ""
     request: Mapping[str, Any] | None = None
     hold: bool = False
+    also: tuple[LaterChange, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """Return the intervention as a mapping that JSON can hold."""
@@ -66,33 +83,44 @@ class Intervention:
             TypeError: the mapping has other keys.
             KeyError: the answer lacks a key.
         """
-        answer = shape.get("answer")
-        if answer is not None:
-            calls = tuple(ToolCall(**call) for call in answer["tool_calls"])
-            answer = Message(**{**answer, "tool_calls": calls})
-        return cls(**{**shape, "answer": answer})
-
-    def exchange(self, recorded: Exchange) -> Exchange:
-        """Return the model call at the position with its new answer."""
-        if self.answer is None or recorded.answer is None:
-            return recorded
-        same_end = bool(self.answer.tool_calls) == bool(recorded.answer.tool_calls)
-        finish = recorded.finish_reason if same_end else ""
-        return dataclasses.replace(recorded, answer=self.answer, finish_reason=finish)
+        also = tuple(
+            LaterChange(**{**each, "answer": _message(each.get("answer"))})
+            for each in shape.get("also", ())
+        )
+        return cls(**{**shape, "answer": _message(shape.get("answer")), "also": also})
 
     def execution(self, recorded: Execution) -> Execution:
         """Return the tool call at the position with its new result."""
         return dataclasses.replace(recorded, result=self.result, error=self.error or None)
 
-    def changed_calls(self, recorded: Exchange) -> frozenset[str]:
-        """Return ids of tool calls that the new answer asks for with another name or other arguments."""
-        if self.answer is None or recorded.answer is None:
-            return frozenset()
-        before = {call.id: _asked(call) for call in recorded.answer.tool_calls}
-        after = self.answer.tool_calls
-        return frozenset(
-            call.id for call in after if call.id and before.get(call.id) != _asked(call)
-        )
+
+def with_answer(recorded: Exchange, answer: Message | None) -> Exchange:
+    """Return a recorded model call with a new answer; the recorded one without it.
+
+    Reasoning, citations and the like belong to the recorded answer, so that a new one has none.
+    """
+    if answer is None or recorded.answer is None:
+        return recorded
+    same_end = bool(answer.tool_calls) == bool(recorded.answer.tool_calls)
+    finish = recorded.finish_reason if same_end else ""
+    return dataclasses.replace(recorded, answer=answer, finish_reason=finish, extra="")
+
+
+def changed_calls(recorded: Exchange, answer: Message | None) -> frozenset[str]:
+    """Return ids of tool calls that a new answer asks for with another name or other arguments."""
+    if answer is None or recorded.answer is None:
+        return frozenset()
+    before = {call.id: _asked(call) for call in recorded.answer.tool_calls}
+    return frozenset(
+        call.id for call in answer.tool_calls if call.id and before.get(call.id) != _asked(call)
+    )
+
+
+def _message(shape: Mapping[str, Any] | None) -> Message | None:
+    if shape is None:
+        return None
+    calls = tuple(ToolCall(**call) for call in shape["tool_calls"])
+    return Message(**{**shape, "tool_calls": calls})
 
 
 def _asked(call: ToolCall) -> tuple[str, str]:

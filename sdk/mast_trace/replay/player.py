@@ -18,16 +18,18 @@ from mast_trace.replay.canonical import (
     request_key,
 )
 from mast_trace.replay.executions import Executions, strangeness
+from mast_trace.replay.intervention import changed_calls, with_answer
 from mast_trace.replay.live_branches import LiveBranches
 from mast_trace.replay.order import Order
 from mast_trace.replay.parameters import other_parameters
+from mast_trace.replay.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mast_trace.messages import Message
     from mast_trace.replay.canonical import Item
-    from mast_trace.replay.intervention import Intervention
+    from mast_trace.replay.intervention import Intervention, LaterChange
     from mast_trace.replay.live import LiveCalls
     from mast_trace.replay.network import Network
     from mast_trace.replay.tape import Exchange, Execution, Tape
@@ -95,6 +97,7 @@ class Report:
         over_budget: whether a model call was refused because of the limit of live calls.
         other_parameters: description of the first model request that had the recorded messages, but
             another model or other parameters; empty if there was none.
+        unmade_changes: later changes of a joint fix whose calls the program has not made yet.
     """
 
     served_exchanges: int
@@ -107,6 +110,16 @@ class Report:
     changed: bool = False
     over_budget: bool = False
     other_parameters: str = ""
+    unmade_changes: int = 0
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A change by which a model is asked: it holds for each attempt at a request."""
+
+    key: str
+    model: str
+    request: Mapping[str, Any] | None = None
 
 
 class Player:
@@ -158,7 +171,8 @@ class Player:
         self._live_exchanges = 0
         self._live_executions = 0
         self._is_changed = intervention is not None and intervention.change == "start"
-        self._asked_again = ""
+        self._asked: _Asked | None = None
+        self._turns = Turns(tape, intervention.also if intervention else ())
         self._over_budget = False
         self._answered_spans: set[str] = set()
         self._other_parameters = ""
@@ -203,18 +217,23 @@ class Player:
             self._admit(agent)
             if self._divergence is not None or self._over_budget:
                 return None
+            if self._is_changed and (change := self._turns.due(agent, branch)):
+                return self._change_later(change, key, agent, branch, model)
             waiting = self._exchanges[key]
             found = min(waiting, key=partial(strangeness, agent, branch), default=None)
             if found is not None and self._is_on_tape(found):
                 waiting.remove(found)
+                self._turns.served(agent, branch, found)
                 return self._serve(found)
             if found is not None and self._is_asked_at(found):
                 waiting.remove(found)
                 self._is_changed = True
-                self._asked_again = key
+                change_of = self._intervention
+                assert change_of is not None
+                self._asked = _Asked(key, change_of.model, change_of.request)
             if self._is_changed:
                 self.order.stop()
-                return self._send(key, model)
+                return self._counted(self._send(key, model), agent, branch)
             if found is not None and waits:
                 return Pending()
             self._diverge("model", agent, self._explained(request, agent))
@@ -240,9 +259,11 @@ class Player:
         """Note the HTTP status of a live call's response; 0 for a failure without one."""
         if self._live is not None:
             self._live.end(call.number, status)
-        if 0 < status < _FIRST_ERROR and call.model:
-            with self._lock:
-                self._asked_again = ""
+        with self._lock:
+            if not 0 < status < _FIRST_ERROR:
+                self._turns.failed(call.number)
+            elif call.model:
+                self._asked = None
 
     def steer(self, tool: str, arguments: Any, call_id: str) -> None:
         """Remove the entry of a call that is executed because its tool steers the framework."""
@@ -276,6 +297,15 @@ class Player:
             text = f"The recorded run has no such call of {tool}({asked}); it was not executed."
             self._diverge("tool", agent, text)
             raise Blocked(text)
+
+    def answered_otherwise(self, tool: str, call_id: str) -> None:
+        """Note the end of a call that may not have reached its tool: a person may have denied it.
+
+        The record holds such a call with the denial as its result.
+        """
+        with self._lock:
+            if call_id and self._divergence is None:
+                self._executions.forget(tool, call_id)
 
     def note_parameters(self, exchange: Exchange, model: str, parameters: Sequence[str]) -> None:
         """Compare the model and the parameters of an answered request with the recorded ones.
@@ -330,22 +360,39 @@ class Player:
 
     def _serve(self, found: Exchange) -> Exchange:
         intervention = self._intervention
-        self._served_exchanges += 1
-        answered, changed_calls = found, frozenset[str]()
+        answer = None
         if (
             intervention is not None
             and intervention.change in {"keep", "answer"}
             and self._places[id(found)] == intervention.position
         ):
             self._is_changed = True
-            changed_calls = intervention.changed_calls(found)
-            answered = intervention.exchange(found)
+            answer = intervention.answer
             self.order.stop()
+        return self._serve_with(found, answer)
+
+    def _serve_with(self, recorded: Exchange, answer: Message | None) -> Exchange:
+        """Answer a call, with a new answer if there is one."""
+        self._served_exchanges += 1
+        answered = with_answer(recorded, answer)
         if answered.answer is not None:
             ids = {call.id for call in answered.answer.tool_calls if call.id}
-            self._executions.know_ids(ids - changed_calls)
+            self._executions.know_ids(ids - changed_calls(recorded, answer))
         self._changed(self._report())
         return answered
+
+    def _change_later(
+        self, change: LaterChange, key: str, agent: str, branch: str, model: str
+    ) -> Exchange | Live | None:
+        """Make a later change of a joint fix at a call."""
+        recorded = self._tape.exchanges[change.position]
+        waiting = self._exchanges[recorded.key]
+        waiting[:] = [each for each in waiting if each is not recorded]
+        if change.answer is None:
+            self._asked = _Asked(key, change.model)
+            return self._counted(self._send(key, model), agent, branch)
+        self._turns.served(agent, branch, recorded)
+        return self._serve_with(recorded, change.answer)
 
     def _serve_execution(self, recorded: Execution) -> Execution:
         intervention = self._intervention
@@ -364,8 +411,7 @@ class Player:
 
     def _send(self, key: str, model: str) -> Live | None:
         assert self._live is not None
-        intervention = self._intervention
-        at_change = intervention if intervention and key == self._asked_again else None
+        at_change = self._asked if self._asked and key == self._asked.key else None
         other = at_change.model if at_change else ""
         number = self._live.begin(key, other or model)
         if number is None:
@@ -375,6 +421,11 @@ class Player:
         self._changed(self._report())
         request = at_change.request if at_change else None
         return None if number is None else Live(number, other, request)
+
+    def _counted(self, call: Live | None, agent: str, branch: str) -> Live | None:
+        if call is not None:
+            self._turns.sent(agent, branch, call.number)
+        return call
 
     def _report(self) -> Report:
         waiting = sum(map(len, self._exchanges.values()))
@@ -389,6 +440,7 @@ class Player:
             self._is_changed,
             self._over_budget,
             self._other_parameters,
+            len(self._turns),
         )
 
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:

@@ -134,6 +134,7 @@ def _exchange(run: Trajectory, call: Invocation) -> Exchange:
         end=call.end,
         parameters=call.parameters,
         requested_model=call.requested_model,
+        extra=call.extra,
     )
 
 

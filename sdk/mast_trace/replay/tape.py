@@ -38,6 +38,7 @@ class Exchange:
         end: likewise.
         parameters: of the request, as ``name=value``; empty if not recorded.
         requested_model: name of the model in the request; empty if not recorded.
+        extra: JSON of the parts of the answer beside its text and its tool calls; empty without any.
     """
 
     agent: str
@@ -52,6 +53,7 @@ class Exchange:
     end: int = 0
     parameters: tuple[str, ...] = ()
     requested_model: str = ""
+    extra: str = ""
     key: str = field(init=False, default="", compare=False)
     """The hash of ``request``."""
 

@@ -13,7 +13,7 @@ from mast_trace.spans.message_ids import UNNAMED_CALL, MessageIds
 from mast_trace.spans.run_state import Run, current_run, current_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from opentelemetry.context import Context
 
@@ -62,6 +62,37 @@ class MessageWriter:
         if turn is not None:
             turn.sent[message.key] = held[0]
         return self._produced(message, *held)
+
+    @property
+    def captures(self) -> bool:
+        """True if content is captured."""
+        return bool(self._content.capture)
+
+    def beside(self, parts: Mapping[str, Any] | None) -> Attributes:
+        """Return the attribute of the parts of an answer beside its text and its tool calls.
+
+        They are content: redacted text by text, and absent where content is not captured. A cut structure could
+        not be read, so that one above the limit is left out, and ``left_out`` tells its length.
+        """
+        if not parts or not self._content.capture:
+            return {}
+        written = json.dumps(self._redacted(parts), ensure_ascii=False, default=shown)
+        if len(written.encode("utf-8", "replace")) > self._content.limit:
+            written = json.dumps({"left_out": len(written)})
+        return {semconv.RESPONSE_EXTRA: well_formed(written)}
+
+    def _redacted(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._content.clean(value)
+        if isinstance(value, dict):
+            # Types are words of the provider's interface, without which nothing could be rebuilt.
+            return {
+                str(key): item if key == "type" else self._redacted(item)
+                for key, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._redacted(item) for item in value]
+        return value
 
     def replied(self, message: Message, context: Context) -> Attributes:
         """Return the attributes of a turn's output: its id, and its text if it is new.

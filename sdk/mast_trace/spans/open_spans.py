@@ -201,6 +201,7 @@ class ChatSpan(OpenSpan):
         cached_tokens: int | None = None,
         cache_write_tokens: int | None = None,
         cost_usd: float | None = None,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         """Record the model's answer and its usage.
 
@@ -214,6 +215,7 @@ class ChatSpan(OpenSpan):
             cached_tokens: those of the input that came from a cache.
             cache_write_tokens: those of the input that were written to a cache.
             cost_usd: US dollars, where the client reckons them.
+            extra: the parts of the answer beside its text and its tool calls.
         """
         recorded: Attributes = {
             semconv.RESPONSE_MODEL: model,
@@ -227,4 +229,5 @@ class ChatSpan(OpenSpan):
         }
         if message is not None:
             recorded.update(self._telemetry.writer.answered(message, self.context))
+        recorded.update(self._telemetry.writer.beside(extra))
         self.set(recorded)

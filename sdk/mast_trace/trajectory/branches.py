@@ -62,11 +62,19 @@ def parallel_branches(spans: Iterable[SpanRecord]) -> dict[str, str]:
     """Return the paths of the spans that are in parallel branches, by span id.
 
     A branch is parallel if its span overlaps in time with another one of the same parent, or if it has
-    a number of its own.
+    a number of its own. Spans that were made of an exported run have their paths with them.
 
     Args:
         spans: the spans of one run, by start time.
     """
+    spans = tuple(spans)
+    known = {
+        span.span_id: str(span.attributes[semconv.BRANCH_PATH])
+        for span in spans
+        if span.attributes.get(semconv.BRANCH_PATH)
+    }
+    if known:
+        return known
     paths = Paths()
     parallel: set[str] = set()
     open_until: dict[str, tuple[int, str]] = defaultdict(lambda: (0, ""))

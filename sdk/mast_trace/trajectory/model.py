@@ -134,6 +134,7 @@ class Invocation:
         provider: name of the model's provider, of a model call.
         requested_model: the model's name in the request; ``model`` prefers that of the answer.
         parameters: of a model call, as ``name=value``; empty if not recorded.
+        extra: JSON of the parts of the answer beside its text and its tool calls; empty without any.
     """
 
     kind: str
@@ -154,6 +155,7 @@ class Invocation:
     provider: str = ""
     requested_model: str = ""
     parameters: tuple[str, ...] = ()
+    extra: str = ""
 
 
 @dataclass(frozen=True)

@@ -229,6 +229,7 @@ def invocation_of(
         provider=text(attributes, semconv.PROVIDER_NAME),
         requested_model=text(attributes, semconv.REQUEST_MODEL),
         parameters=vocabulary.strings(attributes.get(semconv.REQUEST_PARAMETERS)),
+        extra=text(attributes, semconv.RESPONSE_EXTRA),
     )
 
 

@@ -152,7 +152,11 @@ def test_live_calls_are_announced(replay) -> None:
 @pytest.mark.parametrize(
     ("given", "arm"),
     [
-        ({"--fix": "3=a=b"}, Arm("fix", 3, Fix("person", "a=b"))),
+        ({"--fix": ["3=a=b"]}, Arm("fix", 3, Fix("person", "a=b"))),
+        (
+            {"--fix": ["5=late", "3=a"]},
+            Arm("fix", 3, Fix("person", "a"), also=((5, Fix("person", "late")),)),
+        ),
         ({"--keep": 4}, Arm("keep", 4)),
         ({"--drop": "2"}, Arm("drop", 2)),
         ({"--drop": "2=no"}, Arm("drop", 2, Fix("person", "no"))),

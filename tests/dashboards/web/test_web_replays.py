@@ -16,7 +16,7 @@ from web_runs import HOSTILE, LONG, SHORT, judged, message
 from mast_trace_dashboards.confirmation_words import evidence_words
 from mast_trace_dashboards.replay_words import HEADINGS
 from mast_trace_dashboards.web import replay_commands
-from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus
+from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, FurtherFix
 from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
@@ -71,6 +71,28 @@ def test_both_arms_the_evidence_and_the_difference_are_shown(client: httpx.Clien
     assert "<del>181</del><ins>118</ins>" in fixes[1]
     assert "<del>362</del><ins>236</ins>" in fixes[1]
     assert "48 replays, 1,310 live model calls, $0.4242." in said(page)
+
+
+def test_a_joint_fix_is_shown_with_all_its_steps(client: httpx.Client, store: Store) -> None:
+    """Pairs that were all alike prove it below the threshold; each part is compared with its answer."""
+    run = "91" * 16
+    store.insert("otel_traces", team(run))
+    save(store, [judged(store, run, len(SAID), 1)])
+    part = FurtherFix(step=4, agent="planner", source="judge", fix_text="Other words.")
+    joint = contrast(2, also=(part,), pairs=2, fix_successes=2, e_value=7.1)
+    alone = contrast(2, fix_successes=0, keep_successes=0, pairs=2, e_value=1.0, effect=0.0)
+    both = proof(status="overdetermined", origin=None, contrasts=(alone, joint), refuted=())
+    conclude(store, run, both)
+    page = client.get(f"/runs/{run}").text
+    fixes = page.split('<ol class="fixes">')[1].split("</ol>")[0].split("<li>")[1:]
+    single, together = map(said, fixes)
+    assert "together they help" not in single, fixes
+    assert "researcher, step 2 : fix by a person's text, with planner, step 4 : fix by" in together
+    assert "together they help" in together
+    assert "with all these fixes 2 of 2 recorded first step kept 0 of 2" in together
+    assert "were all alike" in together
+    assert fixes[1].count('class="text change"') == 2
+    assert "Other" in together
 
 
 @pytest.mark.parametrize("status", get_args(ConfirmationStatus))

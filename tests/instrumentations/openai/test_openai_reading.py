@@ -229,6 +229,7 @@ class TestChatPieces:
                 "input_tokens": 5,
                 "output_tokens": 2,
                 "cached_tokens": None,
+                "extra": {"message": {"refusal": "two"}},
             },
         )
 
@@ -311,6 +312,9 @@ class TestResponse:
     def test_all_of_it(self) -> None:
         reasoning = {"type": "reasoning", "id": "x", "summary": []}
         found = response_answer(self.response(reasoning, self.item("one "), self.item("two")))
+        extra = found.about.pop("extra")
+        assert [each["type"] for each in extra["output"]] == ["reasoning", "message", "message"]
+        assert [each["content"][0]["chars"] for each in extra["output"][1:]] == [4, 3]
         assert found == Answer(
             Message("one two"),
             {

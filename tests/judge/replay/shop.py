@@ -51,11 +51,16 @@ def main(way: str) -> None:
         with mast_trace.agent("planner") as planner:
             plan = ask("planner", f"We need {NEEDED}. {report} How many are missing?")
             planner.reply(plan)
+        if way == "embeds":
+            openai.OpenAI().embeddings.create(model="vectors", input=plan, encoding_format="float")
         if way == "hangs":
             time.sleep(600)
         if way == "connects":
             url = urlsplit(os.environ["OPENAI_BASE_URL"])
             socket.create_connection((url.hostname, url.port)).close()
+        if way == "no-buyer":
+            mast_trace.record_outcome(success=True)
+            return
         with mast_trace.agent("buyer") as buyer:
             order = ask("buyer", f"{plan} Write the order.")
             if way == "crashes":

@@ -37,6 +37,12 @@ def misread(request: dict) -> str:
     return "There are 310 pieces of kettle." if "stock of" in last_text(request) else shop(request)
 
 
+def fixed(first: int, *others: int) -> Arm:
+    """Return the arm that gives answers of these steps another text."""
+    also = tuple((step, Fix("person", f"Answer {step}.")) for step in others)
+    return Arm("fix", first, Fix("person", f"Answer {first}."), also=also)
+
+
 def prompt_tokens(request: dict) -> int:
     """Return the tokens of a request, as the scripted server counts them."""
     return sum(len(json.dumps(message)) for message in request["messages"]) // 4 + 1
@@ -178,6 +184,14 @@ def test_the_cost_is_that_of_live_calls(team: Team) -> None:
     assert team.run(Arm("keep", PLAN)).cost_usd is None
 
 
+def test_the_cost_of_live_embeddings_is_unknown(team: Team) -> None:
+    """They are counted as live calls; no span tells their tokens, so that no sum is claimed."""
+    prices = {"small": Price(input=1.0, output=2.0), "vectors": Price(input=1.0, output=0.0)}
+    done = team.run(Arm("keep", REPORT), way="embeds", prices=prices)
+    assert (done.status, done.live_calls, done.cost_usd) == ("ok", 3, None)
+    assert done.input_tokens > 0
+
+
 def test_verifying_and_scoring(team: Team) -> None:
     """``verify`` serves everything; ``score`` starts nothing and asks the oracle again."""
     done = team.run(Arm("verify"))
@@ -210,6 +224,12 @@ class TestCensored:
         """The call above the limit is refused before it is sent, and is not retried."""
         done = team.run(Arm("keep", CHOICE), limits={"max_calls": 1})
         assert (done.status, done.success, done.live_calls) == ("over budget", None, 1)
+
+    def test_a_joint_fix_that_is_not_made_in_full(self, team: Team) -> None:
+        """A success with fewer fixes than the arm names would prove another arm."""
+        done = team.run(fixed(REPORT, ORDER), way="no-buyer")
+        assert (done.status, done.success) == ("diverged", None)
+        assert "last step of a joint fix" in done.reason
 
     def test_no_live_call_at_all(self, team: Team) -> None:
         """A limit of zero sends nothing."""
@@ -285,6 +305,10 @@ class TestRefused:
             (Arm("fix", REPORT, Fix("person", "  ")), "empty"),
             (Arm("fix", REPORT, Fix("person", '{"tool_calls": [1]}')), "`name` and `arguments`"),
             (Arm("model", REPORT, Fix("stronger model")), "name of a model"),
+            (fixed(REPORT, REPORT), "each once: 2, 2"),
+            (fixed(PLAN, REPORT), "in their order, each once: 3, 2"),
+            (fixed(REPORT, COUNTED), "counter calls count.*not an answer of a model"),
+            (Arm("keep", REPORT, also=fixed(REPORT, PLAN).also), "Only corrections of answers"),
         ],
     )
     def test_no_such_arm(self, team: Team, arm: Arm, words: str) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -13,7 +16,7 @@ from judge.store.invented_replays import run
 from judge.store.verdicts import verdict
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.arms import Arm
+from mast_trace_judge.arms import Arm, ArmResult
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.replay.candidates import with_judged_steps
 from mast_trace_judge.replay.conducting import INTERRUPTED, CannotContinue
@@ -21,7 +24,13 @@ from mast_trace_judge.replay.daily import DailyBudget
 from mast_trace_judge.replay.points import Point
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.replays import plan_of, reserve, results_of, spent
+from mast_trace_judge.store.replays import (
+    plan_of,
+    record_result,
+    reserve,
+    results_of,
+    spent,
+)
 from mast_trace_judge.verdict import Candidate
 
 if TYPE_CHECKING:
@@ -267,6 +276,90 @@ def test_a_replay_of_a_process_that_runs_is_not_taken_over(store: Store) -> None
     other.wait()
     assert confirming(store, Program()).resume() == 1
     assert [each.reason for each in results_of(store, plan)] == [INTERRUPTED]
+
+
+def test_a_replay_of_another_machine_is_left_alone_until_it_has_certainly_ended(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its limits are those of this machine; after them it counts as interrupted."""
+    plan = plan_of(store, run(), "")
+    asked = Arm("verify")
+    reserve(store, plan, 0, asked, live_calls=0, cost_usd=0.0, phase="verify", holder="far/1/2")
+    with pytest.raises(
+        CannotContinue, match=r"a process on far replays run \w+; it counts as ended in"
+    ):
+        confirming(store, Program(), setup=Setup(("program",))).resume()
+    assert results_of(store, plan) == ()
+    monkeypatch.setattr("mast_trace_judge.replay.conducting._MARGIN", -600.0)
+    assert confirming(store, Program()).resume() == 1
+
+
+def test_a_result_that_another_process_has_stored_ends_the_experiment(store: Store) -> None:
+    """The other process took this one for ended; going on would build on a result that is not stored."""
+    program = Program()
+    plan = plan_of(store, run(), "{}")
+
+    def overtaken(number: int) -> None:
+        if number == 3:
+            lost = ArmResult(Arm("score"), "error", reason=INTERRUPTED, phase="score")
+            assert record_result(store, plan, number, lost, holder="far/1/2")
+
+    program.fault = overtaken
+    work = confirming(store, program)
+    work.resume()
+    with pytest.raises(CannotContinue, match="another process"):
+        work.run()
+    assert len(program.replays) == 4
+    assert [each.reason for each in results_of(store, plan)] == ["", "", "", INTERRUPTED]
+
+
+def test_another_plan_that_came_first_ends_the_experiment(store: Store) -> None:
+    """The earlier of two plans at the same moment stays; results of the later would not fit it."""
+    work = confirming(store, Program())
+    later = replace(work._plan, text="other")
+    work._plan = later
+    with pytest.raises(CannotContinue, match="another process"):
+        work.resume()
+
+
+def test_two_machines_at_the_same_moment_double_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each replay that was started has a number of its own, whoever goes on."""
+    own = threading.local()
+    name = "mast_trace_judge.store.replays.holder_of_this_process"
+    monkeypatch.setattr(name, lambda: own.name)
+    monkeypatch.setattr("mast_trace_judge.replay.conducting._MARGIN", -600.0)
+    programs: list[Program] = []
+    for _ in range(6):
+        both = [Program(), Program()]
+        programs += both
+        together = threading.Barrier(2)
+
+        def work(
+            number: int, both: list[Program] = both, together: threading.Barrier = together
+        ) -> None:
+            own.name = f"machine-{number}/1/{id(both)}"
+            made = confirming(store, both[number])
+            together.wait(30)
+            with suppress(CannotContinue):
+                made.resume()
+                made.run()
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+    rows = store.query("SELECT Sequence FROM mast_replays FINAL WHERE Status != 'reserved'")
+    numbers = sorted(row["Sequence"] for row in rows)
+    assert numbers == [*range(len(numbers))]
+    started = sum(len(program.replays) for program in programs)
+    interrupted = [
+        each for each in results_of(store, plan_of(store, run(), "")) if each.reason == INTERRUPTED
+    ]
+    assert started + len(interrupted) >= len(numbers)
+    assert started <= len(numbers)
 
 
 _HOLDS = (

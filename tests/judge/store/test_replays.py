@@ -49,6 +49,9 @@ def test_plans_of_other_runs_projects_and_names_are_others(store):
         result(arm=FIX, success=False, reason="wrong sum", phase="pairs", pair=3),
         result(arm=Arm("resample", 2, Fix("resample"), hold=True), cost_usd=None, models=()),
         result(arm=Arm("fix", 1, Fix("stronger model", model="big-1")), answer="\u20ac 118\n\x00"),
+        result(
+            arm=Arm("fix", 1, FIX.fix, also=((5, Fix("stronger model", model="b")), (7, FIX.fix)))
+        ),
         ArmResult(Arm("verify"), "diverged", reason="step 3: another tool"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import canonical_arguments, canonical_request
-from mast_trace.replay.intervention import Intervention
+from mast_trace.replay.intervention import Intervention, LaterChange, with_answer
 from mast_trace.replay.live import LiveCall, LiveCalls
 from mast_trace.replay.player import Blocked, Live, Pending, Player
 from mast_trace.replay.tape import Exchange, Execution, Tape
@@ -124,6 +124,57 @@ def test_an_uninterpretable_request_is_live_after_the_change_only(log: LiveCalls
     assert log.calls()[0].model == "m"
 
 
+class TestLaterChanges:
+    """The later parts of a joint fix meet the call that their agent makes in the same place."""
+
+    def own(self, log: LiveCalls, *also: LaterChange) -> Player:
+        entries = [*THREE, Exchange("b", canonical_request(asked("b one")), Message("B ONE"))]
+        return player(log, Intervention("answer", 0, 1, Message("new"), also=also), *entries)
+
+    def test_a_request_that_was_never_recorded(self, log: LiveCalls) -> None:
+        own = self.own(log, LaterChange(2, Message("third")), LaterChange(3, Message("of b")))
+        assert own.report().unmade_changes == 2
+        assert served(own.exchange(asked("one"), "a")) == "new"
+        assert isinstance(own.exchange(asked("another"), "a"), Live)
+        assert served(own.exchange(asked("b otherwise"), "b")) == "of b"
+        assert served(own.exchange(asked("and another"), "a")) == "third"
+        assert isinstance(own.exchange(asked("three"), "a"), Live)
+        assert own.report().unmade_changes == 0
+
+    def test_an_attempt_again_is_no_turn(self, log: LiveCalls) -> None:
+        """A client that repeats a failed call does not move the later change to an earlier call."""
+        own = self.own(log, LaterChange(2, Message("third")))
+        own.exchange(asked("one"), "a")
+        failed = own.exchange(asked("two"), "a")
+        assert isinstance(failed, Live)
+        own.answered(failed, 503)
+        again = own.exchange(asked("two"), "a")
+        assert isinstance(again, Live)
+        own.answered(again, 200)
+        assert served(own.exchange(asked("three"), "a")) == "third"
+
+    def test_another_model_is_asked_at_each_attempt_and_no_longer(self, log: LiveCalls) -> None:
+        own = self.own(log, LaterChange(1, model="large"))
+        own.exchange(asked("one"), "a")
+        first = own.exchange(asked("two"), "a", "small")
+        assert first == Live(0, "large")
+        own.answered(first, 503)
+        second = own.exchange(asked("two"), "a", "small")
+        assert second == Live(1, "large")
+        own.answered(second, 200)
+        assert own.exchange(asked("three"), "a", "small") == Live(2)
+
+    def test_before_the_first_change_nothing_is_changed(self, log: LiveCalls) -> None:
+        own = self.own(log, LaterChange(1, Message("early")))
+        assert own.exchange(asked("two"), "a", waits=True) == Pending()
+        assert own.report().unmade_changes == 1
+
+    def test_they_survive_their_file(self) -> None:
+        also = (LaterChange(2, Message("x", tool_calls=(PAY,))), LaterChange(4, model="m"))
+        change = Intervention("answer", 0, 1, Message("y"), also=also)
+        assert Intervention.from_plain(change.to_plain()) == change
+
+
 class TestTools:
     """Tool calls after the change are answered by arguments, not by ids alone."""
 
@@ -182,10 +233,10 @@ def test_an_intervention_survives_its_file() -> None:
 def test_a_changed_answer_ends_as_such_answers_do() -> None:
     """The reason for the end of an answer with tool calls does not outlive the calls."""
     recorded = Exchange("a", (), Message("", tool_calls=(PAY,)), finish_reason="tool_calls")
-    without = Intervention("answer", 0, 1, Message("no")).exchange(recorded)
+    without = with_answer(recorded, Message("no"))
     assert without.finish_reason == ""
     other = Message("", tool_calls=(ToolCall("pay", "{}", "c1"),))
-    assert Intervention("answer", 0, 1, other).exchange(recorded).finish_reason == "tool_calls"
+    assert with_answer(recorded, other).finish_reason == "tool_calls"
 
 
 def test_an_intervention_needs_a_log() -> None:

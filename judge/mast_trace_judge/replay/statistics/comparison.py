@@ -10,6 +10,7 @@ from mast_trace_judge.replay.statistics.betting import Bet
 
 if TYPE_CHECKING:
     from mast_trace_judge.arms import Arm, ArmResult
+    from mast_trace_judge.confirmation import FurtherFix
 
 EFFECT: Final = 0.2
 """Smallest difference of success rates that counts as a proof."""
@@ -41,6 +42,7 @@ class Comparison:
         most: pairs at most, of this plan.
         bet: the evidence.
         earlier: record of the same fix in earlier plans.
+        further: the later parts of a joint fix.
     """
 
     position: int
@@ -53,6 +55,7 @@ class Comparison:
     most: int
     bet: Bet = field(default_factory=Bet)
     earlier: Contrast | None = None
+    further: tuple[FurtherFix, ...] = ()
     _results: list[tuple[ArmResult, ArmResult]] = field(default_factory=list)
 
     def after(self, earlier: Contrast) -> Comparison:
@@ -101,6 +104,7 @@ class Comparison:
             e_value=self.bet.e_value,
             threshold=self.threshold,
             effect=(fix - keep) / pairs if pairs else 0.0,
+            also=self.further,
         )
 
     @property

@@ -57,9 +57,9 @@ def _curve(evidence: Evidence) -> tuple[SuccessRate, ...]:
 def _contrasts(evidence: Evidence) -> tuple[Contrast, ...]:
     """Return the tested fixes, those of earlier plans included."""
     found = [each.contrast() for each in evidence.comparisons]
-    keys = {(each.step, each.source, each.fix_text) for each in found}
+    keys = {each.key for each in found}
     before = evidence.plan.earlier.contrasts if evidence.plan.earlier else ()
-    found += [each for each in before if (each.step, each.source, each.fix_text) not in keys]
+    found += [each for each in before if each.key not in keys]
     position = evidence.plan.position
     return tuple(
         sorted((each for each in found if each.pairs), key=lambda each: position(each.step))

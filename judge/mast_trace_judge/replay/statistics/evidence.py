@@ -54,6 +54,12 @@ class Evidence:
         """Return the number of results of some phases."""
         return sum(trial.phase in phases for trial, _ in self.results)
 
+    @property
+    def searched(self) -> int:
+        """Number of replays of the search, with those of its share that the proof has taken."""
+        lent = self.runs("pairs") - self.plan.limits.pair_runs
+        return self.runs(*SEARCH) + max(0, lent)
+
     def outcomes(self, phase: str) -> list[bool | None]:
         """Return the outcomes of a phase, in order."""
         return [result.success for trial, result in self.results if trial.phase == phase]

@@ -148,5 +148,10 @@ class Experiment:
 
 def _key(arm: Arm, phase: str, pair: int) -> str:
     """Name a replay; two are the same if their names are."""
-    fix = f" by {arm.fix.source} {arm.fix.model} {arm.fix.text!r}" if arm.fix else ""
-    return f"{arm.operator} at step {arm.step}{fix} ({phase}, pair {pair})"
+    fix = _words(arm.fix) if arm.fix else ""
+    also = "".join(f" and at step {step}{_words(fix)}" for step, fix in arm.also)
+    return f"{arm.operator} at step {arm.step}{fix}{also} ({phase}, pair {pair})"
+
+
+def _words(fix: Fix) -> str:
+    return f" by {fix.source} {fix.model} {fix.text!r}"

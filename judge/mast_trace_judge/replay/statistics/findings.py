@@ -25,6 +25,8 @@ _SHARED: Final = (
     "seem to share one draw, by a cache or a fixed seed: nothing is proved"
 )
 
+_THESE_ANSWERS: Final = " (deterministic: proved for these answers of the model alone)"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -74,7 +76,8 @@ def refuted(evidence: Evidence) -> tuple[int, ...]:
         return ()
     named = {each.position for each in evidence.comparisons if each.pairs}
     named |= set(evidence.plan.candidates)
-    named -= {each.position for each in evidence.proved()}
+    position = evidence.plan.position
+    named -= {position(step) for each in evidence.proved() for step in each.contrast().steps}
     falls = [sum(each) for each in zip(location.origins, location.points, strict=True)]
     return tuple(each for each in sorted(named) if falls[each] <= NEVER)
 
@@ -111,7 +114,7 @@ def _proved(evidence: Evidence, best: Comparison) -> Finding:
     if evidence.deterministic and best.alike:
         if not evidence.falls_once:
             return Finding("inconclusive", _SHARED)
-        counts += " (deterministic: proved for these answers of the model alone)"
+        counts += _THESE_ANSWERS
     if location.kinds.systematic >= LIKELY:
         text = f"{_from_the_start(evidence)}; a fix of {name} helps: {counts}"
         return Finding("systematic", text, best)
@@ -139,6 +142,10 @@ def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
         f"no single fix helps, a joint one of {names} does: "
         f"{record.fix_successes} of {record.pairs} with it, {record.keep_successes} without"
     )
+    if evidence.deterministic and joint.alike:
+        if not evidence.falls_once:
+            return Finding("inconclusive", _SHARED)
+        text += _THESE_ANSWERS
     return Finding("overdetermined", text)
 
 

@@ -23,11 +23,11 @@ class Limits:
         screening_runs: replays for the search, those of the start included.
         search_calls: live model calls after which the search ends; None for no limit.
         batch: replays that are planned together, so that they may run at the same time.
-        pair_runs: replays for the proof, two a pair.
+        pair_runs: replays for the proof, two a pair. A joint fix, and fixes of a program that fails from
+            the start, may use besides what the search has left.
         pairs: pairs for one fix at one step.
         steps: steps at which fixes are tried.
-        joint: tries the fixes of two steps together where no single one helps; whoever runs the
-            replays must carry out `Arm.also`.
+        joint: tries the fixes of the examined steps together where no single one ever helped.
         max_calls: live model calls in all; None for no limit.
         max_cost_usd: cost of live calls in all; None for no limit.
     """
@@ -41,7 +41,7 @@ class Limits:
     pair_runs: int = 40
     pairs: int = 20
     steps: int = 3
-    joint: bool = False
+    joint: bool = True
     max_calls: int | None = None
     max_cost_usd: float | None = None
 

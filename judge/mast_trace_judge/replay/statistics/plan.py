@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.confirmation import FurtherFix
 from mast_trace_judge.replay.statistics.comparison import Comparison
 from mast_trace_judge.replay.statistics.limits import Limits
 from mast_trace_judge.replay.statistics.location_prior import LocationPrior, origin_weights
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace_judge.arms import Operator
-    from mast_trace_judge.confirmation import Confirmation
+    from mast_trace_judge.confirmation import Confirmation, Contrast
     from mast_trace_judge.replay.points import Point
 
 _OPERATORS: Final[dict[str, Operator]] = {"resample": "resample", "stronger model": "model"}
@@ -79,20 +80,28 @@ class Plan:
                 found.setdefault(position, []).extend((step, fix) for fix in self.sources[step])
         return found
 
-    def written(self, position: int) -> Fix | None:
-        """Return the first fix of the answer at a position that is a text: a joint fix needs two."""
-        point = self.points[position]
-        texts = [
-            fix for step, fix in self.fixes.get(position, ()) if step == point.step and fix.text
-        ]
-        return texts[0] if texts else None
+    def joined(self, position: int) -> Fix | None:
+        """Return the fix of the answer at a position that a joint fix takes, which needs two positions.
+
+        It is the first text, and without one the stronger model. Asking the same model again is none:
+        where single fixes never succeed it has failed already.
+        """
+        step = self.points[position].step
+        found = [fix for each, fix in self.fixes.get(position, ()) if each == step]
+        texts = [fix for fix in found if fix.text]
+        stronger = [fix for fix in found if fix.source == "stronger model"]
+        return next(iter(texts + stronger), None)
+
+    @cached_property
+    def joins(self) -> bool:
+        """True if a joint fix is planned."""
+        return self.limits.joint and sum(self.joined(each) is not None for each in self.fixes) > 1
 
     @cached_property
     def planned(self) -> int:
         """Contrasts that this plan may test: those of the steps with most fixes, and a joint fix."""
         sizes = sorted(map(len, self.fixes.values()), reverse=True)[: self.limits.steps]
-        joint = self.limits.joint and sum(self.written(each) is not None for each in self.fixes) > 1
-        return sum(sizes) + joint
+        return sum(sizes) + self.joins
 
     @property
     def spent(self) -> int:
@@ -120,30 +129,42 @@ class Plan:
         return self._comparison(position, Arm(operator, step, fix), fix.source, fix.text)
 
     def joint_comparison(self, positions: Sequence[int]) -> Comparison:
-        """Return a comparison of the written fixes of several positions together."""
-        fixes = [(self.points[each].step, self.written(each)) for each in sorted(positions)]
+        """Return a comparison of the fixes of several positions together; see `joined`.
+
+        It continues the evidence of an earlier plan for the same fixes.
+        """
+        fixes = [(self.points[each].step, self.joined(each)) for each in sorted(positions)]
         (step, first), *others = [(step, fix) for step, fix in fixes if fix is not None]
-        arm = Arm("fix", step, first, also=tuple(others))
-        source = ", ".join(
-            [first.source, *(f"{fix.source} at step {each}" for each, fix in others)]
-        )
-        text = "\n\n".join([first.text, *(fix.text for _, fix in others)])
-        return self._comparison(min(positions), arm, source, text)
+        arm = Arm(_OPERATORS.get(first.source, "fix"), step, first, also=tuple(others))
+        found = self._comparison(min(positions), arm, first.source, first.text)
+        key = found.contrast().key
+        before = [each for each in self._before if each.key == key]
+        return found.after(before[0]) if before else found
 
     def earlier_comparisons(self) -> list[Comparison]:
         """Return the comparisons of earlier plans, which go on with their evidence."""
         found = []
-        for each in self.earlier.contrasts if self.earlier else ():
+        for each in self._before:
             position = self.position(each.step)
             for step, fix in self.fixes.get(position, ()):
-                if (step, fix.source, fix.text) == (each.step, each.source, each.fix_text):
-                    found.append(self.comparison(position, step, fix).after(each))
+                made = self.comparison(position, step, fix)
+                if made.contrast().key == each.key:
+                    found.append(made.after(each))
         return found
+
+    @property
+    def _before(self) -> Sequence[Contrast]:
+        return self.earlier.contrasts if self.earlier else ()
+
+    def _further(self, step: int, fix: Fix) -> FurtherFix:
+        agent = self.points[self.position(step)].agent
+        return FurtherFix(step=step, agent=agent, source=fix.source, fix_text=fix.text)
 
     def _comparison(self, position: int, arm: Arm, source: str, text: str) -> Comparison:
         return Comparison(
             position=position,
             agent=self.points[position].agent,
+            further=tuple(self._further(step, fix) for step, fix in arm.also),
             fix=arm,
             keep=self.keep(position),
             source=source,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from mast_trace_judge.replay.statistics.evidence import SEARCH
 from mast_trace_judge.replay.statistics.limits import Trial
 from mast_trace_judge.replay.statistics.location import likely
-from mast_trace_judge.replay.statistics.search import live_calls, measure, search
+from mast_trace_judge.replay.statistics.search import LOCATED, live_calls, measure, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace_judge.arms import Fix
+    from mast_trace_judge.arms import Arm, Fix
     from mast_trace_judge.replay.statistics.comparison import Comparison
     from mast_trace_judge.replay.statistics.evidence import Evidence
 
@@ -31,6 +31,12 @@ DOUBTS: Final = 5
 
 NEAR: Final = 0.5
 """Share of the best step's probability that an earlier one needs to be tried before it."""
+
+JOINT: Final = 10
+"""Pairs that single fixes leave for a joint one where a program fails from the start."""
+
+_PAIR: Final = 2
+"""Replays of a pair."""
 
 
 def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
@@ -51,12 +57,13 @@ def prove(evidence: Evidence, seed: int) -> Iterator[tuple[Trial, ...]]:
             yield from _pairs(evidence, comparison, seed)
             if comparison in evidence.proved():
                 break
-    if evidence.proved():
-        if evidence.deterministic:
-            yield from _doubt(evidence)
-        yield from search(evidence, points=True)
-    else:
+    single = bool(evidence.proved())
+    if not single:
         yield from _together(evidence, tested, seed)
+    if evidence.proved() and evidence.deterministic:
+        yield from _doubt(evidence)
+    if single:
+        yield from search(evidence, points=True)
 
 
 def useful(evidence: Evidence, position: int) -> list[tuple[int, Fix]]:
@@ -96,8 +103,28 @@ def is_origin(evidence: Evidence, position: int) -> bool:
 
 
 def _used_up(evidence: Evidence) -> bool:
-    full = evidence.runs("pairs") + 2 > evidence.plan.limits.pair_runs
+    """Return whether no pair is left for single fixes.
+
+    A program that fails from the start leaves nothing to be searched, so that the proof gets the rest,
+    of which a part is left for a joint fix.
+    """
+    if evidence.location.kinds.systematic >= LOCATED:
+        return _all_used_up(evidence, JOINT * _PAIR if evidence.plan.joins else 0)
+    full = evidence.runs("pairs") + _PAIR > evidence.plan.limits.pair_runs
     return full or bool(evidence.without_outcome)
+
+
+def _all_used_up(evidence: Evidence, kept: int = 0) -> bool:
+    """Return whether nothing is left of the replays of search and proof together, but those kept."""
+    limits = evidence.plan.limits
+    left = limits.screening_runs + limits.pair_runs - evidence.runs("pairs", *SEARCH)
+    return left < _PAIR + kept or bool(evidence.without_outcome)
+
+
+def _asked(arm: Arm) -> int:
+    """Return the number of fixes of an arm for which a model is asked."""
+    fixes = [arm.fix, *(fix for _, fix in arm.also)]
+    return sum(fix is not None and not fix.text for fix in fixes)
 
 
 def _next(evidence: Evidence, tested: list[int]) -> int | None:
@@ -128,13 +155,13 @@ def _comparisons(evidence: Evidence, position: int) -> Iterator[Comparison]:
 
 
 def _pairs(evidence: Evidence, comparison: Comparison, seed: int) -> Iterator[tuple[Trial, ...]]:
-    while not _used_up(evidence):
+    used_up = _all_used_up if comparison.further else _used_up
+    while not used_up(evidence):
         if comparison.state(deterministic=evidence.deterministic) != "open":
             return
         number = evidence.runs("pairs") // 2
         calls = live_calls(evidence, comparison.position)
-        asked = comparison.source in {"resample", "stronger model"}
-        fix = Trial(comparison.fix, "pairs", number, calls + asked)
+        fix = Trial(comparison.fix, "pairs", number, calls + _asked(comparison.fix))
         keep = Trial(comparison.keep, "pairs", number, calls)
         first = random.Random(f"{seed}:{number}").random() < 0.5  # noqa: S311
         yield (fix, keep) if first else (keep, fix)
@@ -155,7 +182,7 @@ def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
     free = [each for each in range(evidence.plan.length) if each not in evidence.counts]
     count = min(DOUBTS, len(free))
     for place in range(count):
-        if evidence.runs(*SEARCH) < limits.screening_runs and not evidence.without_outcome:
+        if evidence.searched < limits.screening_runs and not evidence.without_outcome:
             position = free[len(free) * (2 * place + 1) // (2 * count)]
             yield from measure(evidence, position, 1, "screening")
 
@@ -163,13 +190,17 @@ def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
 def _together(evidence: Evidence, tested: list[int], seed: int) -> Iterator[tuple[Trial, ...]]:
     """Ask for pairs of a joint fix of the tested steps whose single fixes never succeeded."""
     plan = evidence.plan
-    failed = {
-        each.position
-        for each in evidence.comparisons
-        if each.position in tested and each.pairs and not each.contrast().fix_successes
-    }
-    written = [each for each in failed if plan.written(each) is not None]
-    if plan.limits.joint and len(written) > 1 and not _used_up(evidence):
-        comparison = plan.joint_comparison(written)
+    joined = [each for each in tested if _never_helped(evidence, each)]
+    if plan.joins and len(joined) > 1 and not _all_used_up(evidence):
+        comparison = plan.joint_comparison(joined)
         evidence.comparisons.append(comparison)
         yield from _pairs(evidence, comparison, seed)
+
+
+def _never_helped(evidence: Evidence, position: int) -> bool:
+    """Return whether the part of a joint fix at a position was tried alone, and nothing helped there."""
+    tried = [each for each in evidence.comparisons if each.position == position and each.pairs]
+    part = evidence.plan.joined(position)
+    return any(each.fix.fix == part for each in tried if part is not None) and not any(
+        each.contrast().fix_successes for each in tried
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.replay.statistics.evidence import SEARCH
 from mast_trace_judge.replay.statistics.limits import Trial
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def search(evidence: Evidence, *, points: bool = False) -> Iterator[tuple[Trial,
     while not _settled(evidence, points) and (position := _best(evidence, points)) is not None:
         if evidence.without_outcome:
             return
-        if evidence.runs(*SEARCH) + limits.batch > limits.screening_runs:
+        if evidence.searched + limits.batch > limits.screening_runs:
             return
         if limits.search_calls is not None and evidence.search_calls >= limits.search_calls:
             return

@@ -57,7 +57,7 @@ def _steps_of(told: Confirmation) -> Iterator[int]:
     yield from (step for step in (told.origin, told.point_of_no_return) if step is not None)
     yield from told.refuted
     yield from (rate.step for rate in told.curve)
-    yield from (each.step for each in told.contrasts)
+    yield from (step for each in told.contrasts for step in each.steps)
     yield from (step for step, _ in told.likely)
 
 

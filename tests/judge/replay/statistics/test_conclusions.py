@@ -102,7 +102,7 @@ def test_a_program_that_fails_from_the_start_has_no_point_of_no_return() -> None
 
 def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
     sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),), 17: (Fix("judge", "c"),)}
-    experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3}, limits=Limits(joint=True))
+    experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
 
     def chance(trial: Trial) -> float:
         fixed = {trial.arm.step, *(step for step, _ in trial.arm.also)}
@@ -112,12 +112,62 @@ def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
     found = experiment.conclusion()
     assert (found.status, found.origin) == ("overdetermined", None)
     assert "a joint one of step 5 (agent 2) and step 13 (agent 6)" in found.text
-    assert [each.fix_successes for each in found.contrasts if "at step" not in each.source] == [
-        0
-    ] * 3
-    plain = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
+    assert [each.fix_successes for each in found.contrasts if not each.also] == [0] * 3
+    (joint,) = [each for each in found.contrasts if each.also]
+    assert joint.sources == "judge, person at step 13, judge at step 17"
+    assert joint.e_value >= joint.threshold == 20 * (3 + 1 + 1)
+    assert found.planned_contrasts == 4
+    prior = {5: 0.4, 13: 0.3, 17: 0.3}
+    plain = made(sources=sources, prior=prior, limits=Limits(joint=False))
     conduct(plain, chance)
     assert plain.conclusion().status == "systematic"
+
+
+def test_the_evidence_of_a_joint_fix_goes_on_in_a_later_plan() -> None:
+    sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),)}
+    prior = {5: 0.5, 13: 0.5}
+
+    def chance(trial: Trial) -> float:
+        return 0.5 if trial.arm.also else 0.0
+
+    first = made(sources=sources, prior=prior, limits=Limits(screening_runs=10, pair_runs=20))
+    conduct(first, chance, seed=3)
+    before = first.conclusion()
+    (joint,) = [each for each in before.contrasts if each.also]
+    assert joint.e_value < joint.threshold
+    again = made(sources=sources, prior=prior, earlier=before)
+    conduct(again, chance, seed=4)
+    found = again.conclusion()
+    (after,) = [each for each in found.contrasts if each.also]
+    assert after.pairs > joint.pairs
+    assert after.threshold == joint.threshold
+    assert after.e_value >= after.threshold
+    assert found.status == "overdetermined"
+    assert found.planned_contrasts == 2 * before.planned_contrasts == 6
+
+
+def test_a_joint_fix_needs_fixes_that_never_helped_alone() -> None:
+    sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),), 17: (RESAMPLE,)}
+
+    def chance(trial: Trial) -> float:
+        return 0.3 if trial.arm.fix == sources[13][0] else 0.0
+
+    experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
+    told = conduct(experiment, chance, seed=1)
+    assert any(each.success for each in told)
+    assert not any(each.arm.also for each in told)
+    assert experiment.evidence.plan.planned == 3 + 1
+
+
+def test_a_joint_fix_by_a_shared_draw_proves_nothing() -> None:
+    sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),)}
+    experiment = made(sources=sources, prior={5: 0.5, 13: 0.5})
+    while (trial := experiment.ask()) is not None:
+        late = trial.arm.operator == "keep" and trial.arm.step not in {5, 13, 23}
+        experiment.tell(alike(trial, bool(trial.arm.also) or late))
+    found = experiment.conclusion()
+    assert found.status == "inconclusive"
+    assert found.text.endswith("fixed seed: nothing is proved")
 
 
 def test_a_repairable_error_has_an_origin_and_a_last_missed_chance() -> None:

@@ -1,0 +1,136 @@
+"""Two errors of which each is enough, end to end: no single fix helps, and a joint one is a proof."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confirmations import Failed, environment, failed_shop
+from scripted_llm import last_text, system_text
+
+from mast_trace_dashboards.cli.app import run
+from mast_trace_judge.arms import Arm, Fix
+from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
+from mast_trace_judge.replay.process import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_judge.arms import ArmResult
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(600)]
+
+QUOTE = Path(__file__).parents[2] / "judge" / "replay" / "quote.py"
+COUNTED, PRICED, ORDERED = range(3)
+"""Steps of the recorded run."""
+FIXES = {COUNTED: "Missing: 210.", PRICED: "The price is 79 EUR."}
+
+
+def errs_twice(request: dict) -> str:
+    """Misread the stock and the list, always; write down what the reports say."""
+    said = last_text(request)
+    if "You are counter." in system_text(request):
+        return "Missing: 30."
+    if "You are pricer." in system_text(request):
+        return "The price is 97 EUR."
+    found = re.search(r"Missing: (\d+)\. The price is (\d+)", said)
+    return f"Order {found[1]} kettles at {found[2]} EUR." if found else "Order nothing."
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failed]:
+    """A stored failure with two errors; the model goes on making both."""
+    folder = tmp_path_factory.mktemp("quote")
+    with failed_shop(folder, program=QUOTE, answers=errs_twice, wrong=errs_twice) as made:
+        yield made
+
+
+def replayed(failed: Failed, arm: Arm, **limits: object) -> ArmResult:
+    """Replay an arm of the run."""
+    settings = ArmSettings(Limits(timeout=60.0, output="discarded", **limits))
+    return run_arm(failed.recorded, failed.command, arm, settings=settings)
+
+
+def fixed(*steps: int) -> Arm:
+    """Return the arm that fixes steps."""
+    first, *others = steps
+    also = tuple((step, Fix("person", FIXES[step])) for step in others)
+    return Arm("fix", first, Fix("person", FIXES[first]), also=also)
+
+
+def test_both_answers_are_replaced_although_the_second_request_is_a_new_one(failed: Failed) -> None:
+    """The pricer reads the corrected report: its request was never recorded, its answer is the fix."""
+    done = replayed(failed, fixed(COUNTED, PRICED))
+    assert (done.status, done.success) == ("ok", True)
+    assert done.answer == "Order 210 kettles at 79 EUR."
+    assert (done.served_calls, done.live_calls) == (2, 1)
+    for step in FIXES:
+        alone = replayed(failed, fixed(step))
+        assert (alone.status, alone.success) == ("ok", False)
+
+
+def test_a_stronger_model_may_be_one_part(failed: Failed) -> None:
+    """It is asked at its agent's turn alone; later calls go to the program's model."""
+    strong = Fix("stronger model", model="large")
+    done = replayed(
+        failed, Arm("fix", COUNTED, Fix("person", "Missing: 9."), also=((PRICED, strong),))
+    )
+    assert done.status == "ok"
+    assert [each["model"] for each in failed.server.requests[-2:]] == ["large", "small"]
+    both = replayed(failed, Arm("model", COUNTED, strong, also=((PRICED, strong),)))
+    assert both.status == "ok"
+    assert [each["model"] for each in failed.server.requests[-3:]] == ["large", "large", "small"]
+
+
+def test_both_errors_are_named_as_overdetermined(
+    failed: Failed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Killed in the middle and continued, the experiment ends with the joint fix and names both steps."""
+    given = [option for step, text in FIXES.items() for option in ("--fix", f"{step}={text}")]
+    arguments = failed.arguments(*given, "--no-resample", "--json")
+    command = [sys.executable, "-m", "mast_trace_dashboards", *arguments]
+    with subprocess.Popen(
+        command,
+        env=environment(failed),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        asked = len(failed.server.requests)
+        until = time.monotonic() + 120
+        while len(failed.server.requests) < asked + 40 and time.monotonic() < until:
+            time.sleep(0.05)
+        process.kill()
+    capsys.readouterr()
+    assert run(arguments) == 1  # no single step is decisive
+    captured = capsys.readouterr()
+    told = json.loads(captured.out)["confirmation"]
+    assert told["status"] == "overdetermined", captured.err
+    assert "a joint one of step 0 (counter) and step 1 (pricer) does: " in told["text"]
+    assert told["text"].endswith(" with it, 0 without")  # the killed replay is none that is alike
+    assert told["planned_contrasts"] == 3
+    singles = [each for each in told["contrasts"] if not each["also"]]
+    assert {each["step"]: each["fix_successes"] for each in singles} == {COUNTED: 0, PRICED: 0}
+    (joint,) = [each for each in told["contrasts"] if each["also"]]
+    assert [(each["step"], each["fix_text"]) for each in joint["also"]] == [(PRICED, FIXES[PRICED])]
+
+    with failed.store() as store:
+        rows = store.query(
+            "SELECT FixText, Step FROM mast_replays FINAL WHERE FixSource = 'joint' AND Status = 'ok'"
+        )
+    assert {each["Step"] for each in rows} == {COUNTED}
+    parts = json.loads(rows[0]["FixText"])
+    assert [(each["step"], each["text"]) for each in parts] == [*FIXES.items()]
+
+    assert (
+        run([each for each in arguments if each != "--json"]) == 1
+    )  # shown again, without replays
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "no single correction helps" in shown
+    assert "0, 1" in shown
+    assert "counter, pricer" in shown
