@@ -26,6 +26,7 @@ MODULES = {
     "confirm": "confirm",
     "inject": "inject",
     "dataset": "dataset",
+    "train": "train",
     "label": "labels",
     "import": "transfer",
     "export": "transfer",
