@@ -54,6 +54,8 @@ def tiny_model(folder: Path) -> Path:
     from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
     words = ["<pad>", "<unk>", "<end>", "<go>", '{"step":', *(f"{n}}}" for n in range(5)), *AGENTS]
+    # Numbers of tasks, so that no prompt is another's equal.
+    words += [f"{number}." for number in range(12)]
     words = list(dict.fromkeys(words))
     core = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
     core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
