@@ -52,9 +52,9 @@ def settings(model: Path, **given: object) -> Training:
     usual = {
         "steps": STEPS,
         "prompts": 4,
-        "generations": 16,
+        "generations": 8,
         "micro_batch": 32,
-        "learning_rate": 1.5e-2,
+        "learning_rate": 2e-2,
         "answer_tokens": 3,
         "evaluate_every": 6,
         "save_every": 6,
