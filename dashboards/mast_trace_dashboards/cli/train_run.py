@@ -75,7 +75,7 @@ def run_training(
     save_every: Annotated[
         int, typer.Option(min=1, help="Steps between two checkpoints.")
     ] = _USUAL.save_every,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = _USUAL.seed,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = _USUAL.seed,
     cpu: Annotated[bool, typer.Option("--cpu", help="Leave an accelerator alone.")] = False,
     more: Annotated[
         list[str] | None,
