@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from mast_trace.exceptions import ConfigurationError
@@ -93,6 +93,8 @@ def train(
         callbacks=[looks],
         peft_config=_adapters(training),
     )
+    # Standard output belongs to the caller; the figures of each step are in the checkpoints.
+    trainer.remove_callback(PrinterCallback)
     if resumed_at is None:
         looks.look(trainer.model, 0)
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))

@@ -177,7 +177,7 @@ def test_each_pass_has_an_order_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"prompts": 10}, "fewer than the 10 prompts"),
+        ({"prompts": 10, "micro_batch": 16}, "fewer than the 10 prompts"),
         ({"answer_tokens": 5000}, "exceeds the model's context of 2048"),
         ({"more": {"no_such_field": 1}}, "no_such_field"),
     ],
