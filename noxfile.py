@@ -218,7 +218,7 @@ def train(session: nox.Session) -> None:
     session.install("pip")
     session.run("python", "-m", "pip", "install", "--quiet", TORCH_FOR_CPU)
     _install(session, ".[all,train]", groups=["test"])
-    offline = {"HF_HUB_OFFLINE": "1", "MAST_TRACE_TEST_TRAINING": "1"}
+    offline = {"HF_HUB_OFFLINE": "1"}
     _pytest(session, "train", *(session.posargs or ("tests/judge/training",)), **offline)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.study.bench import Report, methods
+from mast_trace_judge.study.bench.in_sample import places_seen
 from mast_trace_judge.study.bench.rendering import write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction, Score, score
 from mast_trace_judge.study.datasets.labelled import LabelledRun
@@ -31,18 +32,22 @@ def report_of(division: Division, curve: Sequence[Point]) -> Report:
         curve: at least the looks before and after it.
     """
     held = division.held_out
-    subsets: dict[str, Sequence[Example]] = {"held out": held}
+    subsets: dict[str, Sequence[Example]] = {"held-out": held}
     seen = {each.operator for each in division.train}
-    subsets["held out, operators not trained on"] = [
+    subsets["held-out-unseen-operators"] = [
         each for each in held if each.operator and each.operator not in seen
     ]
-    subsets["held out, labelled by people"] = [each for each in held if each.source == "person"]
+    subsets["held-out-people"] = [each for each in held if each.source == "person"]
     scores: list[Score] = []
+    in_sample: dict[str, int] = {}
     for name, examples in subsets.items():
-        if examples and (name == "held out" or len(examples) < len(held)):
+        if examples and (name == "held-out" or len(examples) < len(held)):
             scores += _scores(name, examples, curve)
+            in_sample[name] = len(places_seen([_labelled(each) for each in examples]))
     before, after = curve[0], curve[-1]
-    return Report(scores=tuple(scores), notes=tuple(_notes(division, before, after)))
+    return Report(
+        scores=tuple(scores), in_sample=in_sample, notes=tuple(_notes(division, before, after))
+    )
 
 
 def write_report(report: Report, folder: Path) -> Path:
