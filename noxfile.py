@@ -58,6 +58,12 @@ FAST = "not slow and not end_to_end and not long and not documents"
 PYTHONS = [*SUPPORTED, "3.14"]
 # The parts that support Python 3.10: those that traced programs install.
 TRACED = ("tests/sdk", "tests/instrumentations", "tests/judge/planted", "tests/test_pythons.py")
+# Beginnings of packages that come with a torch for CUDA alone; the session `constraints` pins none.
+CUDA = ("cuda-", "nvidia-", "triton")
+# A torch for the processor alone. Where wheels for CUDA are the usual ones, the others have a suffix and
+# are in an index or a folder of their own, which pip has to be told (docs/how-to/train.md).
+TORCH = "2.13.0"
+TORCH_FOR_CPU = f"torch=={TORCH}" + ("+cpu" if sys.platform == "linux" else "")
 # Tests that run beside the fast ones: the newest of each framework that needs an environment of its
 # own, on the Pythons that this framework supports.
 ELSEWHERE = {
@@ -204,6 +210,19 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON)
+def train(session: nox.Session) -> None:
+    """Train a tiny model on the processor, with the real trainer; `nox -s long` runs it.
+
+    pip reads its settings, such as PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL, for a torch without CUDA.
+    """
+    session.install("pip")
+    session.run("python", "-m", "pip", "install", "--quiet", TORCH_FOR_CPU)
+    _install(session, ".[all,train]", groups=["test"])
+    offline = {"HF_HUB_OFFLINE": "1"}
+    _pytest(session, "train", *(session.posargs or ("tests/judge/training",)), **offline)
+
+
+@nox.session(python=PYTHON)
 def fast(session: nox.Session) -> None:
     """Run the tests that take seconds, all parts and the newest frameworks; -P 3.13 names a Python."""
     _install(session, ".[all,demo]", groups=["test", "frameworks"])
@@ -262,6 +281,7 @@ def long(session: nox.Session) -> None:
     if not session.posargs:
         for place in ENGINES:
             session.notify(f"sweep({place})")
+        session.notify("train")
         session.notify("pythons")
         session.notify("mutants")
     with tempfile.TemporaryDirectory() as folder:
@@ -287,15 +307,20 @@ def constraints(session: nox.Session) -> None:
     chosen.
     """
     session.install("uv")
+    file = HERE / "constraints.txt"
+    torch = Path(session.create_tmp(), "torch.txt")
+    torch.write_text(f"torch=={TORCH}\n")
     session.run(
         *("uv", "pip", "compile", "pyproject.toml", "--universal", "--upgrade", "--all-extras"),
         *("--group", "dev", "--group", "frameworks", "--group", "browser", "--group", "mutants"),
         *("--group", "docs"),
         *("--python-version", SUPPORTED[0], "--no-python-downloads", *session.posargs),
         *("--no-annotate", "--custom-compile-command", "nox -s constraints"),
-        *("--output-file", "constraints.txt"),
+        *("--constraint", str(torch), "--output-file", str(file)),
         silent=True,
     )
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if not line.startswith(CUDA)))
 
 
 def _install(

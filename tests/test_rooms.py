@@ -55,7 +55,7 @@ FLOORS = {
         injection multi_agent feedback
         assembly config
         study
-        judge transfer worker
+        judge training transfer worker
     """,
     "mast_trace_dashboards": """
         certainty confirmation_words cost_words durations fit_words replay_words totals printable queries

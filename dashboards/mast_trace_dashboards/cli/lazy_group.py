@@ -30,6 +30,7 @@ MODULES = {
     "dataset": "dataset",
     "lessons": "lessons",
     "experiment": "experiment",
+    "train": "train",
     "label": "labels",
     "import": "transfer",
     "export": "transfer",

@@ -84,10 +84,7 @@ class Interview:
             VerdictUnreadable: the answer is unreadable, the second time as well.
             JudgeError: the server rejects the request.
         """
-        messages = [
-            {"role": "system", "content": prompt("system").text},
-            {"role": "user", "content": f"{self.record}\n\n{question}"},
-        ]
+        messages = messages_about(self.record, question)
         request_hash = self._hash(messages, shape)
         if request_hash in self.context.answers:
             return parse_answer(self.context.answers[request_hash], shape)
@@ -172,6 +169,14 @@ class Interview:
         for message in messages:
             digest.update(f"\0{message['role']}\0{message['content']}".encode())
         return digest.hexdigest()
+
+
+def messages_about(record: str, question: str) -> list[dict[str, str]]:
+    """Return the messages that ask a question about a record."""
+    return [
+        {"role": "system", "content": prompt("system").text},
+        {"role": "user", "content": f"{record}\n\n{question}"},
+    ]
 
 
 @dataclass(frozen=True)

@@ -96,12 +96,9 @@ class _Session:
         self._verifier = Verifier(QuoteCheck(trajectory), len(trajectory.steps))
         self._problems: list[str] = []
         self.longest_record = 0
-        self._renderer = Renderer(
-            trajectory,
-            nonce(reader.context.trace_id, reader.context.version),
-            RenderOptions(clip=reader.config.judge_clip_characters),
-            in_full=_around(local, len(trajectory.steps)),
-        )
+        mark = nonce(reader.context.trace_id, reader.context.version)
+        clip = reader.config.judge_clip_characters
+        self._renderer = renderer_of(trajectory, local, mark=mark, clip=clip)
 
     async def read(self) -> ModelReading:
         plan = await asyncio.to_thread(
@@ -265,6 +262,19 @@ class _Session:
     def _sanitised(self, lines: Iterable[str]) -> Iterable[str]:
         limit = self._renderer.options.full
         return (line for text in lines for line in self._renderer.quoted(text, limit))
+
+
+def renderer_of(trajectory: Trajectory, local: LocalFindings, *, mark: str, clip: int) -> Renderer:
+    """Return the writer of a run's record for its first reading.
+
+    Args:
+        trajectory: the run.
+        local: the findings of the local layers; steps that they suspect are shown in full.
+        mark: of the fences.
+        clip: characters of an ordinary step.
+    """
+    shown = _around(local, len(trajectory.steps))
+    return Renderer(trajectory, mark, RenderOptions(clip=clip), in_full=shown)
 
 
 def _around(local: LocalFindings, steps: int) -> frozenset[int]:

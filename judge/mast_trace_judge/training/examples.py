@@ -1,0 +1,143 @@
+"""Examples of a training set: a prompt, the label of its run, and the run; one a line in JSONL."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from mast_trace.exceptions import ConfigurationError
+from mast_trace.trajectory import to_dict, trajectory_from_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from mast_trace.trajectory import Trajectory
+
+FORMAT: Final = 1
+Question = Literal["read", "step"]
+"""``read``: the judge's first question about a run; ``step``: the number of the decisive step alone."""
+Source = Literal["person", "replay", "injection"]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A prompt and its label.
+
+    Attributes:
+        id: of the run.
+        source: who labelled it: a person, a replay that proved it, or the injection that made it.
+        group: runs of one origin share it.
+        question: the question of the prompt.
+        prompt: the messages, each with ``role`` and ``content``.
+        step: index of the labelled step.
+        agent: the agent to blame; empty where it is none, as for a fault of a tool.
+        mode: code of the failure mode; several with commas between; empty if none is known.
+        operator: of the injection; empty for the other sources.
+        held_out_operator: whether the operator is one of those that no training should see.
+        run: the run, from which agents and quotes are read.
+    """
+
+    id: str
+    source: Source
+    group: str
+    question: Question
+    prompt: tuple[dict[str, str], ...]
+    step: int
+    agent: str
+    mode: str
+    operator: str
+    held_out_operator: bool
+    run: Trajectory
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of the run."""
+        return len(self.run.steps)
+
+
+def write_examples(examples: Iterable[Example], path: Path) -> int:
+    """Write a training set, replacing an earlier file; return the number of its examples.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partly, count = path.with_name(f"{path.name}.part"), 0
+    with partly.open("w", encoding="utf-8") as file:
+        for example in examples:
+            file.write(json.dumps(_plain(example), ensure_ascii=False) + "\n")
+            count += 1
+    partly.replace(path)
+    return count
+
+
+def read_examples(path: Path) -> list[Example]:
+    """Read a training set.
+
+    Raises:
+        ConfigurationError: the file holds something else, or nothing; the text names the line.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read the training set {path}: {error}") from error
+    found, ids = [], set()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            example = _example(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigurationError(
+                f"{path}:{number} is no training example ({type(error).__name__}: {error}): write the "
+                "file by `mast-trace train export`"
+            ) from error
+        if example.id in ids:
+            raise ConfigurationError(f"{path}:{number} has the run {example.id} a second time")
+        ids.add(example.id)
+        found.append(example)
+    if not found:
+        raise ConfigurationError(f"{path} holds no training example")
+    if len({example.question for example in found}) > 1:
+        raise ConfigurationError(f"{path} mixes questions: export one file for each")
+    return found
+
+
+def _plain(example: Example) -> dict[str, Any]:
+    values = {name: value for name, value in vars(example).items() if name != "run"}
+    prompt = list(example.prompt)
+    return {"format": FORMAT, **values, "prompt": prompt, "steps": example.steps} | {
+        "run": to_dict(example.run)
+    }
+
+
+def _example(shape: dict[str, Any]) -> Example:
+    if shape["format"] != FORMAT:
+        raise ValueError(f"format {shape['format']}; this version reads {FORMAT}")
+    if shape["question"] not in get_args(Question):
+        raise ValueError(f"unknown question {shape['question']!r}")
+    if shape["source"] not in get_args(Source):
+        raise ValueError(f"unknown source {shape['source']!r}")
+    prompt = tuple(
+        {"role": str(each["role"]), "content": str(each["content"])} for each in shape["prompt"]
+    )
+    example = Example(
+        id=str(shape["id"]),
+        source=shape["source"],
+        group=str(shape["group"]),
+        question=shape["question"],
+        prompt=prompt,
+        step=int(shape["step"]),
+        agent=str(shape["agent"]),
+        mode=str(shape["mode"]),
+        operator=str(shape["operator"]),
+        held_out_operator=bool(shape["held_out_operator"]),
+        run=trajectory_from_dict(shape["run"]),
+    )
+    if not prompt:
+        raise ValueError("the prompt is empty")
+    if not 0 <= example.step < example.steps:
+        raise ValueError(f"step {example.step} of a run with {example.steps} steps")
+    return example

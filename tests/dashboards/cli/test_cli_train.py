@@ -1,0 +1,92 @@
+"""`mast-trace train` on stored labels; the training itself has tests of its own in `nox -s train`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mast_trace_judge.training import extra
+from mast_trace_judge.training.examples import read_examples
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import CLI
+
+
+def test_a_persons_label_becomes_an_example(cli: CLI, tmp_path: Path) -> None:
+    run = cli.recorded.ids["invoices"]
+    opinion = ("--outcome", "failure", "--mode", "2.6", "--mode", "1.3", "--step", "2")
+    cli.json("label", run[:8], "--annotator", "ada", *opinion)
+    out = tmp_path / "train.jsonl"
+    told = cli.json("train", "export", "--out", str(out))
+    assert told["examples"] == 1
+    assert told["by_source"] == {"person": 1}
+    (example,) = read_examples(out)
+    assert (example.id, example.step, example.agent) == (run, 2, "analyst")
+    assert (example.mode, example.question, example.source) == ("1.3, 2.6", "read", "person")
+    status, shown, _ = cli("train", "export", "--question", "step", "--out", str(out))
+    assert status == 0
+    assert "Wrote 1 examples to" in shown
+    assert read_examples(out)[0].question == "step"
+
+
+def test_nothing_to_train_on_says_what_to_do(cli: CLI, tmp_path: Path) -> None:
+    out = tmp_path / "train.jsonl"
+    status, shown, errors = cli("train", "export", "--labels", "injection", "--out", str(out))
+    assert status == 1
+    assert "Wrote 0 examples" in shown
+    assert "mast-trace inject RUN" in errors
+    status, _, errors = cli("train", "export", "--labels", "gold")
+    assert status == 2
+    assert "there are person, replay, injection" in errors
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it looks at anything else; nothing is written."""
+    from mast_trace_dashboards.cli.app import run
+
+    monkeypatch.setattr(
+        extra, "find_spec", lambda name: None if name == "trl" else find_spec("json")
+    )
+    out = tmp_path / "out"
+    command = ("train", "run", "--model", "m", "--data", "no.jsonl", "--out", str(out))
+    assert run(command) == 2
+    told = capsys.readouterr().err
+    assert "training needs trl: pip install 'mast-trace[train]'" in told
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--lambda", "2"), "lambda is a number from 0 to 1"),
+        (("--sigma", "0"), "sigma is a number of steps above 0"),
+        (("--set", "nonsense"), "NAME=VALUE"),
+        (("--micro-batch", "7"), "does not divide"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_loaded(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, str], told: str
+) -> None:
+    from mast_trace_dashboards.cli.app import run
+
+    given = ("train", "run", "--model", "m", "--data", "no.jsonl", "--out", "out", *options)
+    assert run(given) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_missing_training_set_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mast_trace_dashboards.cli.app import run
+
+    monkeypatch.setattr(extra, "find_spec", lambda _: find_spec("json"))
+    data = str(tmp_path / "no.jsonl")
+    assert run(("train", "run", "--model", "m", "--data", data, "--out", str(tmp_path / "o"))) == 2
+    assert "cannot read the training set" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,28 @@
+"""A migrated store for tests that name it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from stores import Tables, new_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mast_trace_collector.storage import Store
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Tables]]:
+    """The module's store."""
+    with new_store(tmp_path_factory.mktemp("store")) as opened:
+        yield opened, Tables(opened, made=True)
+
+
+@pytest.fixture
+def store(tables: tuple[Store, Tables]) -> Store:
+    """A store with all tables, and nothing in them."""
+    opened, made = tables
+    made.renew()
+    return opened
