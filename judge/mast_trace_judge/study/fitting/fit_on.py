@@ -8,10 +8,12 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.local.attribution import conclude
 from mast_trace_judge.local.attribution.features import FEATURES
 from mast_trace_judge.local.attribution.likeness import likeness_of, run_hash
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
+from mast_trace_judge.local.rules._evidence import is_handoff
 from mast_trace_judge.study.fitting import people as on_people
 from mast_trace_judge.study.fitting.abstention import cross_fitted, fit_threshold
 from mast_trace_judge.study.fitting.decision import decide, present_judge
@@ -65,6 +67,7 @@ def fit_on(
     frameworks: tuple[str, ...] | None = None,
     trained_on: str = "",
     old: Profile | None = None,
+    reserved: Sequence[LabelledRun] = (),
     seed: int = 0,
     repeats: int = REPEATS,
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None,
@@ -83,6 +86,7 @@ def fit_on(
         frameworks: values of a run's framework that the profile applies to; those of the runs if absent.
         trained_on: description of the runs.
         old: the profile that the new one would replace; it is compared with.
+        reserved: runs that are not learned from; the new profile is scored on them at the end.
         seed: of the partitions into folds.
         repeats: partitions over which the plain score is averaged.
         progress: called with a stage's name, steps done, and steps in all.
@@ -96,7 +100,10 @@ def fit_on(
             f"{len(labels)} labelled runs are too few to fit a profile: {FEWEST_LABELS} at least"
         )
     fit = _Fit(labels, seed, repeats, progress)
-    return fit.report(name, frameworks, trained_on, old)
+    found = fit.report(name, frameworks, trained_on, old)
+    return replace(
+        found, reserved=tuple(_on_reserved(labels_from(reserved, sources), found.profile))
+    )
 
 
 class _Fit:
@@ -112,8 +119,7 @@ class _Fit:
         self.labels, self.seed, self.repeats = labels, seed, repeats
         self._progress = progress
         self.units, self.unit = units_of(labels)
-        recorded = any(step.span_id for label in labels for step in label.run.trajectory.steps)
-        names = ALL_FEATURES if recorded else FEATURES
+        names = ALL_FEATURES if any(map(_needs_record, labels)) else FEATURES
         self.recipe = Recipe(names, 1.0, prevalence(labels), seed)
         self.told = {
             i: untrained(each) for i, each in enumerate(labels) if each.run.step is not None
@@ -147,7 +153,8 @@ class _Fit:
         present = present_judge(labels, old, self._cells(JOINT), self.recipe)
         people = self._gain(present.hits, nested)
         detected = detect(labels)
-        rounds = {UNTRAINED: [self.before], PLAIN: plain, **{s: [h] for s, h in hits.items()}}
+        shown = hits if self.planted else {SCENARIO: hits[SCENARIO]}
+        rounds = {UNTRAINED: [self.before], PLAIN: plain, **{s: [h] for s, h in shown.items()}}
         scores = [scheme_score(scheme, labels, each) for scheme, each in rounds.items()]
         known = tuple(each for each in scores if each is not None)
         return FitReport(
@@ -322,6 +329,37 @@ class _Fit:
                     each.code for each in label.findings if each.probability >= SHOWN_FROM
                 ),
             )
+
+
+def _needs_record(label: Label) -> bool:
+    """Return whether a label can be learned only from features of recorded runs.
+
+    Few labels of people are learned better from few features.
+    """
+    steps, step = label.run.trajectory.steps, label.run.step
+    hands_over = step is not None and step < len(steps) and is_handoff(steps[step])
+    return label.source != PERSON or hands_over
+
+
+def _on_reserved(labels: Sequence[Label], profile: Profile) -> Iterator[SchemeScore]:
+    """Yield the scores of the untrained cascade and of the profile on runs of reserved operators."""
+    known = {i: label for i, label in enumerate(labels) if label.run.step is not None}
+    before = {i: hit(label, untrained(label)) for i, label in known.items()}
+    after = {
+        i: hit(
+            label,
+            conclude(
+                label.trajectory,
+                *profile.distribution(label.trajectory),
+                label.findings,
+                profile,
+            ),
+        )
+        for i, label in known.items()
+    }
+    for scheme, hits in ((UNTRAINED, before), ("fitted", after)):
+        if (found := scheme_score(scheme, labels, [hits])) is not None:
+            yield found
 
 
 def _shares(score: SchemeScore) -> dict[str, float]:

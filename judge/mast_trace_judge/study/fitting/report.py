@@ -193,6 +193,7 @@ class FitReport:
         gate: conditions under which planted faults may be said to help.
         decision: whether the new profile is better than the present judge.
         held_out: each labelled run before and after fitting, operator and scenario held out together.
+        reserved: scores on runs of operators that the set reserves, without a profile and with the new one.
         labels_without_step: labels of steps that no profile can name, such as a person's message.
         repairable: labels that are origins of a failure which later steps could have repaired.
     """
@@ -210,6 +211,7 @@ class FitReport:
     gate: tuple[Condition, ...] = ()
     decision: Decision | None = None
     held_out: tuple[HeldOutRun, ...] = field(default=(), repr=False)
+    reserved: tuple[SchemeScore, ...] = ()
     labels_without_step: int = 0
     repairable: int = 0
 
