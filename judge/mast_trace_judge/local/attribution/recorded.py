@@ -70,6 +70,11 @@ def decisions(steps: Sequence[Step]) -> list[int]:
     ]
 
 
+def hands_over(step: Step) -> bool:
+    """Return whether a step only passes control on, so that only a profile of recorded runs can blame it."""
+    return is_handoff(step)
+
+
 def all_features(trajectory: Trajectory) -> tuple[list[int], list[list[float]]]:
     """Return the steps that may be decisive, and all features of each, as `ALL_FEATURES` names them."""
     actors, rows = features(trajectory, decisions(trajectory.steps))

@@ -40,12 +40,15 @@ def is_set(folder: Path) -> bool:
     return (folder / RUNS).is_file()
 
 
-def read_injected(folder: Path, *, held_out: bool | None = None) -> list[LabelledRun]:
+def read_injected(
+    folder: Path, *, held_out: bool | None = None, survivors: bool = False
+) -> list[LabelledRun]:
     """Read the failures of a set whose step and agent are known.
 
     Args:
         folder: of the set.
         held_out: only runs of operators that are held out, or only the others; all if absent.
+        survivors: whether runs that succeeded although a fault was planted are read as well.
 
     Raises:
         ConfigurationError: the folder holds no set of this version.
@@ -63,7 +66,7 @@ def read_injected(folder: Path, *, held_out: bool | None = None) -> list[Labelle
                 raise ConfigurationError(
                     f"{path}:{number} has format {shape['format']}; this version reads {FORMAT}"
                 )
-            if not shape["failed"] or (
+            if not (shape["failed"] or survivors) or (
                 held_out is not None and shape["held_out_operator"] != held_out
             ):
                 continue
