@@ -20,8 +20,10 @@ def labelled_run(shape: Mapping[str, Any]) -> LabelledRun:
 
     Raises:
         KeyError: a field is missing.
-        ValueError: the run cannot be read.
+        ValueError: the run cannot be read, or its step is no number.
     """
+    if not isinstance(shape["step"], int):
+        raise ValueError(f"its step is {shape['step']!r}")
     return LabelledRun(
         subset=shape["source"],
         name=shape["id"],

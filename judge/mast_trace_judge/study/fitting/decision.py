@@ -75,8 +75,8 @@ def present_judge(
     if old is None:
         return Present(AS_SHIPPED, hits)
     seen = {place for place, digest in enumerate(hashes) if digest in old.runs}
-    if seen:
-        names = tuple(name for name in recipe.names if name in old.weights)
+    names = tuple(name for name in recipe.names if name in old.weights)
+    if seen and names:
         stand_in = held_out(labels, found, replace(recipe, names=names), only=seen)
         hits.update({i: each for i, each in hits_of(labels, stand_in).items() if i in seen})
     return Present(f"profile {old.name}", hits)

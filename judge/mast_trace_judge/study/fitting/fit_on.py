@@ -164,6 +164,7 @@ class _Fit:
                 scores=_shares(known[-1]) if len(known) > 1 else {},
                 injected_weight=self.recipe.of_injected if nested and self.planted else None,
             ),
+            given=_counts(labels),
             scenarios=len({label.scenario for label in labels}),
             originals=len({labels[i].origin for i in self.planted}),
             unit=self.unit,
@@ -252,7 +253,6 @@ class _Fit:
         threshold = fit_threshold(labels, self._measured_on(unseen))
         own = sorted({label.framework for label in labels} - {""})
         used = [label for label in labels if self.recipe.of_injected or label.source != INJECTION]
-        counts = Counter(label.source for label in used)
         return Profile(
             name=name,
             weights=dict(zip(self.recipe.names, model.weights, strict=True)),
@@ -263,7 +263,7 @@ class _Fit:
             likeness=likeness_of([label.run.trajectory for label in used]),
             runs=tuple(sorted({run_hash(label.run.trajectory) for label in used})),
             folded_by=self.unit,
-            sources={source: counts[source] for source in SOURCES if counts[source]},
+            sources=_counts(used),
             calibration=threshold.calibration,
             abstain_below=threshold.least,
         )
@@ -328,6 +328,11 @@ class _Fit:
                     each.code for each in label.findings if each.probability >= SHOWN_FROM
                 ),
             )
+
+
+def _counts(labels: Sequence[Label]) -> dict[str, int]:
+    counts = Counter(label.source for label in labels)
+    return {source: counts[source] for source in SOURCES if counts[source]}
 
 
 def _needs_record(label: Label) -> bool:

@@ -181,6 +181,8 @@ class FitReport:
 
     Attributes:
         profile: the new profile; it is written by the caller.
+        given: number of labels by source; the profile has those that it was fitted to, which are fewer where
+            people's labels give planted faults no weight.
         scenarios: number of tasks.
         originals: number of original runs of planted faults.
         unit: unit that no fold of scenarios divides: ``task``, ``run`` or ``none``.
@@ -199,6 +201,7 @@ class FitReport:
     """
 
     profile: Profile
+    given: Mapping[str, int]
     scenarios: int
     originals: int
     unit: str
