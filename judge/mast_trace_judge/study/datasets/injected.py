@@ -20,10 +20,11 @@ def labelled_run(shape: Mapping[str, Any]) -> LabelledRun:
 
     Raises:
         KeyError: a field is missing.
-        ValueError: the run cannot be read, or its step is no number.
+        ValueError: the run cannot be read.
+        TypeError: its step is no number.
     """
     if not isinstance(shape["step"], int):
-        raise ValueError(f"its step is {shape['step']!r}")
+        raise TypeError(f"its step is {shape['step']!r}")
     return LabelledRun(
         subset=shape["source"],
         name=shape["id"],
