@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_judge.injection.experiment import InjectionExperiment
-from mast_trace_judge.injection.faults import faults_of
+from mast_trace_judge.injection.faults import most_faults_of
 from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.bounds import call_cost, capped_call_cost
 from mast_trace_judge.replay.conducting import Conducting
@@ -107,7 +106,7 @@ def inject(
             f"run {recorded.trace_id} has not succeeded as far as its program records; faults are planted "
             "in successful runs"
         )
-    faults = tuple(islice(faults_of(recorded, seed, only, passed), count))
+    faults = most_faults_of(recorded, seed, count, only, passed)
     if not faults:
         raise NotInjectable(f"no operator applies to run {recorded.trace_id}")
     points = decision_points(recorded)
