@@ -1,4 +1,4 @@
-"""`mast-trace judge fit` and `mast-trace judge bench`."""
+"""`mast-trace judge bench`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import Progress
 
-from mast_trace.exceptions import ConfigurationError, MastTraceError
+from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import RunSummary
-from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile
+from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.study.bench import LAYERS, run_bench
@@ -23,8 +22,7 @@ from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdo
 from mast_trace_judge.study.bench.scoring import Prediction
 from mast_trace_judge.study.datasets.labelled import LabelledRun, data_folder
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
-from mast_trace_judge.study.stored_labels import labelled_runs
-from mast_trace_judge.study.training import FEWEST_LABELS, REPEATS, fit
+from mast_trace_judge.study.training import REPEATS
 from mast_trace_judge.version import own_profiles
 
 if TYPE_CHECKING:
@@ -44,83 +42,8 @@ Labelled = Annotated[
 
 
 def register(group: typer.Typer) -> None:
-    """Add the commands to the group `judge`."""
-    group.command("fit")(fit_profile)
+    """Add the command to the group `judge`."""
     group.command("bench")(bench)
-
-
-def fit_profile(
-    data: Labelled = None,
-    name: Annotated[str, typer.Option(help="The profile's name, which verdicts give.")] = "own",
-    framework: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this framework's runs.", show_default="those labelled"),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="File to write.", show_default="NAME.json in judge_profiles_dir, or here"
-        ),
-    ] = None,
-    repeats: Repeats = REPEATS,
-    url: Url = None,
-    data_dir: DataDir = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Fit a profile for decisive steps to labelled runs.
-
-    It reads the decisive steps that people named by `mast-trace label RUN --step N`, or a folder of
-    labelled runs. The judge uses the profiles in the folder named by `judge_profiles_dir`, for runs
-    of the frameworks that they were fitted to.
-
-    Example: `mast-trace judge fit --name billing --out profiles/billing.json`
-    """
-    if data is not None:
-        folder = data_folder(data)
-        runs = [run for subset in SUBSETS for run in read_who_and_when(folder, subset)]
-    else:
-        with open_store(url, data_dir, config) as store:
-            runs = labelled_runs(store)
-    if framework:
-        runs = [run for run in runs if run.trajectory.framework in framework]
-    if len(runs) < FEWEST_LABELS:
-        raise MastTraceError(
-            f"{len(runs)} runs have a label with a decisive step; a profile needs {FEWEST_LABELS}. "
-            "Give more by `mast-trace label RUN --step N`, or name a folder of labelled runs by "
-            "--data"
-        )
-    meant = sorted({run.trajectory.framework for run in runs} - {""})
-    source = f"{len(runs)} labelled runs of {data.name if data else 'the store'}"
-    profile = fit(runs, name=name, frameworks=tuple(meant), trained_on=source, repeats=repeats)
-    used_folder = JudgeConfig.load(config).judge_profiles_dir
-    folder = used_folder or Path()
-    path = out or folder / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(profile.to_json(), encoding="utf-8")
-    if as_json:
-        values = {
-            "file": str(path),
-            "labels": profile.labels,
-            "scores": profile.scores,
-            "folded_by": profile.folded_by,
-        }
-        print_json({**values, "frameworks": meant})
-        return
-    scores = ", ".join(f"{what} {100 * share:.1f} %" for what, share in profile.scores.items())
-    console().print(plain(f"Fitted to {profile.labels} labels. Cross-validated: {scores}."))
-    console().print(plain(f"Written to {path}, for runs of {', '.join(meant) or 'no framework'}."))
-    if used_folder is None or used_folder.resolve() != path.parent.resolve():
-        used = "The judge uses the profiles in the folder that MAST_TRACE_JUDGE_PROFILES_DIR names."
-        console().print(plain(used))
-    if not meant:
-        shape = "These runs name no framework: the profile is used for runs of their shape."
-        console().print(plain(shape))
-    if profile.folded_by == "run":
-        warn(
-            "Nearly all labelled runs have the same task, so that folds divide runs and not tasks: "
-            "the scores hold for more runs of this task, not for others."
-        )
 
 
 def bench(

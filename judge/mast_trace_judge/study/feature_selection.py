@@ -15,8 +15,8 @@ from mast_trace_judge.study.numeric import numpy_module
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_RIDGES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1)
-_AGENT_SHARES = (0.3, 1.0)
+RIDGES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1)
+AGENT_SHARES = (0.3, 1.0)
 _TEMPERATURES = tuple(0.6 + 0.05 * i for i in range(60))
 _INNER_FOLDS = 4
 
@@ -36,16 +36,25 @@ class Fold:
 
 
 def train(
-    examples: Sequence[Example], seed: int
+    examples: Sequence[Example],
+    seed: int,
+    ridges: Sequence[float] = RIDGES,
+    shares: Sequence[float] = AGENT_SHARES,
 ) -> tuple[list[float], dict[str, float], list[list[float]]]:
     """Train a profile.
+
+    Args:
+        examples: the labelled runs.
+        seed: of the partition into folds.
+        ridges: the ridges that are tried, the stiffest first.
+        shares: the agent's shares of the loss that are tried.
 
     Returns:
         The weights, calibrated; the settings that were chosen for them; and each run's
         probabilities from weights that saw no run of its group.
     """
     np = numpy_module()
-    tried = _inner_scores(examples, seed)
+    tried = _inner_scores(examples, seed, ridges, shares)
     ridge, share = min(tried, key=lambda setting: _loss(examples, tried[setting]))
     scores = tried[ridge, share]
     temperature = min(_TEMPERATURES, key=lambda t: _miscalibration(examples, scores, t))
@@ -60,16 +69,18 @@ def train(
     return [float(weight) for weight in weights], settings, inner
 
 
-def _inner_scores(examples: Sequence[Example], seed: int) -> dict[tuple[float, float], list[Any]]:
+def _inner_scores(
+    examples: Sequence[Example], seed: int, ridges: Sequence[float], shares: Sequence[float]
+) -> dict[tuple[float, float], list[Any]]:
     """Return every run's scores from weights that saw no run of its group, by setting."""
     scores: dict[tuple[float, float], list[Any]] = {
-        (ridge, share): [None] * len(examples) for share in _AGENT_SHARES for ridge in _RIDGES
+        (ridge, share): [None] * len(examples) for share in shares for ridge in ridges
     }
     for fold in folds(examples, _INNER_FOLDS, seed):
         stack = Stack.of([example for i, example in enumerate(examples) if i not in fold])
-        for share in _AGENT_SHARES:
+        for share in shares:
             weights = None
-            for ridge in _RIDGES:  # from the stiffest on: each is a good start for the next
+            for ridge in ridges:  # from the stiffest on: each is a good start for the next
                 weights = minimise(stack, ridge, share, weights)
                 for i in fold:
                     scores[ridge, share][i] = examples[i].rows @ (weights / stack.scale)
@@ -78,26 +89,29 @@ def _inner_scores(examples: Sequence[Example], seed: int) -> dict[tuple[float, f
 
 def folds(examples: Sequence[Example], count: int, seed: int) -> list[set[int]]:
     """Divide the runs by their groups, the same way on every machine; return the runs' places."""
-    groups = sorted({e.group for e in examples}, key=lambda group: _order(group, seed))
+    groups = sorted({e.group for e in examples}, key=lambda group: order(group, seed))
     place = {group: i % count for i, group in enumerate(groups)}
     found = [{i for i, e in enumerate(examples) if place[e.group] == f} for f in range(count)]
     return [fold for fold in found if 0 < len(fold) < len(examples)]
 
 
-def _order(group: str, seed: int) -> str:
+def order(group: str, seed: int) -> str:
     """Return a key that orders groups by chance, the same way on every machine."""
     return hashlib.sha256(f"{seed}:{group}".encode()).hexdigest()
 
 
 def _loss(examples: Sequence[Example], scores: Sequence[Any]) -> float:
-    """Return the mean negative logarithm of the labelled steps' probabilities."""
+    """Return the mean negative logarithm of the labelled steps' probabilities, by the runs' weights."""
     np = numpy_module()
     losses = [
-        -np.log(max(probabilities(score)[example.gold], 1e-9))
+        (-np.log(max(probabilities(score)[example.gold], 1e-9)), example.weight)
         for example, score in zip(examples, scores, strict=True)
         if example.gold is not None and score is not None
     ]
-    return float(np.mean(losses)) if losses else 0.0
+    if not losses:
+        return 0.0
+    values, weights = zip(*losses, strict=True)
+    return float(np.average(values, weights=weights))
 
 
 def _miscalibration(
@@ -105,11 +119,15 @@ def _miscalibration(
 ) -> float:
     """Return the distance of the first candidates' mean probability from their share of right ones."""
     first = [
-        (max(probabilities(score / temperature)), int(score.argmax()) == example.gold)
+        (
+            max(probabilities(score / temperature)),
+            int(score.argmax()) == example.gold,
+            example.weight,
+        )
         for example, score in zip(examples, scores, strict=True)
         if score is not None
     ]
-    return abs(sum(p for p, _ in first) - sum(hit for _, hit in first))
+    return abs(sum(p * weight for p, _, weight in first) - sum(w * hit for _, hit, w in first))
 
 
 def probabilities(scores: Any) -> list[float]:

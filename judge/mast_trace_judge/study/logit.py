@@ -1,7 +1,8 @@
 """The conditional logit behind a profile: its loss over labelled runs, and the best weights.
 
 The loss of a run is the negative logarithm of the labelled step's probability, plus a share of that
-of the labelled agent's (the sum over the agent's steps), plus a ridge.
+of the labelled agent's (the sum over the agent's steps). The whole loss is the mean over the runs, by their
+weights, plus a ridge.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Example:
         gold: the index of the labelled step among them; None if it is missing.
         blamed: the places of the labelled agent's steps.
         group: runs of one group stay in one fold.
+        weight: of the run in the loss, beside the others'.
     """
 
     rows: Any
@@ -38,6 +40,7 @@ class Example:
     gold: int | None
     blamed: tuple[int, ...]
     group: str
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Stack:
     has_gold: Any
     blamed: Any
     has_blamed: Any
-    count: int
+    weights: Any
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> Stack:
@@ -78,7 +81,7 @@ class Stack:
             has_gold=np.add.reduceat(gold, starts)[run],
             blamed=blamed,
             has_blamed=(np.add.reduceat(blamed, starts) > 0).astype(float)[run],
-            count=len(examples),
+            weights=_shares([example.weight for example in examples]),
         )
 
     def loss(self, weights: Any, ridge: float, share: float) -> tuple[float, Any]:
@@ -90,11 +93,18 @@ class Stack:
         mass = np.add.reduceat(p * self.blamed, self.starts)
         within = np.divide(p * self.blamed, np.maximum(mass[self.run], 1e-12))
         slope = (p * self.has_gold - self.gold) + share * (p * self.has_blamed - within)
-        gradient = self.rows.T @ slope / self.count + ridge * weights
+        gradient = self.rows.T @ (slope * self.weights[self.run]) + ridge * weights
         agent_loss = -np.log(np.maximum(mass, 1e-12)) * self.has_blamed[self.starts]
         step_loss = -np.log(np.maximum(p[self.gold > 0], 1e-12))
-        loss = (step_loss.sum() + share * agent_loss.sum()) / self.count
+        of_steps = step_loss @ self.weights[self.run[self.gold > 0]]
+        loss = of_steps + share * (agent_loss @ self.weights)
         return float(loss + 0.5 * ridge * weights @ weights), gradient
+
+
+def _shares(weights: Sequence[float]) -> Any:
+    """Return the weights divided by their sum."""
+    given = numpy_module().array(weights, dtype=float)
+    return given / given.sum()
 
 
 def minimise(stack: Stack, ridge: float, share: float, start: Any = None) -> Any:

@@ -72,6 +72,25 @@ def attribute(
         return Attribution()
     profile = choose_profile(trajectory, profiles)
     mass, reasons = profile.distribution(trajectory) if profile else cascade(trajectory)
+    return conclude(trajectory, mass, reasons, modes, profile)
+
+
+def conclude(
+    trajectory: Trajectory,
+    mass: Mapping[int, float],
+    reasons: Mapping[int, str],
+    modes: Iterable[ModeFinding],
+    profile: Profile | None,
+) -> Attribution:
+    """Join a distribution over steps with the rules' findings, and say which step is decisive.
+
+    Args:
+        trajectory: a run that has not succeeded.
+        mass: the probability of each attributable step.
+        reasons: of each step.
+        modes: the findings of the rules.
+        profile: the profile that the distribution comes from; None for the untrained cascade.
+    """
     found = list(modes)
     shown = proven(found, trajectory, mass)
     inherited = inheritance(trajectory, mass)
@@ -82,6 +101,7 @@ def attribute(
         reasons,
         profile=profile.name if profile else UNTRAINED,
         calibrated=profile is not None,
+        least=max(ABSTAIN_BELOW, profile.abstain_below) if profile else ABSTAIN_BELOW,
         shown={step for step, why in reasons.items() if why == FAILS_FROM_HERE} | shown,
     )
 

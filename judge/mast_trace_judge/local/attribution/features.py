@@ -80,11 +80,17 @@ _PLAN = Phrases(
 )
 
 
-def features(trajectory: Trajectory) -> tuple[list[int], list[list[float]]]:
-    """Return the attributable steps, and the features of each."""
-    steps = trajectory.steps
-    actors = answerable(steps)
-    return actors, _Reader(trajectory, actors).rows()
+def features(
+    trajectory: Trajectory, actors: Sequence[int] | None = None
+) -> tuple[list[int], list[list[float]]]:
+    """Return the attributable steps, and the features of each.
+
+    Args:
+        trajectory: the run.
+        actors: the attributable steps, if they are others than the `answerable` ones.
+    """
+    chosen = answerable(trajectory.steps) if actors is None else list(actors)
+    return chosen, _Reader(trajectory, chosen).rows()
 
 
 @dataclass

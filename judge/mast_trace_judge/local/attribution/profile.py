@@ -10,8 +10,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.local.attribution.calibration import Calibration
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.likeness import Likeness
+from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, RECORDED, all_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,6 +44,24 @@ _REASONS = {
     "early_reply": "an early reply of a worker",
     "instructs": "it instructs another agent",
     "repeats": "it repeats the step before",
+    "tool_run": "a tool run",
+    "tool_failed": "the tool run failed",
+    "empty_result": "the tool gave nothing",
+    "stale_result": "the tool gave an earlier result again",
+    "contradicted_result": "the same call gave another result",
+    "unused_result": "nothing uses the result",
+    "call_again": "the same call again",
+    "unseen_figures": "figures that nothing before it holds",
+    "dropped_figures": "it leaves out figures of the result just read",
+    "lost_figures": "nothing uses its new figures",
+    "corrected_figures": "the next agent names other figures",
+    "turn_without_tool": "a turn without a tool run",
+    "check_without_tool": "a check without a tool run",
+    "shown_less": "the model was shown less than before",
+    "hand_over": "a hand-over",
+    "receiver_idle": "the receiver of the hand-over runs no tool",
+    "receiver_again": "control goes to an agent that has acted before",
+    "other_fits_better": "another agent's words are nearer to the task",
 }
 
 
@@ -61,7 +81,16 @@ class Profile:
         likeness: the shapes of the runs that it was fitted to.
         runs: `run_hash` of each of them.
         folded_by: unit of the folds of its cross-validation: ``task``, or ``run`` where the
-            labelled runs had too few different tasks.
+            labelled runs had too few different tasks, or ``none`` where no score could be measured.
+        sources: the number of labels by source: ``person``, ``replay``, ``injection``.
+        injected_weight: weight of the labels of planted faults beside people's; None where it was not
+            chosen on people's labels.
+        excluded: features that were refused, each with the operator of `mast-trace inject` that alone
+            it would have recognised.
+        uncertain: operators whose planted steps can be told from natural ones by their looks.
+        calibration: of its probabilities, measured on runs that it had not seen.
+        abstain_below: probability of the likeliest step from which it was right in at least half of
+            such runs; the judge abstains below it. 0 where it was not measured.
     """
 
     name: str
@@ -74,6 +103,22 @@ class Profile:
     likeness: Likeness = field(default_factory=Likeness)
     runs: tuple[str, ...] = ()
     folded_by: str = "task"
+    sources: Mapping[str, int] = field(default_factory=dict)
+    injected_weight: float | None = None
+    excluded: Mapping[str, str] = field(default_factory=dict)
+    uncertain: tuple[str, ...] = ()
+    calibration: Calibration = field(default_factory=Calibration)
+    abstain_below: float = 0.0
+
+    @property
+    def injection_only(self) -> bool:
+        """True if it was fitted to planted faults, and its weights were not chosen on people's labels."""
+        return bool(self.sources.get("injection")) and self.injected_weight is None
+
+    @property
+    def sees_hand_overs(self) -> bool:
+        """True if hand-overs may be decisive for it, and tool results are among its features."""
+        return any(name in self.weights for name in RECORDED)
 
     def fits(self, trajectory: Trajectory) -> bool:
         """True if a run is of one of the profile's frameworks, and like the runs that it was fitted to.
@@ -92,16 +137,19 @@ class Profile:
 
         The reason for a step is the feature that raises it most above the run's average.
         """
-        actors, rows = features(trajectory)
+        read = all_features if self.sees_hand_overs else features
+        actors, rows = read(trajectory)
         if not actors:
             return {}, {}
-        weights = [self.weights.get(name, 0.0) for name in FEATURES]
+        names = ALL_FEATURES if self.sees_hand_overs else FEATURES
+        weights = [self.weights.get(name, 0.0) for name in names]
         probabilities = softmax([_dot(weights, row) for row in rows])
         means = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
         reasons = {
             step: _strongest(weights, row, means) for step, row in zip(actors, rows, strict=True)
         }
-        return dict(zip(actors, probabilities, strict=True)), reasons
+        mass = dict(zip(actors, probabilities, strict=True))
+        return self.calibration.apply(mass) if self.calibration.share else mass, reasons
 
     def to_json(self) -> str:
         """Return the profile as JSON text of about two kilobytes."""
@@ -119,9 +167,11 @@ class Profile:
             values.pop("agents", None)  # key under which runs were selected formerly
             values["frameworks"] = tuple(values.get("frameworks", ()))
             values["runs"] = tuple(values.get("runs", ()))
+            values["uncertain"] = tuple(values.get("uncertain", ()))
             values["likeness"] = Likeness(**values.get("likeness", {}))
+            values["calibration"] = Calibration(**values.get("calibration", {}))
             profile = cls(**values)
-            unknown = set(profile.weights) - set(FEATURES)
+            unknown = set(profile.weights) - set(ALL_FEATURES)
         except (ValueError, TypeError, AttributeError) as error:
             raise ConfigurationError(f"this is no attribution profile: {error}") from error
         if unknown:
@@ -159,4 +209,4 @@ def _dot(weights: Sequence[float], row: Sequence[float]) -> float:
 def _strongest(weights: Sequence[float], row: Sequence[float], means: Sequence[float]) -> str:
     lifts = [w * (x - m) for w, x, m in zip(weights, row, means, strict=True)]
     best = max(range(len(lifts)), key=lambda place: lifts[place])
-    return _REASONS[FEATURES[best]] if lifts[best] > 0 else ""
+    return _REASONS[ALL_FEATURES[best]] if lifts[best] > 0 else ""

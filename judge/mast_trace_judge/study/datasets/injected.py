@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
@@ -11,7 +11,33 @@ from mast_trace_judge.injection.dataset import FORMAT, RUNS
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+
+def labelled_run(shape: Mapping[str, Any]) -> LabelledRun:
+    """Return a run of a set from its JSON form; a fault of the environment names no agent.
+
+    Raises:
+        KeyError: a field is missing.
+        ValueError: the run cannot be read.
+    """
+    return LabelledRun(
+        subset=shape["source"],
+        name=shape["id"],
+        trajectory=trajectory_from_dict(shape["run"]),
+        group=shape["group"],
+        step=shape["step"],
+        agent=shape["agent"],
+        modes={shape["mode"]: True} if shape["mode"] else {},
+        success=not shape["failed"],
+        extra={key: shape[key] for key in ("operator", "decisive", "split", "framework")},
+    )
+
+
+def is_set(folder: Path) -> bool:
+    """Return whether a folder holds a set that `mast-trace dataset build` has written."""
+    return (folder / RUNS).is_file()
 
 
 def read_injected(folder: Path, *, held_out: bool | None = None) -> list[LabelledRun]:
@@ -41,17 +67,7 @@ def read_injected(folder: Path, *, held_out: bool | None = None) -> list[Labelle
                 held_out is not None and shape["held_out_operator"] != held_out
             ):
                 continue
-            run = LabelledRun(
-                subset=shape["source"],
-                name=shape["id"],
-                trajectory=trajectory_from_dict(shape["run"]),
-                group=shape["group"],
-                step=shape["step"],
-                agent=shape["agent"],
-                modes={shape["mode"]: True} if shape["mode"] else {},
-                success=False,
-                extra={key: shape[key] for key in ("operator", "decisive", "split", "framework")},
-            )
+            run = labelled_run(shape)
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(f"{path}:{number} is no labelled run: {error}") from error
         found.append(run)
