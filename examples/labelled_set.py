@@ -76,7 +76,7 @@ PROGRAMS = (
     Program(
         "autogen_group_chat.py",
         "autogen",
-        ("autogen", "autogen.agentchat.group.patterns", "openai"),
+        ("autogen", "autogen.agentchat.group.patterns", "openai.resources"),
     ),
     Program("crewai_stock.py", "crewai", ("crewai", "crewai.tools", "openai")),
     # MetaGPT reads its settings while it is imported, so that only what it imports is prepared.
@@ -215,7 +215,9 @@ def installed(given: Sequence[str] = ()) -> dict[str, str]:
     if unknown := sorted(set(named) - {program.name for program in PROGRAMS}):
         raise MastTraceError(f"there is no program {', '.join(unknown)}")
     for program in PROGRAMS:
-        look = f"import importlib.util as u, sys; sys.exit(u.find_spec({program.package!r}) is None)"
+        look = (
+            f"import importlib.util as u, sys; sys.exit(u.find_spec({program.package!r}) is None)"
+        )
         if (
             program.name not in named
             and not subprocess.run([sys.executable, "-c", look], check=False).returncode
@@ -226,7 +228,9 @@ def installed(given: Sequence[str] = ()) -> dict[str, str]:
 
 def _show(program: str, voice: int, state: Any) -> None:
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r{program}, voice {voice + 1} of {VOICES}: {state.replays} replays \x1b[K")
+        sys.stderr.write(
+            f"\r{program}, voice {voice + 1} of {VOICES}: {state.replays} replays \x1b[K"
+        )
 
 
 def main() -> None:
@@ -244,7 +248,9 @@ def main() -> None:
         verdicts = Counter(fault["verdict"] for fault in each["faults"])
         told = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))
         where = f"{each['program']}, voice {each['voice'] + 1} of {VOICES}"
-        print(f"{where}: {told or each['refused'] or 'no fault'} in {each['seconds']} s", flush=True)
+        print(
+            f"{where}: {told or each['refused'] or 'no fault'} in {each['seconds']} s", flush=True
+        )
     if not figures:
         raise SystemExit("none of the frameworks is installed here; name a Python by --python")
 

@@ -34,8 +34,8 @@ def shown_to(request: dict[str, Any]) -> str:
             content = " ".join(str(part.get("text", "")) for part in content)
         if message.get("role") not in {"system", "developer"}:
             lines.append(str(content or ""))
-        for call in message.get("tool_calls") or ():
-            lines.append(f"[{call['function']['name']} {call['function']['arguments']}]")
+        calls = [call["function"] for call in message.get("tool_calls") or ()]
+        lines += [f"[{call['name']} {call['arguments']}]" for call in calls]
         if message.get("type") == "function_call":
             lines.append(f"[{message['name']} {message['arguments']}]")
     return "\n".join(lines)
@@ -65,8 +65,10 @@ def supervisor(shown: str, voice: int) -> Reply | str:
 
 def analyst(shown: str, voice: int) -> Reply | str:
     """Read the pages and add them up: all of them, two at first, or as many as the supervisor wants."""
-    if voice == 2 and "[open_invoices" not in shown and not re.search(
-        r"of the first\?|assume|standard option|common value", shown
+    if (
+        voice == 2
+        and "[open_invoices" not in shown
+        and not re.search(r"of the first\?|assume|standard option|common value", shown)
     ):
         return "Do you want the invoices of all pages, or of the first?"
     last = max(shown.rfind("page 3 is missing"), 0)
@@ -108,7 +110,9 @@ def reviewer(shown: str, voice: int) -> Reply | str:
     if int(pages) < 3 and voice != 2:
         return "The list is wrong: page 3 is missing."
     if abs(float(checked[-1]) - float(total.replace(",", ""))) > 0.005:
-        return f"The total is wrong: the amounts add up to {float(checked[-1]):,.2f}, not to {total}."
+        return (
+            f"The total is wrong: the amounts add up to {float(checked[-1]):,.2f}, not to {total}."
+        )
     return (
         f"The list is complete, and adding it up again gives {total} EUR.",
         f"The list is complete: my own sum is {total} EUR as well.",

@@ -38,14 +38,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", action="append", default=[], metavar="PROGRAM=PATH")
     parser.add_argument("--out", type=Path, help="folder of the set and its store")
+    parser.add_argument("--program", action="append", help="only this program; several at once")
     parser.add_argument("--share", type=float, default=1.0, help="share of the 300 faults")
     chosen = parser.parse_args()
     folder = chosen.out or Path(tempfile.mkdtemp(prefix="mast-trace-injection-"))
     results = folder / "results.json" if chosen.out else RESULTS
     print(f"set and store: {folder}", flush=True)
     counts = {name: max(1, round(chosen.share * count)) for name, count in COUNTS.items()}
+    pythons = installed(chosen.python)
+    pythons = {name: at for name, at in pythons.items() if name in (chosen.program or pythons)}
     found: list[dict[str, Any]] = []
-    for each in build_set(folder, installed(chosen.python), counts):
+    for each in build_set(folder, pythons, counts):
         found.append(each)
         faults = each["faults"]
         kept = sum(fault["verdict"] == "kept" for fault in faults)

@@ -25,6 +25,7 @@ MODULES = {
     "replay": "replay",
     "confirm": "confirm",
     "inject": "inject",
+    "selftest": "selftest",
     "dataset": "dataset",
     "label": "labels",
     "import": "transfer",

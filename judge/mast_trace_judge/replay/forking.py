@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
+    from typing_extensions import Self
+
 _SINGLE_THREADED: Final = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
@@ -131,7 +133,7 @@ class PreparedParent:
         self._process.kill()
         self._process.wait()
 
-    def __enter__(self) -> PreparedParent:
+    def __enter__(self) -> Self:
         """Return itself."""
         return self
 

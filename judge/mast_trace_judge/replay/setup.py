@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -110,3 +110,13 @@ class Budget:
     max_calls: int | None = None
     max_cost_usd: float | None = None
     max_runs: int | None = None
+
+    def without(self, calls: int, cost_usd: float) -> Budget:
+        """Return what is left after live calls and their cost."""
+        return replace(
+            self,
+            max_calls=None if self.max_calls is None else max(0, self.max_calls - calls),
+            max_cost_usd=None
+            if self.max_cost_usd is None
+            else max(0.0, self.max_cost_usd - cost_usd),
+        )

@@ -1219,3 +1219,32 @@ ENGINE = Distributed('main', 'traces', 'mast_injections_local', cityHash64(Trace
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (20, 'injections', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE TABLE IF NOT EXISTS traces.mast_selftests_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    SelftestId String CODEC(ZSTD(1)),
+    MeasuredAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    JudgeVersion LowCardinality(String),
+    Measure LowCardinality(String),
+    Stage LowCardinality(String),
+    Mode LowCardinality(String),
+    Hits UInt32,
+    Runs UInt32,
+    Low Nullable(Float64),
+    High Nullable(Float64),
+    Operators Array(LowCardinality(String)),
+    Originals UInt32,
+    Note String CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(MeasuredAt)
+PARTITION BY toYYYYMM(MeasuredAt)
+ORDER BY (Project, SelftestId, Measure, Stage, Mode)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_selftests ON CLUSTER main AS traces.mast_selftests_local
+ENGINE = Distributed('main', 'traces', 'mast_selftests_local', cityHash64(SelftestId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (23, 'selftests', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

@@ -38,6 +38,7 @@ TABLES = {
     "mast_run_states_mv",
     "mast_runs",
     "mast_schema_migrations",
+    "mast_selftests",
     "mast_evaluations",
     "mast_verdicts",
     "otel_logs",
@@ -343,6 +344,7 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_confirmations",
         "mast_prices",
         "mast_injections",
+        "mast_selftests",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (
