@@ -137,10 +137,13 @@ def planted(
             "OPENAI_API_KEY": "scripted",
             "OTEL_SERVICE_NAME": Path(program.file).stem,
             "LANGSMITH_TRACING": "false",
+            "CREWAI_DISABLE_TELEMETRY": "true",
+            "CREWAI_TRACING_ENABLED": "false",
+            "CREWAI_TESTING": "true",
         }
         label = f"labelled_set {program.name} {voice}"
         (run, *_) = recorded(store, label) or record(
-            store, command, label=label, timeout=120.0, environment=environment
+            store, command, label=label, timeout=300.0, environment=environment
         )
         try:
             parent = held.enter_context(PreparedParent(command, program.preload))

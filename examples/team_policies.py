@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Part = Callable[[str, int], Reply | str]
 
 VOICES = 3
-_MOST_TRANSFERS = 6
+_MOST_TRANSFERS = 4
 
 
 def shown_to(request: dict[str, Any]) -> str:
@@ -81,7 +81,7 @@ def analyst(shown: str, voice: int) -> Reply | str:
     if voice == 0 or last or "Of all pages" in shown:
         wanted = 3
     for page in range(1, wanted + 1):
-        if page not in pages and shown[last:].count("[open_invoices") < wanted + 2:
+        if page not in pages and shown[last:].count("[open_invoices") <= wanted:
             asked = {"customer": "Hartmann GmbH", "page": page}
             return Reply(calls=(Call("open_invoices", asked),))
     amounts = [amount for page in sorted(pages) for amount in pages[page]]
@@ -94,7 +94,7 @@ def analyst(shown: str, voice: int) -> Reply | str:
 
 
 def reviewer(shown: str, voice: int) -> Reply | str:
-    """Add the reported amounts up again, and compare; voice 2 does not look at the pages."""
+    """Add the reported amounts up again, and compare; voice 0 trusts the sum, voice 2 the pages."""
     reports = re.findall(
         r"pages 1 to (\d)\b[^:\n]*?([\d., ]+\d) \w+\. Together ([\d,]+\.\d\d)",
         shown.replace("are ", "").replace("They list ", "").replace("hold these amounts: ", ""),
@@ -109,7 +109,7 @@ def reviewer(shown: str, voice: int) -> Reply | str:
         return Reply(calls=(Call("add", {"amounts": amounts}),))
     if int(pages) < 3 and voice != 2:
         return "The list is wrong: page 3 is missing."
-    if abs(float(checked[-1]) - float(total.replace(",", ""))) > 0.005:
+    if voice and abs(float(checked[-1]) - float(total.replace(",", ""))) > 0.005:
         return (
             f"The total is wrong: the amounts add up to {float(checked[-1]):,.2f}, not to {total}."
         )

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import MastTraceError
-from mast_trace.replay.canonical import canonical_text
+from mast_trace.replay.comparison import first_difference
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.local.recording import NotRecorded, record, recorded
 from mast_trace_judge.injection.experiment import LEAST_SUCCESS
@@ -226,11 +226,11 @@ def _recorded(
 
 def _different(healthy: Sequence[_Healthy]) -> list[_Healthy]:
     """Return one of all runs in which the same happened: its copies would say nothing more."""
-    seen: dict[str, _Healthy] = {}
+    found: list[_Healthy] = []
     for each in healthy:
-        steps = "\n".join(f"{s.agent} {s.tool} {s.arguments} {s.text}" for s in each.run.steps)
-        seen.setdefault(canonical_text(steps), each)
-    return list(seen.values())
+        if all(first_difference(other.run, each.run) is not None for other in found):
+            found.append(each)
+    return found
 
 
 def _planted(
