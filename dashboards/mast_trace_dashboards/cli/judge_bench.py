@@ -17,18 +17,16 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.study.bench import LAYERS, run_bench
+from mast_trace_judge.study.bench import LAYERS, attributed_runs, run_bench
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction
 from mast_trace_judge.study.datasets.labelled import LabelledRun, data_folder
-from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.study.training import REPEATS
 from mast_trace_judge.version import own_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.verdict import Verdict
 
 _LLM = "llm"
@@ -59,20 +57,24 @@ def bench(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score the judge on labelled runs: Who&When, AgentRx and MAST, beside simple baselines.
+    """Score the judge on labelled runs: Who&When, AgentRx, MAST, or a set of your own, beside simple baselines.
+
+    A set of your own is a folder of `mast-trace dataset build`. Profiles in the folder named by `judge_profiles_dir` are
+    scored as well: on runs that they were fitted to and on others, apart.
 
     The layer `llm` asks the configured model about every run that has a decisive step, which costs
     tokens.
 
     Example: `mast-trace judge bench --data ../data --layers rules,local --report bench.md`
+    or `mast-trace judge bench --data my-failures`
     """
     folder = data_folder(data)
     chosen = [layer.strip() for layer in layers.split(",") if layer.strip()]
     judges = {}
-    profiles: tuple[Profile, ...] = ()
+    settings = JudgeConfig.load(config)
+    profiles = own_profiles(settings)
     if _LLM in chosen:
-        settings = JudgeConfig.load(config)
-        said, profiles = _ask_model(folder, settings), own_profiles(settings)
+        said = _ask_model(folder, settings)
         judges["with the model"] = lambda run: said[run.trajectory.trace_id]
     local = [layer for layer in chosen if layer != _LLM]
     shown = console(stderr=True)
@@ -95,7 +97,9 @@ def _ask_model(folder: Path, config: JudgeConfig) -> dict[str, Prediction]:
             "the layer llm needs a model: set MAST_TRACE_JUDGE_MODEL and OPENAI_BASE_URL or "
             "OPENAI_API_KEY"
         )
-    runs = [run for subset in SUBSETS for run in read_who_and_when(folder, subset)]
+    found = attributed_runs(folder)
+    # AgentRx labelled runs of Who&When once more: they are asked about once.
+    runs = [run for subset, own in found.items() if subset != "agentrx" for run in own]
     verdicts = asyncio.run(_judge_all(Judge(config), runs))
     return {verdict.trace_id: _prediction(verdict) for verdict in verdicts}
 

@@ -17,6 +17,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_fit import decision_words, parts
+from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.study.datasets.labelled import data_folder
@@ -121,7 +122,7 @@ def fit_profile(
     better = found.decision is not None and found.decision.better
     if better or force:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(found.profile.to_json(), encoding="utf-8")
+        write_whole(path, found.profile.to_json())
     written = better or force
     if as_json:
         print_json(_as_json(found, path, written=written))

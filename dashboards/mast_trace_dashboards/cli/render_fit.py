@@ -66,19 +66,19 @@ def decision_words(found: FitReport) -> str:
 
 def _labels(found: FitReport) -> str:
     profile = found.profile
-    counts = ", ".join(f"{count} {source}" for source, count in profile.sources.items())
+    counts = ", ".join(f"{count} {source}" for source, count in found.given.items())
     planted = f", planted in {found.originals} runs" if found.originals else ""
+    weight = profile.injected_weight
     kind = (
         " Injection only: no weight was chosen on people's labels."
         if profile.injection_only
         else ""
+        if weight is None
+        else " People's labels give planted faults no weight: the profile is fitted without them."
+        if weight == 0
+        else f" Weight of planted faults beside people's labels: {weight:g}."
     )
-    weight = (
-        f" Weight of planted faults beside people's labels: {profile.injected_weight:g}."
-        if profile.injected_weight is not None
-        else ""
-    )
-    return f"Fitted to {profile.labels} labels ({counts}) in {found.scenarios} scenarios{planted}.{kind}{weight}"
+    return f"{sum(found.given.values())} labels ({counts}) in {found.scenarios} scenarios{planted}.{kind}"
 
 
 def _scores(title: str, scores: Sequence[SchemeScore]) -> Table:

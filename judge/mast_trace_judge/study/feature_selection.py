@@ -57,7 +57,7 @@ def train(
     tried = _inner_scores(examples, seed, ridges, shares)
     ridge, share = min(tried, key=lambda setting: _loss(examples, tried[setting]))
     scores = tried[ridge, share]
-    temperature = min(_TEMPERATURES, key=lambda t: _miscalibration(examples, scores, t))
+    temperature = _temperature(examples, scores)
     stack = Stack.of(examples)
     weights = np.round(minimise(stack, ridge, share) / stack.scale / temperature, 4)
     settings = {"ridge": ridge, "agent_share": share, "temperature": round(temperature, 2)}
@@ -114,20 +114,20 @@ def _loss(examples: Sequence[Example], scores: Sequence[Any]) -> float:
     return float(np.average(values, weights=weights))
 
 
-def _miscalibration(
-    examples: Sequence[Example], scores: Sequence[Any], temperature: float
-) -> float:
-    """Return the distance of the first candidates' mean probability from their share of right ones."""
-    first = [
-        (
-            max(probabilities(score / temperature)),
-            int(score.argmax()) == example.gold,
-            example.weight,
-        )
-        for example, score in zip(examples, scores, strict=True)
-        if score is not None
-    ]
-    return abs(sum(p * weight for p, _, weight in first) - sum(w * hit for _, hit, w in first))
+def _temperature(examples: Sequence[Example], scores: Sequence[Any]) -> float:
+    """Return the temperature at which the first candidates' mean probability is nearest to their hits.
+
+    Runs count by their weights.
+    """
+    np = numpy_module()
+    tried = np.array(_TEMPERATURES)
+    excess = np.zeros(len(tried))
+    for example, score in zip(examples, scores, strict=True):
+        if score is not None:
+            below = (score - score.max())[:, None] / tried
+            hit = int(score.argmax()) == example.gold
+            excess += example.weight * (1.0 / np.exp(below).sum(axis=0) - hit)
+    return _TEMPERATURES[int(np.abs(excess).argmin())]
 
 
 def probabilities(scores: Any) -> list[float]:

@@ -62,6 +62,8 @@ _REASONS = {
     "receiver_idle": "the receiver of the hand-over runs no tool",
     "receiver_again": "control goes to an agent that has acted before",
     "other_fits_better": "another agent's words are nearer to the task",
+    "irregular": "it is irregular",
+    "first_irregular": "the first irregular step",
 }
 
 

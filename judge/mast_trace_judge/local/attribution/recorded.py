@@ -49,6 +49,8 @@ RECORDED = (
     "receiver_idle",
     "receiver_again",
     "other_fits_better",
+    "irregular",
+    "first_irregular",
 )
 """The names of the features, in the order of their columns."""
 ALL_FEATURES = (*FEATURES, *RECORDED)
@@ -56,6 +58,22 @@ ALL_FEATURES = (*FEATURES, *RECORDED)
 _READ = 6000
 """Characters of a step that are read; bounds the cost of a step."""
 _EMPTY = frozenset({"", "[]", "{}", "none", "null", '""', "no results", "no results.", "not found"})
+_IRREGULAR = (
+    "tool_failed",
+    "empty_result",
+    "stale_result",
+    "contradicted_result",
+    "call_again",
+    "check_without_tool",
+    "shown_less",
+    "receiver_idle",
+)
+"""Features that no step of a sound run needs to have. The first step with one of them stands out in failures of any
+kind, those that a fit has not seen included."""
+_SMALL = 20
+"""Size up to which a new figure in a call's arguments is ordinary: a page, a count, a limit."""
+_MOST = 0.9
+"""Share of the figures of a result just read from which leaving them out is irregular."""
 _FITS = 1.5
 """Factor by which another agent's words must be nearer to a sub-task than the receiver's."""
 
@@ -68,6 +86,11 @@ def decisions(steps: Sequence[Step]) -> list[int]:
         for step in steps
         if step.index in acting or (is_handoff(step) and not by_user(step) and not step.synthetic)
     ]
+
+
+def hands_over(step: Step) -> bool:
+    """Return whether a step only passes control on, so that only a profile of recorded runs can blame it."""
+    return is_handoff(step)
 
 
 def all_features(trajectory: Trajectory) -> tuple[list[int], list[list[float]]]:
@@ -96,6 +119,7 @@ class _Reader:
     acted: set[str] = field(default_factory=set)
     since_tool: dict[str, bool] = field(default_factory=dict)
     read: set[float] = field(default_factory=set)
+    irregular: bool = False
 
     def __post_init__(self) -> None:
         steps = self.trajectory.steps
@@ -146,8 +170,18 @@ class _Reader:
             float(handing and step.handoff_to in self.acted),
             float(handing and self._other_fits(step)),
         ]
+        invented = (tool or handing) and any(abs(figure) > _SMALL for figure in new)
+        odd = self._is_irregular(dict(zip(RECORDED, found, strict=False)), invented=invented)
+        first = odd and not self.irregular
+        self.irregular = self.irregular or odd
         self._remember(step, own | asked)
-        return found
+        return [*found, float(odd), float(first)]
+
+    @staticmethod
+    def _is_irregular(found: dict[str, float], *, invented: bool) -> bool:
+        """Return whether the step has a feature that no step of a sound run needs to have."""
+        withheld = found["dropped_figures"] > _MOST
+        return invented or withheld or any(found[name] for name in _IRREGULAR)
 
     def _remember(self, step: Step, figures: set[float]) -> None:
         self.seen |= figures
@@ -162,13 +196,10 @@ class _Reader:
             self.read = set()
 
     def _stale(self, step: Step) -> bool:
-        """Return whether the tool gave the same result before, for other arguments."""
+        """Return whether a new call gave a result that the tool gave before, for other arguments."""
         before = self.results.get(step.tool, {})
         text = step.text.strip()
-        return bool(text) and any(
-            result == text and arguments != call_key(step)[2]
-            for arguments, result in before.items()
-        )
+        return bool(text) and call_key(step)[2] not in before and text in before.values()
 
     def _dead(self, figures: set[float], step: Step) -> set[float]:
         """Return the figures that no later step holds."""

@@ -14,6 +14,7 @@ from mast_trace_judge.study.agreement import Agreement, StepAgreement, agreement
 from mast_trace_judge.study.bench import held_out, methods
 from mast_trace_judge.study.bench.in_sample import places_seen, scores_by_sample
 from mast_trace_judge.study.bench.notes import notes_on
+from mast_trace_judge.study.bench.planted import RuleRecall, planted_runs, rule_recall
 from mast_trace_judge.study.bench.scoring import Score, score
 from mast_trace_judge.study.datasets.agentrx import read_agentrx
 from mast_trace_judge.study.datasets.mast import read_ag2_coding, read_mast_v0, read_mathchat
@@ -58,6 +59,7 @@ class Report:
         outcomes: number of right and wrong runs with a finding.
         outcome_runs: the number of wrong and of right ones.
         healthy: number of healthy runs that are accused, outcome withheld, by set and shape.
+        planted: planted faults that the rules find, by failure mode.
         milliseconds: median processor time per run, by layer; it depends on the machine.
         notes: remarks for the reader.
     """
@@ -69,6 +71,7 @@ class Report:
     outcomes: tuple[OutcomeRates, ...] = ()
     outcome_runs: tuple[int, int] = (0, 0)
     healthy: tuple[HealthyRates, ...] = ()
+    planted: tuple[RuleRecall, ...] = ()
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -80,14 +83,16 @@ def run_bench(
     repeats: int = REPEATS,
     profiles: Sequence[Profile] = (),
 ) -> Report:
-    """Score the layers on every set of labelled runs that the folder holds.
+    """Score the layers on every set of labelled runs that the folder holds, or that it is.
+
+    Published sets are in folders of their own; a set of `mast-trace dataset build` is a folder itself.
 
     Args:
         data: the folder.
         layers: some of `LAYERS`.
         judges: further methods by name, such as a judge on a language model.
         repeats: partitions into folds over which cross-validated figures are averaged.
-        profiles: the user's own, which the further methods use.
+        profiles: the user's own; they are scored beside the shipped ones, and the further methods use them.
 
     Raises:
         ConfigurationError: a layer is unknown, or the folder holds none of the sets.
@@ -95,7 +100,7 @@ def run_bench(
     unknown = set(layers) - set(LAYERS)
     if unknown:
         raise ConfigurationError(f"unknown layers {sorted(unknown)}; there are {list(LAYERS)}")
-    attributed = _attributed_runs(data)
+    attributed = attributed_runs(data)
     labelled = read_mast_v0(data) if (data / "mast-v0").is_dir() else []
     labelled += read_ag2_coding(data) if (data / "ag2-coding").is_dir() else []
     solved = read_mathchat(data) if (data / "ag2-mathchat").is_dir() else []
@@ -105,7 +110,7 @@ def run_bench(
         found
         for subset, runs in attributed.items()
         for found in (
-            *_scores(subset, runs, data, layers, repeats),
+            *_scores(subset, runs, data, layers, repeats, profiles),
             *_scores_of_judges(runs, judges or {}, profiles),
         )
     ]
@@ -120,15 +125,23 @@ def run_bench(
         outcomes=rates,
         outcome_runs=counts,
         healthy=tuple(accused(healthy_runs(data))) if rules else (),
+        planted=tuple(rule_recall(data)) if rules else (),
         milliseconds=_milliseconds([run for runs in attributed.values() for run in runs]),
         notes=notes_on(any_seen=any(seen.values())),
     )
 
 
-def _attributed_runs(data: Path) -> dict[str, list[LabelledRun]]:
+def attributed_runs(data: Path) -> dict[str, list[LabelledRun]]:
+    """Read the runs of a folder whose decisive step is known, by set.
+
+    Raises:
+        ConfigurationError: a set of `mast-trace dataset build` is of another version, or cannot be read.
+        ValueError: a file of a published set is no labelled run.
+    """
     runs = {subset: read_who_and_when(data, subset) for subset in SUBSETS}
     if runs["hand-crafted"] and (data / "agentrx").is_dir():
         runs["agentrx"] = read_agentrx(data)
+    runs.update(planted_runs(data))
     return {subset: found for subset, found in runs.items() if found}
 
 
@@ -138,6 +151,7 @@ def _scores(
     data: Path,
     layers: Collection[str],
     repeats: int,
+    profiles: Sequence[Profile],
 ) -> list[Score]:
     rows = {
         "random step": methods.random_step(runs),
@@ -159,6 +173,9 @@ def _scores(
         shipped = methods.shipped(runs)
         named = methods.profile_of
         found += scores_by_sample("as shipped", runs, shipped, places_seen(runs), of=named)
+    if "local" in layers and profiles:
+        own, seen = methods.with_profiles(runs, profiles), places_seen(runs, profiles)
+        found += scores_by_sample("with profiles of your own", runs, own, seen)
     return found + [score(method, subset, runs, given) for method, given in answered.items()]
 
 

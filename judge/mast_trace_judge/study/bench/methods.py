@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 
@@ -55,9 +56,16 @@ def untrained(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
 
 def shipped(runs: Sequence[LabelledRun]) -> list[list[Prediction]]:
     """Predict as the product does: rules, and a shipped profile where one applies to the run."""
+    return with_profiles(runs, ())
+
+
+def with_profiles(
+    runs: Sequence[LabelledRun], profiles: Sequence[Profile]
+) -> list[list[Prediction]]:
+    """Predict by rules, and by the first profile that applies to the run, the user's own before the shipped ones."""
     result = []
     for run in runs:
-        found = attribute(run.trajectory, find_modes(run.trajectory))
+        found = attribute(run.trajectory, find_modes(run.trajectory), profiles)
         best = found.candidates[0] if found.candidates else None
         result.append(
             [

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.study.agreement import Agreement
     from mast_trace_judge.study.bench import Report
+    from mast_trace_judge.study.bench.planted import RuleRecall
     from mast_trace_judge.study.bench.scoring import Score
     from mast_trace_judge.study.healthy import HealthyRates
 
@@ -63,6 +64,10 @@ def tables(report: Report) -> list[Table]:
         table = Table(title="healthy runs, outcome withheld: accused", title_justify="left")
         _fill(table, _healthy_rows(report.healthy))
         found.append(table)
+    if report.planted:
+        table = Table(title="planted faults: found by the rules", title_justify="left")
+        _fill(table, _planted_rows(report.planted))
+        found.append(table)
     return found
 
 
@@ -97,6 +102,9 @@ def write_markdown(report: Report, folder: Path, file: str = "report.md") -> Pat
     if report.healthy:
         lines += ["## Healthy runs, outcome withheld: how many are accused", ""]
         lines += [*_markdown(_healthy_rows(report.healthy)), ""]
+    if report.planted:
+        lines += ["## Planted faults: found by the rules", ""]
+        lines += [*_markdown(_planted_rows(report.planted)), ""]
     if report.milliseconds:
         spent = ", ".join(f"{layer} {ms:.1f} ms" for layer, ms in report.milliseconds.items())
         lines += [f"Median processor time per run on this machine: {spent}.", ""]
@@ -189,6 +197,22 @@ def _healthy_rows(found: Sequence[HealthyRates]) -> list[list[str]]:
             [rates.subset, rates.shape, str(rates.runs), *(_of(n, rates.runs) for n in counts)]
         )
     return rows
+
+
+def _planted_rows(found: Sequence[RuleRecall]) -> list[list[str]]:
+    rows = [["mode", "runs", "mode shown", "mode possible", "at the planted step"]]
+    for rates in found:
+        name = FAILURE_MODES[rates.code].name if rates.code in FAILURE_MODES else ""
+        counts = (rates.shown, rates.possible, rates.at_step)
+        shares = (_share_of(count, rates.runs) for count in counts)
+        rows.append([f"{rates.code} {name}", str(rates.runs), *shares])
+    return rows
+
+
+def _share_of(count: int, runs: int) -> str:
+    """A count with the interval of its share (Wilson, 95 %)."""
+    around = wilson(count, runs)
+    return f"{count} ({100 * around.low:.0f}-{100 * around.high:.0f} %)"
 
 
 def _of(count: int, runs: int) -> str:

@@ -20,8 +20,10 @@ def labelled_run(shape: Mapping[str, Any]) -> LabelledRun:
 
     Raises:
         KeyError: a field is missing.
-        ValueError: the run cannot be read.
+        ValueError: the run cannot be read, or its step is no number.
     """
+    if not isinstance(shape["step"], int):
+        raise ValueError(f"its step is {shape['step']!r}")
     return LabelledRun(
         subset=shape["source"],
         name=shape["id"],
@@ -40,12 +42,15 @@ def is_set(folder: Path) -> bool:
     return (folder / RUNS).is_file()
 
 
-def read_injected(folder: Path, *, held_out: bool | None = None) -> list[LabelledRun]:
+def read_injected(
+    folder: Path, *, held_out: bool | None = None, survivors: bool = False
+) -> list[LabelledRun]:
     """Read the failures of a set whose step and agent are known.
 
     Args:
         folder: of the set.
         held_out: only runs of operators that are held out, or only the others; all if absent.
+        survivors: whether runs that succeeded although a fault was planted are read as well.
 
     Raises:
         ConfigurationError: the folder holds no set of this version.
@@ -63,7 +68,7 @@ def read_injected(folder: Path, *, held_out: bool | None = None) -> list[Labelle
                 raise ConfigurationError(
                     f"{path}:{number} has format {shape['format']}; this version reads {FORMAT}"
                 )
-            if not shape["failed"] or (
+            if not (shape["failed"] or survivors) or (
                 held_out is not None and shape["held_out_operator"] != held_out
             ):
                 continue

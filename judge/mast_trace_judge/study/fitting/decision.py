@@ -75,8 +75,8 @@ def present_judge(
     if old is None:
         return Present(AS_SHIPPED, hits)
     seen = {place for place, digest in enumerate(hashes) if digest in old.runs}
-    if seen:
-        names = tuple(name for name in recipe.names if name in old.weights)
+    names = tuple(name for name in recipe.names if name in old.weights)
+    if seen and names:
         stand_in = held_out(labels, found, replace(recipe, names=names), only=seen)
         hits.update({i: each for i, each in hits_of(labels, stand_in).items() if i in seen})
     return Present(f"profile {old.name}", hits)
@@ -87,6 +87,7 @@ def decide(
     present: Present,
     new: Mapping[int, Hit],
     people: PeopleGain | None,
+    units: Sequence[str] = (),
 ) -> Decision:
     """Compare the new profile with the present judge, on people's labels and on all others.
 
@@ -98,6 +99,7 @@ def decide(
         present: the present judge.
         new: hits of profiles that have seen neither operator nor scenario of the run.
         people: gain on people's labels; None if they are too few.
+        units: the unit of each label, over which intervals are taken; its scenario if absent.
     """
     if people is not None and people.difference is not None and people.difference.low > 0:
         return Decision(
@@ -127,7 +129,7 @@ def decide(
         )
     if not others:
         return Decision(False, present.name, "no runs that could be held out", 0, 0.0, 0.0, None)
-    _, around = difference(labels, others, present.hits, new)
+    _, around = difference(labels, others, present.hits, new, units)
     kinds = [labels[i].operator for i in others]
     planted = all(kinds)
     return Decision(

@@ -12,8 +12,7 @@ from mast_trace_judge.local.attribution import conclude
 from mast_trace_judge.local.attribution.features import FEATURES
 from mast_trace_judge.local.attribution.likeness import likeness_of, run_hash
 from mast_trace_judge.local.attribution.profile import Profile
-from mast_trace_judge.local.attribution.recorded import ALL_FEATURES
-from mast_trace_judge.local.rules._evidence import is_handoff
+from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, hands_over
 from mast_trace_judge.study.fitting import people as on_people
 from mast_trace_judge.study.fitting.abstention import cross_fitted, fit_threshold
 from mast_trace_judge.study.fitting.decision import decide, present_judge
@@ -155,7 +154,7 @@ class _Fit:
         detected = detect(labels)
         shown = hits if self.planted else {SCENARIO: hits[SCENARIO]}
         rounds = {UNTRAINED: [self.before], PLAIN: plain, **{s: [h] for s, h in shown.items()}}
-        scores = [scheme_score(scheme, labels, each) for scheme, each in rounds.items()]
+        scores = [scheme_score(scheme, self.units, each) for scheme, each in rounds.items()]
         known = tuple(each for each in scores if each is not None)
         return FitReport(
             profile=replace(
@@ -165,6 +164,7 @@ class _Fit:
                 scores=_shares(known[-1]) if len(known) > 1 else {},
                 injected_weight=self.recipe.of_injected if nested and self.planted else None,
             ),
+            given=_counts(labels),
             scenarios=len({label.scenario for label in labels}),
             originals=len({labels[i].origin for i in self.planted}),
             unit=self.unit,
@@ -175,7 +175,7 @@ class _Fit:
             abstention=self._abstention(unseen),
             people=people,
             gate=tuple(self._gate(hits[JOINT], people)) if self.planted else (),
-            decision=decide(labels, present, hits_of(labels, unseen), people),
+            decision=decide(labels, present, hits_of(labels, unseen), people, self.units),
             held_out=tuple(self._held_out(unseen)),
             labels_without_step=sum(label.example.gold is None for label in labels),
             repairable=sum(label.run.extra.get("decisive") is False for label in labels),
@@ -219,10 +219,10 @@ class _Fit:
             people_only=fmean(alone[i].step for i in places),
             fitted=fmean(fitted[i].step for i in places),
             difference=mean_interval(
-                self.labels, {i: fitted[i].step - present[i].step for i in places}
+                self.units, {i: fitted[i].step - present[i].step for i in places}
             ),
             of_injection=mean_interval(
-                self.labels, {i: fitted[i].step - alone[i].step for i in places}
+                self.units, {i: fitted[i].step - alone[i].step for i in places}
             ),
         )
 
@@ -253,7 +253,6 @@ class _Fit:
         threshold = fit_threshold(labels, self._measured_on(unseen))
         own = sorted({label.framework for label in labels} - {""})
         used = [label for label in labels if self.recipe.of_injected or label.source != INJECTION]
-        counts = Counter(label.source for label in used)
         return Profile(
             name=name,
             weights=dict(zip(self.recipe.names, model.weights, strict=True)),
@@ -264,7 +263,7 @@ class _Fit:
             likeness=likeness_of([label.run.trajectory for label in used]),
             runs=tuple(sorted({run_hash(label.run.trajectory) for label in used})),
             folded_by=self.unit,
-            sources={source: counts[source] for source in SOURCES if counts[source]},
+            sources=_counts(used),
             calibration=threshold.calibration,
             abstain_below=threshold.least,
         )
@@ -331,14 +330,19 @@ class _Fit:
             )
 
 
+def _counts(labels: Sequence[Label]) -> dict[str, int]:
+    counts = Counter(label.source for label in labels)
+    return {source: counts[source] for source in SOURCES if counts[source]}
+
+
 def _needs_record(label: Label) -> bool:
     """Return whether a label can be learned only from features of recorded runs.
 
     Few labels of people are learned better from few features.
     """
     steps, step = label.run.trajectory.steps, label.run.step
-    hands_over = step is not None and step < len(steps) and is_handoff(steps[step])
-    return label.source != PERSON or hands_over
+    known = step is not None and step < len(steps)
+    return label.source != PERSON or (known and hands_over(steps[step or 0]))
 
 
 def _on_reserved(labels: Sequence[Label], profile: Profile) -> Iterator[SchemeScore]:
@@ -358,7 +362,9 @@ def _on_reserved(labels: Sequence[Label], profile: Profile) -> Iterator[SchemeSc
         for i, label in known.items()
     }
     for scheme, hits in ((UNTRAINED, before), ("fitted", after)):
-        if (found := scheme_score(scheme, labels, [hits])) is not None:
+        if (
+            found := scheme_score(scheme, [label.scenario for label in labels], [hits])
+        ) is not None:
             yield found
 
 

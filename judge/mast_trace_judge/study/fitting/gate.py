@@ -74,11 +74,21 @@ def difference(
     places: Sequence[int],
     old: Mapping[int, Hit],
     new: Mapping[int, Hit],
+    units: Sequence[str] = (),
 ) -> tuple[float, Interval | None]:
-    """Return the gain of exact steps, operators alike, and its interval over scenarios."""
+    """Return the gain of exact steps, operators alike, and its interval over units.
+
+    Args:
+        labels: the labelled runs.
+        places: of the compared ones.
+        old: hits of one judge.
+        new: hits of another.
+        units: the unit of each label; its scenario if absent.
+    """
     gains = [new[i].step - old[i].step for i in places]
     kinds = [labels[i].operator for i in places]
-    return macro(gains, kinds), interval(gains, kinds, [labels[i].scenario for i in places])
+    clusters = [units[i] if units else labels[i].scenario for i in places]
+    return macro(gains, kinds), interval(gains, kinds, clusters)
 
 
 def _sizes(labels: Sequence[Label]) -> list[Condition]:

@@ -67,7 +67,7 @@ class SchemeScore:
         step: share of runs whose likeliest step is the labelled one.
         top_3: share of runs whose labelled step is among the three likeliest.
         agent: share of runs whose agent is right, of those in which somebody is to blame; None if there are none.
-        step_interval: bootstrap interval (95 %) of ``step`` over scenarios; None with a single one.
+        step_interval: bootstrap interval (95 %) of ``step`` over units (`FitReport.unit`); None with a single one.
     """
 
     scheme: str
@@ -125,7 +125,7 @@ class PeopleGain:
         before: share of right steps of the present judge.
         people_only: share with a profile fitted to people's labels and confirmed replays.
         fitted: share with planted faults as well, their weight chosen without the scored runs.
-        difference: interval (95 %) of ``fitted`` - ``before`` over scenarios; None with a single scenario.
+        difference: interval (95 %) of ``fitted`` - ``before`` over units (`FitReport.unit`); None with a single one.
         of_injection: interval of ``fitted`` - ``people_only``.
     """
 
@@ -163,7 +163,7 @@ class Decision:
         runs: their number.
         old: share of right steps of the present judge.
         new: share of the new profile.
-        difference: interval (95 %) of ``new`` - ``old`` over scenarios; None if it could not be measured.
+        difference: interval (95 %) of ``new`` - ``old`` over units (`FitReport.unit`); None if it could not be measured.
     """
 
     better: bool
@@ -181,6 +181,8 @@ class FitReport:
 
     Attributes:
         profile: the new profile; it is written by the caller.
+        given: number of labels by source; the profile has those that it was fitted to, which are fewer where
+            people's labels give planted faults no weight.
         scenarios: number of tasks.
         originals: number of original runs of planted faults.
         unit: unit that no fold of scenarios divides: ``task``, ``run`` or ``none``.
@@ -199,6 +201,7 @@ class FitReport:
     """
 
     profile: Profile
+    given: Mapping[str, int]
     scenarios: int
     originals: int
     unit: str

@@ -60,9 +60,15 @@ def hits_of(labels: Sequence[Label], masses: Mapping[int, Mass]) -> dict[int, Hi
 
 
 def scheme_score(
-    scheme: str, labels: Sequence[Label], rounds: Sequence[Mapping[int, Hit]]
+    scheme: str, units: Sequence[str], rounds: Sequence[Mapping[int, Hit]]
 ) -> SchemeScore | None:
-    """Return the scores of a scheme, averaged over rounds; None if nothing could be scored."""
+    """Return the scores of a scheme, averaged over rounds; None if nothing could be scored.
+
+    Args:
+        scheme: its name.
+        units: the unit of each label, over which the interval is taken.
+        rounds: hits by place, of one partition each.
+    """
     by_run: dict[int, list[Hit]] = defaultdict(list)
     for each in rounds:
         for place, found in each.items():
@@ -81,16 +87,19 @@ def scheme_score(
         step=fmean(steps.values()),
         top_3=fmean(fmean(each.top_3 for each in found) for found in by_run.values()),
         agent=fmean(blamed) if blamed else None,
-        step_interval=mean_interval(labels, steps),
+        step_interval=mean_interval(units, steps),
     )
 
 
-def mean_interval(labels: Sequence[Label], values: Mapping[int, float]) -> Interval | None:
-    """Return the interval of a mean over runs, with scenarios resampled."""
+def mean_interval(units: Sequence[str], values: Mapping[int, float]) -> Interval | None:
+    """Return the interval of a mean over runs, with units such as scenarios resampled.
+
+    Args:
+        units: the unit of each label.
+        values: of the scored ones, by place.
+    """
     places = sorted(values)
-    return interval(
-        [values[i] for i in places], [""] * len(places), [labels[i].scenario for i in places]
-    )
+    return interval([values[i] for i in places], [""] * len(places), [units[i] for i in places])
 
 
 def operator_scores(

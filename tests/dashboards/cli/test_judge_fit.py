@@ -1,0 +1,237 @@
+"""`judge fit` on labels of people, confirmed replays and planted faults, from a store and from a set."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from judge.fitting.planted_runs import OPERATORS, person, planted, planted_set
+from judge.store.invented_replays import run as summary
+
+from mast_trace.trajectory import to_dict
+from mast_trace_collector.storage import Store
+from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.cli.app import run
+from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.injection.dataset import build
+from mast_trace_judge.local.attribution.profile import Profile
+from mast_trace_judge.store.confirmations import take_over
+from mast_trace_judge.store.injections import Injection, save_injection
+from mast_trace_judge.store.labels import HumanLabel, save_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from conftest import CLI
+
+    from mast_trace_judge.study.datasets.labelled import LabelledRun
+
+
+def _plant(store: Store, runs: Sequence[LabelledRun]) -> None:
+    """Store planted faults, each kept, as `mast-trace inject` does."""
+    for number, each in enumerate(runs):
+        original = summary(int(each.group.split()[-1]), outcome="success", project="")
+        fault = Injection(
+            project="",
+            original=original.trace_id,
+            fault_id=f"{number:04x}",
+            operator=each.extra["operator"],
+            mode=next(iter(each.modes), ""),
+            level="answer",
+            step=each.step or 0,
+            agent=each.trajectory.steps[each.step or 0].agent,
+            verdict="kept",
+            decisive=True,
+            framework="mine",
+            run=each.trajectory,
+        )
+        save_injection(store, fault, original)
+
+
+def _import(cli: CLI, folder: Path, runs: Sequence[LabelledRun]) -> list[str]:
+    """Put recorded failures into the store and return their ids."""
+    ids = [f"{number + 100:032x}" for number in range(len(runs))]
+    file = folder / "runs.jsonl"
+    lines = [
+        {"trace_id": own, "trajectory": to_dict(replace(each.trajectory, trace_id=own))}
+        for own, each in zip(ids, runs, strict=True)
+    ]
+    shapes = [{**line, "verdict": None, "labels": []} for line in lines]
+    file.write_text("".join(json.dumps(shape) + "\n" for shape in shapes), "utf-8")
+    assert cli("import", str(file))[0] == 0
+    return ids
+
+
+def test_labels_of_all_sources_are_fitted_to(empty: CLI, tmp_path: Path) -> None:
+    """People's, replays' and planted ones are counted apart, and none is another's."""
+    ids = _import(empty, tmp_path, [person(n) for n in range(14)])
+    with Store.open(empty.recorded.url) as store:
+        _plant(store, planted_set(OPERATORS[:4], 5))
+        save_labels(
+            store,
+            [
+                HumanLabel(own, "ada", "failure", ("2.6",), n % 4 + 1, f"worker{n % 4}")
+                for n, own in enumerate(ids[:11])
+            ],
+        )
+        for number, own in enumerate(ids[10:], 10):
+            told = Confirmation(
+                status="confirmed", origin=number % 4 + 1, origin_agent=f"worker{number % 4}"
+            )
+            found = run_summary(store, own)
+            assert found is not None
+            assert take_over(store, found, told)
+    before = empty.json("judge", "agree")
+    out = tmp_path / "profiles" / "own.json"
+    options = ("judge", "fit", "--labels", "person,replay,injection", "--repeats", "1")
+    found = empty.json(*options, "--out", str(out))
+    # One run has a person's label and a replay's: it counts once, as the person's.
+    assert found["report"]["given"] == {"person": 11, "replay": 3, "injection": 20}
+    # People's labels need no planted faults here, so they get no weight.
+    assert (found["injected_weight"], found["sources"]) == (0.0, {"person": 11, "replay": 3})
+    assert (found["written"], found["injection_only"]) == (True, False)
+    assert found["report"]["people"]["runs"] == 11
+    assert found["report"]["decision"]["better"]
+    profile = Profile.from_json(out.read_text("utf-8"))
+    assert (profile.sources, profile.injected_weight) == (found["sources"], 0.0)
+    # Planted faults are in no figure of agreement with people.
+    assert empty.json("judge", "agree") == before
+    assert before["labelled"] == 11
+
+
+@pytest.fixture
+def made_set(empty: CLI, tmp_path: Path) -> Path:
+    """A set of `dataset build` with planted faults."""
+    with Store.open(empty.recorded.url) as store:
+        _plant(store, planted_set(OPERATORS, 5))
+        build(store, tmp_path / "set")
+    return tmp_path / "set"
+
+
+def test_a_set_is_fitted_to_and_its_reserved_operators_are_not(
+    made_set: Path, empty: CLI, tmp_path: Path
+) -> None:
+    """The table names each scheme, operator and condition; the store is not read."""
+    out = tmp_path / "own.json"
+    options = ("judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1")
+    nowhere = ("--url", f"chdb://{tmp_path / 'nowhere'}")
+    assert run([*options, *nowhere]) == 0
+    told = " ".join(empty.capture.readouterr().out.split())
+    assert "25 injection" in told
+    assert "Injection only" in told
+    assert "operators and scenarios left out together" in told
+    assert "Operators that the set reserves" in told
+    assert "Gate for planted faults: not passed" in told
+    assert "25 failures (at least 60), 5 scenarios (at least 8)" in told
+    assert "no planted fault counts as one" in told
+    assert "is better than the judge without a profile of yours" in told
+    profile = Profile.from_json(out.read_text("utf-8"))
+    assert profile.labels == 25
+    assert profile.injection_only
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_the_old_profile_stays_where_the_new_one_is_not_better(
+    made_set: Path, empty: CLI, tmp_path: Path
+) -> None:
+    """A second fit to the same labels ends with 1, says by how much, and leaves the file; --force writes it."""
+    out = tmp_path / "own.json"
+    options = ["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]
+    assert run(options) == 0
+    first = out.read_text("utf-8")
+    empty.capture.readouterr()
+    assert run([*options, "--name", "second"]) == 1
+    told = " ".join(empty.capture.readouterr().out.split())
+    assert "is not shown to be better than profile own" in told
+    assert "stays as it is" in told
+    assert out.read_text("utf-8") == first
+    assert run([*options, "--name", "second", "--force", "--json"]) == 0
+    found = json.loads(empty.capture.readouterr().out)
+    assert found["written"]
+    assert not found["report"]["decision"]["better"]
+    assert Profile.from_json(out.read_text("utf-8")).name == "second"
+
+
+def test_a_benchmark_reads_a_set_of_ones_own(made_set: Path, empty: CLI, tmp_path: Path) -> None:
+    """Planted faults, reserved operators and the environment are parts of their own; own profiles are scored."""
+    out = tmp_path / "profiles" / "own.json"
+    assert (
+        run(["judge", "fit", "--dataset", str(made_set), "--out", str(out), "--repeats", "1"]) == 0
+    )
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[judge]\njudge_profiles_dir = "{out.parent}"\n', encoding="utf-8")
+    empty.capture.readouterr()
+    options = ("--data", str(made_set), "--repeats", "1", "--config", str(settings), "--json")
+    assert run(["judge", "bench", *options]) == 0
+    found = json.loads(empty.capture.readouterr().out)
+    parts = {
+        score["subset"]: score["runs"]
+        for score in found["scores"]
+        if score["method"] == "random step"
+    }
+    assert parts == {
+        "planted faults": 10,
+        "planted faults of reserved operators": 5,
+        "planted faults of the environment": 15,
+    }
+    own = {
+        (score["subset"], score["in_sample"])
+        for score in found["scores"]
+        if score["method"].startswith("with profiles of your own")
+    }
+    assert own == {
+        ("planted faults", 10),
+        ("planted faults of reserved operators", 0),
+        ("planted faults of the environment", 15),
+    }
+    recall = {row["code"]: row["runs"] for row in found["planted"]}
+    assert recall == {"2.4": 5, "2.6": 5, "3.2": 5}
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        (("--labels", "people"), 2, "no labels of people; sources are person, replay, injection"),
+        (("--labels", ","), 2, "name at least one source"),
+        (("--labels", "injection"), 1, "0 injection"),
+        (("--dataset", "."), 2, "holds no labelled set"),
+    ],
+)
+def test_refusals_say_what_to_do(
+    empty: CLI,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    status: int,
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended, _, err = empty("judge", "fit", *options)
+    assert ended == status
+    assert said in " ".join(err.split())
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_a_file_that_is_no_profile_is_not_replaced(
+    made_set: Path, empty: CLI, tmp_path: Path
+) -> None:
+    out = tmp_path / "own.json"
+    out.write_text("{}")
+    assert run(["judge", "fit", "--dataset", str(made_set), "--out", str(out)]) == 2
+    assert "is no attribution profile" in empty.capture.readouterr().err
+    assert out.read_text() == "{}"
+
+
+def test_faults_of_one_run_end_in_words(empty: CLI, tmp_path: Path) -> None:
+    """Nothing can be held out: the profile is refused, and the way out is named."""
+    with Store.open(empty.recorded.url) as store:
+        _plant(store, [planted(each, 1, n) for each in OPERATORS for n in range(2)])
+    out = tmp_path / "own.json"
+    status, told, _ = empty("judge", "fit", "--labels", "injection", "--out", str(out))
+    assert status == 1
+    assert "plant some in further runs" in " ".join(told.split())
+    assert "could not be compared" in " ".join(told.split())
+    assert not out.exists()

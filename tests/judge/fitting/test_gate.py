@@ -1,0 +1,200 @@
+"""The gate, the decision, and people's labels: on hits and labels that are made up."""
+
+from dataclasses import replace
+
+import pytest
+from planted_runs import OPERATORS, person, planted, planted_set
+
+from mast_trace_judge.local.attribution.likeness import likeness_of, run_hash
+from mast_trace_judge.local.attribution.profile import Profile
+from mast_trace_judge.study.agreement import Interval
+from mast_trace_judge.study.fitting.decision import AS_SHIPPED, Present, decide, present_judge
+from mast_trace_judge.study.fitting.gate import gate
+from mast_trace_judge.study.fitting.labels import COLUMNS, labels_from, units_of
+from mast_trace_judge.study.fitting.models import Recipe
+from mast_trace_judge.study.fitting.people import nested
+from mast_trace_judge.study.fitting.report import PeopleGain
+from mast_trace_judge.study.fitting.schemes import JOINT, cells
+from mast_trace_judge.study.fitting.scoring import Hit
+
+pytest.importorskip("numpy")
+pytest.importorskip("scipy")
+
+MANY = labels_from(planted_set(scenarios=10))
+WRONG, RIGHT = Hit(0.0, 0.0, None), Hit(1.0, 1.0, None)
+NO_LOSS = PeopleGain(40, 0.3, 0.3, 0.4, Interval(-0.01, 0.2), Interval(-0.01, 0.2))
+
+
+def hits(labels, right):
+    """Hits that are right where the function says so."""
+    return {i: RIGHT if right(i, label) else WRONG for i, label in enumerate(labels)}
+
+
+NEVER_RIGHT = hits(MANY, lambda _i, _label: False)
+HALF = hits(MANY, lambda i, _label: i % 2)
+BASELINES = {"position": NEVER_RIGHT, "phrases": NEVER_RIGHT}
+
+
+def statuses(found):
+    return {each.name.partition(",")[0]: each.status for each in found}
+
+
+def test_a_gain_that_is_everywhere_passes():
+    found = gate(MANY, NEVER_RIGHT, HALF, BASELINES, NO_LOSS)
+    assert {each.status for each in found} == {"passed"}
+    told = {each.name: each.found for each in found}
+    assert told["Size, mine"] == "60 failures (at least 60), 10 scenarios (at least 8)"
+    assert "+50.0 points" in told["Gain over the untrained cascade"]
+    assert "are reached" in told["Gain over the untrained cascade"]
+
+
+@pytest.mark.parametrize(
+    ("given", "failing"),
+    [
+        ({"labels": MANY[:50]}, "Size"),
+        ({"fitted": NEVER_RIGHT}, "Gain over the untrained cascade"),
+        # One operator of six is not enough: its gain is within chance over scenarios, or carried alone.
+        ({"baselines": {"position": HALF, "phrases": NEVER_RIGHT}}, "Better than position alone"),
+        ({"baselines": {"position": NEVER_RIGHT, "phrases": HALF}}, "Better than phrases alone"),
+        (
+            {"people": replace(NO_LOSS, difference=Interval(-0.04, 0.3))},
+            "No worse on people's labels",
+        ),
+    ],
+)
+def test_each_condition_can_fail(given, failing):
+    labels = given.get("labels", MANY)
+    fitted = {i: hit for i, hit in given.get("fitted", HALF).items() if i < len(labels)}
+    found = gate(
+        labels, NEVER_RIGHT, fitted, given.get("baselines", BASELINES), given.get("people", NO_LOSS)
+    )
+    assert statuses(found)[failing] == "failed"
+
+
+def test_a_framework_that_is_harmed_fails_the_gate():
+    """The gain of one framework hides no loss of another."""
+    harmed = [
+        replace(
+            label,
+            run=replace(label.run, trajectory=replace(label.run.trajectory, framework="theirs")),
+        )
+        for label in labels_from(planted_set(scenarios=3))
+    ]
+    labels = [*MANY, *harmed]
+    before = hits(labels, lambda i, _label: i >= len(MANY))
+    fitted = hits(labels, lambda i, _label: i < len(MANY))
+    found = gate(labels, before, fitted, {}, NO_LOSS)
+    assert statuses(found)["Gain over the untrained cascade"] == "passed"
+    assert statuses(found)["No framework is worse"] == "failed"
+
+
+def test_a_phrase_of_one_operator_carries_little():
+    """Operators count alike: one with a thousand faults is one of six."""
+    many = labels_from(
+        [*planted_set(scenarios=8), *(planted(OPERATORS[0], n % 8 + 1, n) for n in range(200))]
+    )
+    before = hits(many, lambda _i, _label: False)
+    fitted = hits(many, lambda _i, label: label.operator == OPERATORS[0])
+    found = gate(many, before, fitted, {}, None)
+    told = next(each.found for each in found if each.name.startswith("Gain"))
+    assert "0.0 % -> 16.7 % of 248" in told
+
+
+def test_not_examined_is_not_passed():
+    found = statuses(gate(MANY, NEVER_RIGHT, {}, BASELINES, None))
+    assert found["Size"] == "passed"
+    assert found["Gain over the untrained cascade"] == "not examined"
+    assert found["Better than position alone"] == "not examined"
+    assert found["No worse on people's labels"] == "not examined"
+
+
+SHIPPED = Present(AS_SHIPPED, NEVER_RIGHT)
+
+
+def test_the_better_profile_replaces_the_present_judge():
+    found = decide(MANY, SHIPPED, HALF, None)
+    assert found.better
+    assert (found.old, found.new, found.runs) == (0.0, 0.5, 60)
+
+
+def test_a_gain_within_chance_does_not():
+    one = hits(MANY, lambda i, _label: i == 0)
+    found = decide(MANY, SHIPPED, one, None)
+    assert not found.better
+    assert found.difference.low <= 0 < found.new
+    assert not decide(MANY, SHIPPED, {}, None).better
+
+
+def test_a_gain_on_planted_faults_does_not_excuse_a_loss_on_peoples_labels():
+    loss = replace(NO_LOSS, difference=Interval(-0.2, 0.1))
+    assert decide(MANY, SHIPPED, HALF, NO_LOSS).better
+    assert not decide(MANY, SHIPPED, HALF, loss).better
+    gain = replace(NO_LOSS, difference=Interval(0.01, 0.2))
+    found = decide(MANY, SHIPPED, NEVER_RIGHT, gain)
+    assert (found.better, found.on) == (True, "people's labels")
+
+
+RECIPE = Recipe(tuple(COLUMNS), 1.0, {}, 0)
+
+
+def test_an_old_profile_is_not_scored_on_runs_that_it_was_fitted_to():
+    """It knows the answer of each by heart here, and still its stand-in is scored in its place."""
+    labels = labels_from(planted_set(OPERATORS[:4], 5))
+    found = cells(labels, units_of(labels)[0], JOINT, 0)
+    # A profile that is right everywhere, because the labels of these four are tool results and reports.
+    old = Profile(
+        "own",
+        dict.fromkeys(RECIPE.names, 0.0) | {"last_actor": 9.0},
+        frameworks=("mine",),
+        likeness=likeness_of([label.run.trajectory for label in labels]),
+        runs=tuple(run_hash(label.run.trajectory) for label in labels),
+    )
+    unseen = replace(old, runs=())
+    last = present_judge(labels, unseen, found, RECIPE)
+    assert last.name == "profile own"
+    assert not any(hit.step for hit in last.hits.values()), "the last step is never the planted one"
+    stand_in = present_judge(labels, old, found, RECIPE)
+    assert any(hit.step for hit in stand_in.hits.values())
+    assert present_judge(labels, None, found, RECIPE).name == AS_SHIPPED
+
+
+def test_planted_faults_that_mislead_get_no_weight():
+    """People's culprits say one thing, the planted ones the opposite; without the former nobody would know."""
+    people = [person(n) for n in range(16)]
+    planted_ones = [
+        replace(
+            person(100 + n, says=""),
+            subset="injection",
+            name=f"i{n}",
+            group=f"o{n // 4}",
+            step=(n + 1) % 4 + 1,
+            agent=f"worker{(n + 1) % 4}",
+            modes={"2.6": True},
+            extra={"operator": f"operator {n % 4}", "decisive": True},
+        )
+        for n in range(16)
+    ]
+    labels = labels_from([*people, *planted_ones])
+    units, _ = units_of(labels)
+    found = nested(labels, units, replace(RECIPE, names=tuple(COLUMNS)[:23]))
+    assert found.weight <= 0.1
+    assert found.fitted.keys() == found.people_only.keys() == set(range(16))
+
+
+def test_planted_faults_like_peoples_are_used():
+    """Few people's labels, and many planted ones that show the same."""
+    people = [person(n) for n in range(10)]
+    planted_ones = [
+        replace(
+            person(100 + n),
+            subset="injection",
+            name=f"i{n}",
+            group=f"o{n // 2}",
+            modes={"2.6": True},
+            extra={"operator": f"operator {n % 4}", "decisive": True},
+        )
+        for n in range(40)
+    ]
+    labels = labels_from([*people, *planted_ones])
+    units, _ = units_of(labels)
+    assert nested(labels, units, replace(RECIPE, names=tuple(COLUMNS)[:23])).weight > 0
