@@ -38,11 +38,12 @@ the step, and ``error`` makes the tool call at the step fail. After the step, al
 FixSource = Literal["", "person", "resample", "stronger model", "judge", "reference", "injection"]
 """The origin of a fix, in the order in which `mast-trace confirm` tries them; ``injection`` is a planted fault."""
 
-ReplayStatus = Literal["ok", "diverged", "blocked", "timeout", "error", "over budget"]
+ReplayStatus = Literal["ok", "diverged", "blocked", "timeout", "error", "crashed", "over budget"]
 """The end of one replay. Only ``ok`` has an outcome; the others are censored, not failures.
 
 ``diverged``: a call before the change that the recorded run does not hold; ``blocked``: a tool that was
-not recorded and may not be executed; ``error``: the program or the oracle could not be started or ended
+not recorded and may not be executed; ``error``: the program or the oracle could not be started, a live call
+failed, or there was no outcome; ``crashed``: the program reached the change and ended with an error of its own,
 without an outcome.
 """
 

@@ -61,6 +61,7 @@ READABLE: Final = {
     "mast_run_states": Rows.OF_PROJECT,
     "mast_runs": Rows.OF_VIEW,
     "mast_schema_migrations": Rows.ALL,
+    "mast_selftests": Rows.OF_PROJECT,
     "mast_verdicts": Rows.OF_PROJECT,
     "otel_logs": Rows.OF_PROJECT,
     "otel_traces": Rows.OF_PROJECT,

@@ -19,6 +19,7 @@ from mast_trace_dashboards.cli.replay_options import (
     AllowHosts,
     CheckTimeout,
     Command,
+    LiveTools,
     MaxCalls,
     MaxCost,
     OracleCommand,
@@ -27,6 +28,7 @@ from mast_trace_dashboards.cli.replay_options import (
     Timeout,
     Yes,
 )
+from mast_trace_dashboards.cli.replaying import live_tools_of
 from mast_trace_dashboards.cli.step_texts import prices_by_model, text_of, texts_by_step
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.config import JudgeConfig
@@ -113,16 +115,7 @@ def confirm(
             show_default=False,
         ),
     ] = "",
-    live_tools: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--live-tools",
-            metavar="NAME",
-            help="A tool that may be executed if the run has no result of the call; `all` for every "
-            "tool. Needs --reset.",
-            show_default=False,
-        ),
-    ] = None,
+    live_tools: LiveTools = None,
     allow_hosts: AllowHosts = None,
     timeout: Timeout = 120.0,
     jobs: Annotated[int, typer.Option(min=1, max=16, help="Replays at the same time.")] = 1,
@@ -145,7 +138,7 @@ def confirm(
         command=tuple(command),
         oracle=split_command(oracle, "--oracle") if oracle is not None else (),
         reset=split_command(reset, "--reset") if reset is not None else (),
-        live_tools=tuple("*" if name == "all" else name for name in live_tools or ()),
+        live_tools=live_tools_of(live_tools),
         hosts=tuple(allow_hosts or ()),
         timeout=timeout,
         check_timeout=check_timeout,

@@ -16,15 +16,26 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.replay_options import (
+    LiveTools,
     MaxCalls,
     MaxCost,
+    Operators,
     OracleCommand,
+    Preload,
     Prices,
     ResetCommand,
+    Seed,
     Timeout,
     Yes,
 )
-from mast_trace_dashboards.cli.replaying import ask, going_on, progress_bar, warning
+from mast_trace_dashboards.cli.replaying import (
+    ask,
+    going_on,
+    live_tools_of,
+    prepared_parent,
+    progress_bar,
+    warning,
+)
 from mast_trace_dashboards.cli.step_texts import prices_by_model
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
@@ -43,7 +54,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.store.injections import Injection
 
 
-_COMMAND = "mast_trace.command"
+COMMAND = "mast_trace.command"
+"""Key under which a context holds the command of a program."""
 
 
 def register(app: typer.Typer) -> None:
@@ -57,7 +69,7 @@ class RunsThenCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Divide the arguments at ``--``."""
         place = args.index("--") if "--" in args else len(args)
-        ctx.meta[_COMMAND] = args[place + 1 :]
+        ctx.meta[COMMAND] = args[place + 1 :]
         return super().parse_args(ctx, args[:place])
 
 
@@ -71,22 +83,16 @@ def plant(
             show_default=False,
         ),
     ],
-    operator: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--operator",
-            metavar="CODE",
-            help="A failure mode such as 2.6, or an operator such as 2.6-number; can be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    operator: Operators = None,
     count: Annotated[int, typer.Option(min=1, help="Most faults for each run.")] = 20,
-    seed: Annotated[int, typer.Option(help="Decides steps, numbers and phrasings.")] = 1,
+    seed: Seed = 1,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
     prices: Prices = None,
     oracle: OracleCommand = None,
     reset: ResetCommand = None,
+    live_tools: LiveTools = None,
+    preload: Preload = None,
     timeout: Timeout = 120.0,
     yes: Yes = False,
     project: Project = None,
@@ -103,7 +109,7 @@ def plant(
 
     Example: `mast-trace inject last --operator 2.6 -- python my_team.py "What do they owe us?"`
     """
-    command = ctx.meta[_COMMAND]
+    command = ctx.meta[COMMAND]
     if not command:
         raise ConfigurationError("name a run and, after --, the program that made it")
     chosen(operator or ())
@@ -111,6 +117,7 @@ def plant(
         tuple(command),
         oracle=split_command(oracle, "--oracle") if oracle is not None else (),
         reset=split_command(reset, "--reset") if reset is not None else (),
+        live_tools=live_tools_of(live_tools),
         timeout=timeout,
     )
     ask(
@@ -122,7 +129,11 @@ def plant(
     own = PriceConfig.load(config).own_prices
     left = Budget(max_calls, max_cost)
     done: list[Injected] = []
-    with open_store(url, data_dir, config) as store:
+    with (
+        open_store(url, data_dir, config) as store,
+        prepared_parent(command, preload) as parent,
+    ):
+        setup = dataclasses.replace(setup, parent=parent)
         for name in runs:
             run = run_summary(store, resolve_run(store, name, project), project=project)
             if run is None:
@@ -150,7 +161,7 @@ def plant(
             if made.refused:
                 warn(f"Run {run.trace_id[:12]} was refused: {made.refused}.")
             done.append(made)
-            left = _without(left, made)
+            left = left.without(made.live_calls, made.cost_usd)
             if made.limit:
                 warn(f"Stopped: {made.limit}. The same command with a larger limit goes on.")
                 break
@@ -164,15 +175,6 @@ def plant(
         console().print(plain(f"{replays} replays, {calls} live model calls."))
     if not any(each.verdict == "kept" for each in injections):
         raise typer.Exit(1)
-
-
-def _without(budget: Budget, made: Injected) -> Budget:
-    """Return what is left of a budget."""
-    calls, cost = budget.max_calls, budget.max_cost_usd
-    return Budget(
-        None if calls is None else max(0, calls - made.live_calls),
-        None if cost is None else max(0.0, cost - made.cost_usd),
-    )
 
 
 def _table(injections: Sequence[Injection]) -> Table:

@@ -27,6 +27,7 @@ MODULES = {
     "replay": "replay",
     "confirm": "confirm",
     "inject": "inject",
+    "selftest": "selftest",
     "dataset": "dataset",
     "lessons": "lessons",
     "experiment": "experiment",

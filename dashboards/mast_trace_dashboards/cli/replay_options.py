@@ -67,6 +67,36 @@ AllowHosts = Annotated[
         show_default=False,
     ),
 ]
+LiveTools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--live-tools",
+        metavar="NAME",
+        help="A tool that may be executed if the run has no result of the call; `all` for every "
+        "tool. Needs --reset.",
+        show_default=False,
+    ),
+]
+Preload = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--preload",
+        metavar="MODULE",
+        help="Import this module once, and fork each replay from there; can be repeated. For a program "
+        "of the form `python FILE` whose modules start no threads.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Decides steps, numbers and phrasings.")]
+Operators = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operator",
+        metavar="CODE",
+        help="A failure mode such as 2.6, or an operator such as 2.6-number; can be repeated.",
+        show_default=False,
+    ),
+]
 Timeout = Annotated[
     float, typer.Option(min=1.0, metavar="SECONDS", help="Time until a replay is killed.")
 ]

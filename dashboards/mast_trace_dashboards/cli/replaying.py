@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_dashboards.cli.output import console, warn
+from mast_trace_judge.replay.forking import NotForkable, PreparedParent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,35 @@ def warning(command: Sequence[str], reset: Sequence[str] = ()) -> str:
         f"This runs `{' '.join(command)}` again and again. Recorded tools are answered from the "
         f"record; files, databases and whatever else its own code touches are real, and {restored}."
     )
+
+
+def live_tools_of(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of live tools as a setup has them: ``all`` is every tool."""
+    return tuple("*" if name == "all" else name for name in names or ())
+
+
+@contextmanager
+def prepared_parent(
+    command: Sequence[str], modules: Sequence[str] | None
+) -> Iterator[PreparedParent | None]:
+    """Import modules once for all replays of a program; yield None where replays cannot be forked.
+
+    Raises:
+        ConfigurationError: the command cannot be started.
+    """
+    if not modules:
+        yield None
+        return
+    try:
+        parent = PreparedParent(command, modules)
+    except NotForkable as error:
+        warn(f"{error}.")
+        yield None
+        return
+    except OSError as error:
+        raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
+    with parent:
+        yield parent
 
 
 @contextmanager

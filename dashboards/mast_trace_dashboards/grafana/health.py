@@ -97,6 +97,30 @@ JUDGE: Final = Dashboard(
         ),
         (
             table(
+                "Self-test",
+                "Faults that `mast-trace selftest` planted in your system: share whose mode is named, share of "
+                "decisive steps that are right before and after fitting, and healthy runs that are accused. n is "
+                "the number of runs, 95 % intervals stand behind; n below 8 says little.",
+                sql(
+                    "selftests",
+                    "ServiceName AS Service, Mode, FoundRuns AS `n, found`, Found, "
+                    "FoundLow AS `from`, FoundHigh AS `to`, StepRuns AS `n, step`, Step, "
+                    "StepLow AS `step from`, StepHigh AS `step to`, StepFittedRuns AS `n, fitted`, "
+                    "StepFitted AS `Step, fitted`, StepFittedLow AS `fitted from`, "
+                    "StepFittedHigh AS `fitted to`, AccusedRuns AS `n, healthy`, Accused, "
+                    "AccusedFitted AS `Accused, fitted`",
+                ),
+                overrides=tuple(
+                    share(name)
+                    for name in (
+                        *("Found", "from", "to", "Step", "step from", "step to"),
+                        *("Step, fitted", "fitted from", "fitted to", "Accused", "Accused, fitted"),
+                    )
+                ),
+            ),
+        ),
+        (
+            table(
                 "Model calls",
                 "Calls of the judge's models by stage, with retries, failures and cost.",
                 sql(

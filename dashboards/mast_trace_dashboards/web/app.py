@@ -28,6 +28,8 @@ from mast_trace_dashboards.certainty import (
 from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.fit_words import COMMAND, LABEL, fit_words
 from mast_trace_dashboards.run_outcome import outcome_words
+from mast_trace_dashboards.selftest_words import COLUMNS as SELFTEST_COLUMNS
+from mast_trace_dashboards.selftest_words import lines_of, sentences_of
 from mast_trace_dashboards.totals import tokens_of
 from mast_trace_dashboards.web import replay_commands
 from mast_trace_dashboards.web.access import Access
@@ -163,6 +165,11 @@ def _environment() -> Environment:
     made.filters.update(not_examined=not_examined, outcome_words=outcome_words)
     made.globals.update(fit_command=COMMAND, label_command=LABEL, why_none=WHY_NONE)
     made.filters.update(fit_words=lambda offer: map(_spaced, fit_words(offer)))
+    made.filters.update(
+        selftest_lines=lines_of,
+        selftest_sentences=lambda test: map(_spaced, sentences_of(test)),
+    )
+    made.globals.update(selftest_columns=SELFTEST_COLUMNS)
     made.filters.update(tokens=tokens_of, spaced=_spaced)
     made.globals.update(
         replay_from=replay_commands.from_step, replay_whole=replay_commands.whole_run

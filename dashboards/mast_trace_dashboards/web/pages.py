@@ -29,6 +29,7 @@ from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.uploaded_run import read_upload
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
+from mast_trace_judge.store.selftests import newest_of_services, selftests
 from mast_trace_judge.study.fit_gain import fit_offer
 
 if TYPE_CHECKING:
@@ -186,7 +187,9 @@ class Pages(PatternPages):
         lag = await asyncio.to_thread(QUERIES["judge_lag"].one, self._store)
         calls = await asyncio.to_thread(QUERIES["judge_calls"].run, self._store)
         counts = await asyncio.to_thread(QUERIES["mode_counts"].run, self._store)
+        tests = await asyncio.to_thread(selftests, self._store)
         values = {"lag": lag, "calls": calls, "counts": counts, "modes": FAILURE_MODES}
+        values |= {"selftests": newest_of_services(tests)}
         # Measuring the gain of a fitted profile takes seconds, so the rest of the page is sent first.
         return streamed(self._templates, request, "judge.html", {**values, "offer": self._offer})
 

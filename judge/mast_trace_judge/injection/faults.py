@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mast_trace.content import content_hash
 from mast_trace.exceptions import ConfigurationError
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from mast_trace_judge.injection.changes import Change
     from mast_trace_judge.injection.operators import Operator
     from mast_trace_judge.injection.sites import Result
+
+
+SEEDS: Final = 8
+"""Seeds that are tried for the wanted number of faults; one seed makes at most one change of a kind at a site."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,35 @@ def faults_of(
                     seen.add(fault.id)
                     yield fault
                     break
+
+
+def most_faults_of(
+    run: Trajectory,
+    seed: int,
+    count: int,
+    only: Sequence[str] = (),
+    passed: Mapping[str, int] | None = None,
+) -> tuple[Fault, ...]:
+    """Return so many faults of a run, those of the next seeds where one seed has too few.
+
+    Args:
+        run: a successful run.
+        seed: the first seed.
+        count: most faults.
+        only: see `faults_of`.
+        passed: likewise.
+
+    Raises:
+        NotReplayable: the record lacks data that a replay needs.
+        ConfigurationError: there is no such operator.
+    """
+    found: dict[str, Fault] = {}
+    for number in range(SEEDS):
+        for fault in faults_of(run, seed + number, only, passed):
+            if len(found) == count:
+                break
+            found.setdefault(fault.id, fault)
+    return tuple(found.values())
 
 
 def chosen(only: Sequence[str]) -> list[Operator[Answer] | Operator[Result]]:

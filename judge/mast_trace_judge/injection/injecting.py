@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_judge.injection.experiment import InjectionExperiment
-from mast_trace_judge.injection.faults import faults_of
+from mast_trace_judge.injection.faults import most_faults_of
+from mast_trace_judge.injection.trial import outcome_of
 from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.bounds import call_cost, capped_call_cost
 from mast_trace_judge.replay.conducting import Conducting
@@ -107,7 +107,7 @@ def inject(
             f"run {recorded.trace_id} has not succeeded as far as its program records; faults are planted "
             "in successful runs"
         )
-    faults = tuple(islice(faults_of(recorded, seed, only, passed), count))
+    faults = most_faults_of(recorded, seed, count, only, passed)
     if not faults:
         raise NotInjectable(f"no operator applies to run {recorded.trace_id}")
     points = decision_points(recorded)
@@ -175,11 +175,10 @@ def _executing(
         settings = dataclasses.replace(settings, replayed=made.append)
         result = run_arm(recorded, setup.command, trial.arm, settings=settings)
         faulty = trial.phase == "injection" and trial.arm != experiment.trials[-1].restore
-        if faulty and made and result.success is not None:
-            outcome = "success" if result.success else "failure"
-            if trial.pair not in seen or (
-                seen[trial.pair].outcome == "success" and not result.success
-            ):
+        success = outcome_of(result)
+        if faulty and made and success is not None:
+            outcome = "success" if success else "failure"
+            if trial.pair not in seen or (seen[trial.pair].outcome == "success" and not success):
                 seen[trial.pair] = dataclasses.replace(made[0], outcome=outcome)
                 keep(trial.pair)
         return result
@@ -191,7 +190,7 @@ def _labelled(
     trial: FaultTrial, run: RunSummary, recorded: Trajectory, seed: int, made: Trajectory | None
 ) -> Injection:
     fault = trial.fault
-    faulty = [each for each in trial.faulty if each.success is not None]
+    faulty = [each for each in map(outcome_of, trial.faulty) if each is not None]
     restored = [each for each in trial.restored if each.success is not None]
     return Injection(
         project=run.project,
@@ -207,7 +206,7 @@ def _labelled(
         decisive=trial.is_decisive,
         deterministic=trial.is_deterministic,
         faulty=len(faulty),
-        faulty_failures=sum(not each.success for each in faulty),
+        faulty_failures=sum(not each for each in faulty),
         restored=len(restored),
         restored_successes=sum(bool(each.success) for each in restored),
         e_value=trial.e_value,

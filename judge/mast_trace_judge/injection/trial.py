@@ -33,6 +33,15 @@ Verdict = Literal["open", "kept", "survived", "unproved", "censored"]
 fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome."""
 
 
+def outcome_of(result: ArmResult) -> bool | None:
+    """Return whether a faulty replay succeeded; None if it is not known.
+
+    A program that crashes after the fault has failed: it does not where the step is restored, or else the fault
+    is not kept.
+    """
+    return False if result.status == "crashed" else result.success
+
+
 @dataclass
 class Trial:
     """The replays of one planted fault, asked for one by one.
@@ -70,7 +79,7 @@ class Trial:
         enough = len(self.faulty) >= _ALIKE[0]
         if self.censored > _ALIKE[0]:
             return "censored"
-        if enough and all(each.success for each in self.faulty):
+        if enough and all(outcome_of(each) for each in self.faulty):
             return "survived"
         if not enough or len(self.restored) < _ALIKE[1]:
             return "open"
@@ -81,7 +90,9 @@ class Trial:
     @property
     def censored(self) -> int:
         """Number of replays without an outcome."""
-        return sum(each.success is None for each in (*self.faulty, *self.restored))
+        return sum(outcome_of(each) is None for each in self.faulty) + sum(
+            each.success is None for each in self.restored
+        )
 
     @property
     def is_deterministic(self) -> bool:
@@ -89,7 +100,7 @@ class Trial:
         return (
             len(self.faulty) >= _ALIKE[0]
             and len(self.restored) >= _ALIKE[1]
-            and all(each.success is False for each in self.faulty)
+            and all(outcome_of(each) is False for each in self.faulty)
             and all(each.success is True for each in self.restored)
             and len({each.calls_hash for each in self.faulty}) == 1
             and len({each.calls_hash for each in self.restored}) == 1
@@ -105,13 +116,13 @@ class Trial:
         """Evidence against "restoring does not help"; replays without outcome count against it."""
         bet = Bet()
         for faulty, restored in zip(self.faulty, self.restored, strict=False):
-            bet.add(fix=restored.success is True, keep=faulty.success is not False)
+            bet.add(fix=restored.success is True, keep=outcome_of(faulty) is not False)
         return bet.e_value
 
     @property
     def success_after(self) -> float | None:
         """The success rate after the fault; None without an outcome."""
-        told = [each.success for each in self.faulty if each.success is not None]
+        told = [each for each in map(outcome_of, self.faulty) if each is not None]
         return sum(told) / len(told) if told else None
 
     @property
@@ -128,7 +139,7 @@ class Trial:
     @property
     def _may_be_decisive(self) -> bool:
         """True if more replays of the fault are needed to call it decisive, or not."""
-        successes = sum(each.success is not False for each in self.faulty)
+        successes = sum(outcome_of(each) is not False for each in self.faulty)
         return (
             self.verdict == "kept"
             and not self.is_deterministic

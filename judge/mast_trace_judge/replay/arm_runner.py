@@ -199,7 +199,7 @@ def _judged(
     if outcome and oracle is None:
         return "ok", outcome == "success", reason
     if exit_status and not outcome:
-        return "error", None, f"The program ended with {exit_status} and without an outcome."
+        return "crashed", None, f"The program ended with {exit_status} and without an outcome."
     if oracle is None:
         return "error", None, "The program recorded no outcome, and there is no oracle."
     try:

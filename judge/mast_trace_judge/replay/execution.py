@@ -42,6 +42,7 @@ def arm_settings(
             max_calls=max_calls,
             output="discarded",
             environment={**task_environment(task), **setup.environment},
+            parent=setup.parent,
         ),
         oracle=_judging(setup),
         prices=prices or {},

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mast_trace.replay.player import Report
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.replay.forking import PreparedParent
 
 _STANDARD_ERROR = 2
 
@@ -44,6 +45,7 @@ class Limits:
         max_calls: number of live model calls that may be sent; None for any number.
         output: the destination of the program's standard output.
         environment: variables that the program gets besides those of this process.
+        parent: the process from which the program is forked; None for a process of its own.
     """
 
     timeout: float = 120.0
@@ -52,6 +54,7 @@ class Limits:
     max_calls: int | None = None
     output: Output = "shown"
     environment: Mapping[str, str] = field(default_factory=dict)
+    parent: PreparedParent | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ def play(
 
     Raises:
         OSError: the command cannot be started.
+        NotForkable: the process from which it is forked has ended.
     """
     with tempfile.TemporaryDirectory(prefix="mast-trace-replay-") as folder:
         files = ReplayFolder(Path(folder))
@@ -112,6 +116,8 @@ def play(
 
 def _run(command: Sequence[str], environment: dict[str, str], limits: Limits) -> int | None:
     """Run a command and return its exit status; None if it was killed at the timeout."""
+    if limits.parent is not None:
+        return limits.parent.run(environment, limits.output, limits.timeout)
     outputs: dict[Output, int | None] = {
         "shown": None,
         "standard error": _STANDARD_ERROR,

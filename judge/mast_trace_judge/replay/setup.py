@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from mast_trace_judge.replay.forking import PreparedParent
 
 TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"
 """Variable that holds the task of the recorded run while its program is replayed."""
@@ -34,6 +36,7 @@ class Setup:
         stronger_model: name of a model that is asked as a correction; empty for none.
         environment: variables that the program gets besides those of this process.
         expected: the right final answer, which no correction may give away; empty if unknown.
+        parent: the process from which replays are forked; None if each starts a process of its own.
     """
 
     command: Sequence[str]
@@ -49,6 +52,7 @@ class Setup:
     stronger_model: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     expected: str = ""
+    parent: PreparedParent | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """Return the part that replays of one experiment must share, in a form that JSON can hold."""
@@ -106,3 +110,13 @@ class Budget:
     max_calls: int | None = None
     max_cost_usd: float | None = None
     max_runs: int | None = None
+
+    def without(self, calls: int, cost_usd: float) -> Budget:
+        """Return what is left after live calls and their cost."""
+        return replace(
+            self,
+            max_calls=None if self.max_calls is None else max(0, self.max_calls - calls),
+            max_cost_usd=None
+            if self.max_cost_usd is None
+            else max(0.0, self.max_cost_usd - cost_usd),
+        )

@@ -47,6 +47,7 @@ TABLES = {
     "mast_run_states_mv",
     "mast_runs",
     "mast_schema_migrations",
+    "mast_selftests",
     "mast_evaluations",
     "mast_verdicts",
     "otel_logs",
@@ -359,6 +360,7 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_experiment_runs",
         "mast_experiment_looks",
         "mast_lessons",
+        "mast_selftests",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (

@@ -250,9 +250,9 @@ class TestCensored:
         assert "127.0.0.1" in done.reason
 
     def test_crash(self, team: Team) -> None:
-        """A program that ends with an error and without an outcome is an error."""
+        """A program that ends with an error of its own and without an outcome has crashed."""
         done = team.run(Arm("keep", PLAN), "crashes")
-        assert (done.status, done.success) == ("error", None)
+        assert (done.status, done.success) == ("crashed", None)
 
     def test_a_model_that_is_down(self, team: Team) -> None:
         """A server's error after the client's last attempt is no failure of the agents."""

@@ -1,0 +1,104 @@
+"""Words for the results of a self-test, which the terminal and the web view share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_judge.store.selftests import ALL, ENVIRONMENT
+from mast_trace_judge.study.selftest import FEW
+
+if TYPE_CHECKING:
+    from mast_trace_judge.store.selftests import Measured, SelfTest
+
+COLUMNS: Final = (
+    "Planted faults of",
+    "Mode found",
+    "Step right, before fitting",
+    "after",
+    "Wrong step named, before",
+    "after",
+)
+_NOT_MEASURED: Final = "not measured"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table.
+
+    Attributes:
+        title: the failure mode.
+        cells: a text for each column after the first.
+    """
+
+    title: str
+    cells: tuple[str, ...]
+
+
+def share_text(share: Measured | None) -> str:
+    """Return a share as people read it: hits of runs, and the interval; no percentage of a few runs."""
+    if share is None or not share.runs or share.low is None or share.high is None:
+        return _NOT_MEASURED
+    counted = f"{share.hits} of {share.runs}"
+    around = f"{100 * share.low:.0f} to {100 * share.high:.0f} %"
+    if share.runs < FEW:
+        return f"{counted} (too few: {around})"
+    return f"{counted}, {100 * share.hits / share.runs:.0f} % ({around})"
+
+
+def lines_of(test: SelfTest) -> list[Line]:
+    """Return the rows of the table, those over all modes last."""
+    seen = {each.mode for each in test.shares if each.measure != "accused"} - {ALL}
+    modes = [*sorted(seen - {ENVIRONMENT}), *sorted(seen & {ENVIRONMENT}), ALL]
+    return [Line(title_of(mode), _cells(test, mode)) for mode in modes]
+
+
+def title_of(mode: str) -> str:
+    """Return the title of a row."""
+    if mode == ENVIRONMENT:
+        return "tools (nobody to blame)"
+    if mode == ALL:
+        return "all together"
+    return f"{mode} {FAILURE_MODES[mode].name}" if mode in FAILURE_MODES else mode
+
+
+def _cells(test: SelfTest, mode: str) -> tuple[str, ...]:
+    found = "-" if mode == ENVIRONMENT else share_text(test.share("found", mode))
+    return (
+        found,
+        share_text(test.share("step", mode, "before")),
+        share_text(test.share("step", mode, "after")),
+        share_text(test.share("named", mode, "before")),
+        share_text(test.share("named", mode, "after")),
+    )
+
+
+def sentences_of(test: SelfTest) -> list[str]:
+    """Return what is said below the table: healthy runs, what was not measured, and what is too small."""
+    before, after = test.share("accused", ALL), test.share("accused", ALL, "after")
+    said = [
+        (
+            "Untouched healthy runs that are accused of a failure or a mode: "
+            f"{share_text(before)} before fitting, {share_text(after)} after."
+        )
+    ]
+    if before is not None and before.runs < FEW:
+        said.append(
+            f"Only {before.runs} healthy {'run differs' if before.runs == 1 else 'runs differ'} from each other; "
+            "more come from --tasks, or from more runs of a model that varies."
+        )
+    reasons = dict.fromkeys(
+        each.note for each in test.shares if each.stage == "after" and each.note
+    )
+    said += [f"After fitting nothing was measured: {reason}." for reason in reasons]
+    if any(0 < each.runs < FEW for each in test.shares if each.measure != "accused"):
+        said.append(
+            f"Rows with fewer than {FEW} faults say little: read their interval, or plant more with --count."
+        )
+    fitted = test.share("step", ALL, "after")
+    if fitted is not None and fitted.runs:
+        said.append(
+            "Each step after fitting comes from a fit that has seen neither the fault's operator nor its original run."
+        )
+    return said

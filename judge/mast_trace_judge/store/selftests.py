@@ -1,0 +1,180 @@
+"""Results of self-tests in ``mast_selftests``: counts of what the judge finds of planted faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace_collector.storage.store import Store
+
+TABLE: Final = "mast_selftests"
+ALL: Final = "all"
+"""The mode of the sum over all modes."""
+ENVIRONMENT: Final = "environment"
+"""The mode of faults of tools, for which no agent is to blame."""
+
+Measure = Literal["found", "step", "named", "accused"]
+Stage = Literal["before", "after"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One share of a self-test.
+
+    Attributes:
+        measure: ``found``: the planted mode is named; ``step``: the likeliest step is the planted one; ``named``:
+            a decisive step is named and is another one; ``accused``: a healthy run is said to have failed, or
+            to show a failure mode.
+        stage: before or after fitting.
+        mode: code of the failure mode, `ENVIRONMENT` or `ALL`.
+        hits: runs in which it is so.
+        runs: runs that were examined; 0 if it was not measured.
+        low: lower end of Wilson's interval (95 %); None if it was not measured.
+        high: its upper end.
+        note: the reason why it was not measured; empty otherwise.
+    """
+
+    measure: Measure
+    stage: Stage
+    mode: str
+    hits: int
+    runs: int
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """The result of one self-test.
+
+    Attributes:
+        id: equal for equal command, seed and sizes.
+        project: of the recorded runs.
+        service: of the program.
+        framework: likewise.
+        judge_version: of the judge that was examined.
+        operators: operators whose faults were examined.
+        originals: number of different recorded runs into which faults were planted.
+        shares: the measured shares.
+        measured_at: time of the result.
+    """
+
+    id: str
+    project: str
+    service: str
+    framework: str
+    judge_version: str
+    operators: tuple[str, ...]
+    originals: int
+    shares: tuple[Measured, ...]
+    measured_at: datetime
+
+    def share(self, measure: Measure, mode: str, stage: Stage = "before") -> Measured | None:
+        """Return one share; None if there is none."""
+        wanted = (measure, stage, mode)
+        return next((e for e in self.shares if (e.measure, e.stage, e.mode) == wanted), None)
+
+
+def save_selftest(store: Store, test: SelfTest) -> None:
+    """Store a result; a later one of the same id replaces it.
+
+    Raises:
+        StorageError: the database does not accept it.
+    """
+    shared = {
+        "Project": test.project,
+        "SelftestId": test.id,
+        "MeasuredAt": test.measured_at,
+        "ServiceName": test.service,
+        "Framework": test.framework,
+        "JudgeVersion": test.judge_version,
+        "Operators": list(test.operators),
+        "Originals": test.originals,
+    }
+    store.insert(
+        TABLE,
+        [
+            {
+                **shared,
+                "Measure": each.measure,
+                "Stage": each.stage,
+                "Mode": each.mode,
+                "Hits": each.hits,
+                "Runs": each.runs,
+                "Low": each.low,
+                "High": each.high,
+                "Note": each.note,
+            }
+            for each in test.shares
+        ],
+    )
+
+
+def selftests(store: Store, *, project: str | None = None) -> list[SelfTest]:
+    """Return the stored results, the newest first.
+
+    Args:
+        store: the database.
+        project: only this project's.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    where = "WHERE Project = {project:String}" if project is not None else ""
+    rows = store.query(
+        f"SELECT * FROM {TABLE} FINAL {where} ORDER BY MeasuredAt DESC, Measure, Stage, Mode",  # noqa: S608
+        {"project": project or ""},
+    )
+    newest: dict[tuple[str, str], datetime] = {}
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        key = (row["Project"], row["SelftestId"])
+        # Rows of an earlier result whose mode the later one does not have are none of its own.
+        if newest.setdefault(key, row["MeasuredAt"]) == row["MeasuredAt"]:
+            grouped.setdefault(key, []).append(row)
+    return [_selftest(each) for each in grouped.values()]
+
+
+def newest_of_services(tests: Sequence[SelfTest]) -> list[SelfTest]:
+    """Return the newest result of each service, those of the latest first.
+
+    Args:
+        tests: the newest first.
+    """
+    found: dict[tuple[str, str], SelfTest] = {}
+    for test in tests:
+        found.setdefault((test.project, test.service), test)
+    return list(found.values())
+
+
+def _selftest(rows: list[Mapping[str, Any]]) -> SelfTest:
+    first = rows[0]
+    at: datetime = first["MeasuredAt"]
+    return SelfTest(
+        id=first["SelftestId"],
+        project=first["Project"],
+        service=first["ServiceName"],
+        framework=first["Framework"],
+        judge_version=first["JudgeVersion"],
+        operators=tuple(first["Operators"]),
+        originals=first["Originals"],
+        shares=tuple(
+            Measured(
+                row["Measure"],
+                row["Stage"],
+                row["Mode"],
+                row["Hits"],
+                row["Runs"],
+                row["Low"],
+                row["High"],
+                row["Note"],
+            )
+            for row in rows
+        ),
+        measured_at=at if at.tzinfo else at.replace(tzinfo=timezone.utc),
+    )

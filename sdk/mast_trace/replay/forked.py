@@ -1,0 +1,111 @@
+"""Forks replays of a program from a process that has imported its libraries once.
+
+``python -m mast_trace.replay.forked DESCRIPTOR MODULE...`` imports the modules, says on a socket whether it
+may be forked, and then makes one child process for each request. The child is the program: it has the
+request's variables, folder and arguments, leads a session of its own, and ends as Python programs end.
+`mast_trace_judge.replay.forking` is the other side.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import socket
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Final
+
+_TASKS: Final = Path("/proc/self/task")
+
+
+def unsafe() -> str:
+    """Return the reason why this process must not be forked; empty if it may be.
+
+    A fork copies one thread. Locks that another one held stay taken for ever in the child.
+    """
+    threads = threading.active_count()
+    with suppress(OSError):  # systems without /proc: Python's own threads are all that is known
+        threads = max(threads, len(list(_TASKS.iterdir())))
+    return f"the imported modules have started {threads - 1} threads" if threads > 1 else ""
+
+
+def serve(modules: list[str], stream: IO[str]) -> dict[str, Any] | None:
+    """Import modules and fork a child for each request; return the request in a child, None at the end.
+
+    Args:
+        modules: names of modules.
+        stream: JSON lines; requests are read, and a process id and its exit status are written for each.
+    """
+    failed = ""
+    try:
+        for name in modules:
+            importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001  # a library's own error; the text goes to the starter
+        failed = f"{name} cannot be imported: {type(error).__name__}: {error}"
+    _tell(stream, unsafe=failed or unsafe())
+    for line in stream:
+        request: dict[str, Any] = json.loads(line)
+        process = os.fork()
+        if not process:
+            stream.close()
+            return request
+        _tell(stream, process=process)
+        _, status = os.waitpid(process, 0)
+        _tell(stream, status=os.waitstatus_to_exitcode(status))
+    return None
+
+
+def run(request: dict[str, Any]) -> None:
+    """Run the program of a request in this process.
+
+    Raises:
+        SystemExit: the program has ended so.
+        Exception: the program has ended so.
+    """
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    _redirect(request["output"])
+    kind, program, *arguments = request["program"]
+    sys.argv = [program, *arguments]
+    if kind == "module":
+        sys.path[0] = request["folder"]
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(program).resolve().parent)
+        runpy.run_path(program, run_name="__main__")
+
+
+def _redirect(output: str) -> None:
+    """Give the program no input, and its outputs the same destinations as in a process of its own."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    if output == "discarded":
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+    elif output == "standard error":
+        os.dup2(2, 1)
+    os.close(nowhere)
+
+
+def _tell(stream: IO[str], **values: object) -> None:
+    stream.write(json.dumps(values) + "\n")
+    stream.flush()
+
+
+def main() -> None:
+    """Serve until the starter closes its end."""
+    descriptor, *modules = sys.argv[1:]
+    with socket.socket(fileno=int(descriptor)) as connection:
+        request = serve(modules, connection.makefile("rw", encoding="utf-8"))
+    if request is not None:
+        run(request)
+
+
+if __name__ == "__main__":
+    main()

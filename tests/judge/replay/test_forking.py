@@ -1,0 +1,165 @@
+"""Replays that are forked from a process with the program's imports: the same as those of a process of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mast_trace_judge.replay.forking import NotForkable, PreparedParent, program_of
+
+PROGRAM = """
+import json, os, pathlib, random, subprocess, sys, threading, time
+import decimal  # imported by the parent already
+way, out = sys.argv[1:]
+found = {
+    "argv": sys.argv, "path": sys.path[0], "name": __name__, "leads": os.getsid(0) == os.getpid(),
+    "variable": os.environ.get("GIVEN"), "inherited": "PARENT_ONLY" in os.environ,
+    "blas": os.environ.get("OPENBLAS_NUM_THREADS"), "drawn": random.random(), "pid": os.getpid(),
+    "input": sys.stdin.read(), "threads": threading.active_count(),
+}
+pathlib.Path(out).write_text(json.dumps(found))
+if way == "child":
+    child = subprocess.Popen(["sleep", "600"])
+    pathlib.Path(out + ".child").write_text(str(child.pid))
+if way in {"hangs", "child"}:
+    time.sleep(600)
+if way == "fails":
+    sys.exit(7)
+if way == "raises":
+    raise RuntimeError("no")
+if way == "killed":
+    os.kill(os.getpid(), 9)
+import atexit
+atexit.register(lambda: pathlib.Path(out + ".ended").write_text("atexit"))
+threading.Thread(target=lambda: (time.sleep(0.2), pathlib.Path(out + ".thread").write_text("done"))).start()
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("program") / "program.py"
+    file.write_text(PROGRAM)
+    return file
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    given = {key: value for key, value in os.environ.items() if key != "PARENT_ONLY"}
+    return {**given, "GIVEN": "yes"}
+
+
+def parent_of(program: Path, way: str, out: Path, *modules: str) -> PreparedParent:
+    command = (sys.executable, str(program), way, str(out))
+    return PreparedParent(command, modules or ("decimal", "json"))
+
+
+def read(out: Path) -> dict:
+    import json
+
+    found: dict = json.loads(out.read_text())
+    return found
+
+
+def test_a_forked_program_is_as_one_of_its_own(
+    program: Path, tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARENT_ONLY", "1")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    environment.pop("OPENBLAS_NUM_THREADS", None)
+    out = tmp_path / "out"
+    drawn = set()
+    with parent_of(program, "well", out) as parent:
+        for _ in range(3):
+            assert parent.run(environment, "discarded", 30) == 0
+            found = read(out)
+            drawn.add((found["drawn"], found["pid"]))
+            assert found["argv"] == [str(program), "well", str(out)]
+            assert found["path"] == str(program.parent)
+            assert found["name"] == "__main__"
+            assert found["leads"]
+            assert found["variable"] == "yes"
+            assert not found["inherited"]
+            assert found["blas"] is None
+            assert (found["input"], found["threads"]) == ("", 1)
+            # The program ends as Python programs do.
+            assert (tmp_path / "out.ended").read_text() == "atexit"
+            assert (tmp_path / "out.thread").read_text() == "done"
+    assert len({each for each, _ in drawn}) == 3, "forks draw the same numbers"
+
+
+@pytest.mark.parametrize(("way", "status"), [("fails", 7), ("raises", 1), ("killed", -9)])
+def test_exit_statuses(
+    program: Path, tmp_path: Path, environment: dict[str, str], way: str, status: int
+) -> None:
+    with parent_of(program, way, tmp_path / "out") as parent:
+        assert parent.run(environment, "discarded", 30) == status
+        assert parent.run(environment, "discarded", 30) == status
+
+
+def test_a_program_that_hangs_is_killed_with_its_children(
+    program: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """The parent goes on to serve afterwards."""
+    out = tmp_path / "out"
+    with parent_of(program, "child", out) as parent:
+        for _ in range(2):
+            assert parent.run(environment, "discarded", 3) is None
+            child = int((tmp_path / "out.child").read_text())
+            for _ in range(50):
+                if not _runs(child):
+                    break
+                time.sleep(0.1)
+            assert not _runs(child)
+            assert not _runs(read(out)["pid"])
+
+
+def _runs(process: int) -> bool:
+    stat = Path(f"/proc/{process}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def threading_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    (tmp_path / "starts_a_thread.py").write_text(code)
+    (tmp_path / "breaks.py").write_text("raise ValueError('of its own')\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+
+
+@pytest.mark.usefixtures("threading_module")
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("starts_a_thread", "have started 1 threads"),
+        ("breaks", "breaks cannot be imported: ValueError: of its own"),
+        ("no_such_module", "no_such_module cannot be imported"),
+    ],
+)
+def test_an_unsafe_parent_is_refused(program: Path, tmp_path: Path, module: str, said: str) -> None:
+    with pytest.raises(NotForkable, match=said):
+        parent_of(program, "well", tmp_path / "out", module)
+
+
+def test_a_parent_that_was_killed_is_told(
+    program: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with parent_of(program, "well", tmp_path / "out") as parent:
+        os.kill(parent._process.pid, signal.SIGKILL)
+        with pytest.raises(NotForkable, match="has ended"):
+            parent.run(environment, "discarded", 30)
+
+
+def test_only_python_programs_can_be_forked() -> None:
+    assert program_of(("/usr/bin/python3.11", "team.py", "x")) == ["file", "team.py", "x"]
+    assert program_of(("python", "-m", "team", "x")) == ["module", "team", "x"]
+    for command in (("./team.sh",), ("python",), ("python", "-c", "pass"), ("node", "team.js")):
+        with pytest.raises(NotForkable, match="leave --preload out"):
+            program_of(command)

@@ -1,0 +1,193 @@
+"""The shares of a self-test: counted on labels that are certain, with intervals, and with words for what is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import pytest
+from stores import new_store
+
+from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.selftest_words import lines_of, sentences_of, share_text
+from mast_trace_judge.store.injections import Injection
+from mast_trace_judge.store.selftests import (
+    ALL,
+    ENVIRONMENT,
+    Measured,
+    SelfTest,
+    newest_of_services,
+    save_selftest,
+    selftests,
+)
+from mast_trace_judge.study.agreement import wilson
+from mast_trace_judge.study.selftest import Fitted, Opinion, fitted, measured
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOTHING = Opinion(frozenset(), None, None, failed=False)
+UNFITTED = Fitted({}, None, "too few")
+
+
+def run(number: int = 0) -> Trajectory:
+    said = [f"Step {place} of run {number}." for place in range(6)]
+    steps = tuple(
+        Step(place, StepKind.MESSAGE, f"agent {place % 3}", text, message_id=f"m{place}")
+        for place, text in enumerate(said)
+    )
+    return Trajectory(f"{number:032x}", steps, task="Count.", outcome="success")
+
+
+def fault(number: int, mode: str, verdict: str = "kept", **given: object) -> Injection:
+    return dataclasses.replace(
+        Injection(
+            project="",
+            original=f"{number % 3:032x}",
+            fault_id=f"fault {number}",
+            operator=f"{mode or 'tool'}-{number % 2}",
+            mode=mode,
+            level="answer",
+            step=number % 4,
+            agent=f"agent {number % 4 % 3}",
+            verdict=verdict,
+            decisive=verdict == "kept",
+            run=dataclasses.replace(run(number), outcome="failure"),
+        ),
+        **given,
+    )
+
+
+def shares(*given: object) -> dict[tuple[str, str, str], tuple[int, int]]:
+    return {(e.measure, e.stage, e.mode): (e.hits, e.runs) for e in measured(*given)}
+
+
+def test_counts_modes_on_all_planted_faults_and_steps_on_decisive_ones() -> None:
+    """Survivors hold their fault, and have no decisive step; an origin is none either."""
+    faults = [
+        fault(0, "2.6"),
+        fault(1, "2.6", "survived"),
+        fault(2, "2.6", decisive=False),
+        fault(3, ""),
+        fault(4, "1.3", "unproved"),
+    ]
+    right = Opinion(frozenset({"2.6"}), 0, 0, failed=True)
+    wrong = Opinion(frozenset({"1.3"}), 5, 5, failed=True)
+    unsure = Opinion(frozenset(), 5, None, failed=True)
+    before = {"fault 0": right, "fault 1": wrong, "fault 2": right, "fault 3": wrong}
+    found = shares(faults, [run()], before, [NOTHING], UNFITTED)
+    assert found["found", "before", "2.6"] == (2, 3)
+    assert found["found", "before", ALL] == (2, 3)
+    assert ("found", "before", ENVIRONMENT) not in found
+    assert found["step", "before", "2.6"] == (1, 1)
+    assert found["step", "before", ENVIRONMENT] == (0, 1)
+    assert found["named", "before", ENVIRONMENT] == (1, 1)
+    assert found["named", "before", "2.6"] == (0, 1)
+    assert not any(mode == "1.3" for _, _, mode in found)
+    again = shares(faults, [run()], {**before, "fault 3": unsure}, [NOTHING], UNFITTED)
+    assert again["named", "before", ENVIRONMENT] == (0, 1)
+
+
+def test_a_healthy_run_is_accused_by_a_mode_a_step_or_an_outcome() -> None:
+    accused = [
+        NOTHING,
+        Opinion(frozenset({"1.3"}), None, None, failed=False),
+        Opinion(frozenset(), 3, None, failed=False),
+        Opinion(frozenset(), 3, 3, failed=False),
+        Opinion(frozenset(), None, None, failed=True),
+    ]
+    healthy = [run(number) for number in range(5)]
+    assert shares([], healthy, {}, accused, UNFITTED)["accused", "before", ALL] == (3, 5)
+
+
+def test_each_share_has_its_interval_or_the_reason_why_not() -> None:
+    made = measured([fault(0, "2.6")], [run()], {"fault 0": NOTHING}, [NOTHING], UNFITTED)
+    for each in made:
+        if each.runs:
+            interval = wilson(each.hits, each.runs)
+            assert (each.low, each.high, each.note) == (interval.low, interval.high, "")
+        else:
+            assert each.note
+    assert {each.note for each in made if each.stage == "after"} == {"too few"}
+
+
+def test_fitted_answers_have_not_seen_the_operator() -> None:
+    """Thirty faults of five operators in three runs; a fit needs ten labels, and says so with fewer."""
+    few = fitted([fault(number, "2.6") for number in range(5)])
+    assert few.profile is None
+    assert "too few to fit" in few.note
+    modes = ("1.3", "2.6", "3.2", "2.4", "")
+    faults = [fault(number, modes[number % 5]) for number in range(30)]
+    told = fitted(faults)
+    assert told.profile is not None
+    assert told.note == ""
+    assert set(told.opinions) <= {each.fault_id for each in faults}
+    alone = fitted([dataclasses.replace(each, operator="2.6-one") for each in faults])
+    assert alone.opinions == {}
+    assert "several operators" in alone.note
+
+
+def result(identity: str, service: str, minute: int, *given: Measured) -> SelfTest:
+    return SelfTest(
+        *(identity, "", service, "langgraph", "v1", ("2.6-number",), 2, given),
+        datetime(2026, 1, 1, 0, minute, tzinfo=timezone.utc),
+    )
+
+
+def test_a_later_result_replaces_the_earlier_one(tmp_path: Path) -> None:
+    """Modes that the later one does not have are gone; the newest of each service is shown."""
+    step = Measured("step", "before", "2.6", 3, 4, 0.3, 0.95)
+    gone = Measured("step", "before", "1.3", 1, 1, 0.2, 1.0)
+    total = Measured("step", "before", ALL, 3, 4, 0.3, 0.95)
+    first = result("a", "shop", 1, gone, step)
+    later = result("a", "shop", 2, step, total)
+    other = result("b", "desk", 0, Measured("found", "before", ALL, 0, 0, note="none"))
+    with new_store(tmp_path) as store:
+        for each in (first, later, other):
+            save_selftest(store, each)
+        read = selftests(store)
+        assert {each.id: set(each.shares) for each in read} == {
+            "a": {step, total},
+            "b": set(other.shares),
+        }
+        assert read[0].measured_at == later.measured_at
+        assert [each.service for each in newest_of_services(read)] == ["shop", "desk"]
+        rows = QUERIES["selftests"].run(store)
+    assert [(row["ServiceName"], row["Mode"]) for row in rows] == [
+        ("desk", ALL),
+        ("shop", "2.6"),
+        ("shop", ALL),
+    ]
+    assert (rows[1]["Step"], rows[1]["StepRuns"], rows[1]["StepLow"]) == (0.75, 4, 0.3)
+    assert rows[0]["Found"] is None
+    assert rows[1]["StepFitted"] is None
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (None, "not measured"),
+        (Measured("step", "after", ALL, 0, 0, note="why"), "not measured"),
+        (Measured("step", "after", ALL, 2, 3, 0.2, 0.94), "2 of 3 (too few: 20 to 94 %)"),
+        (Measured("step", "after", ALL, 8, 16, 0.28, 0.72), "8 of 16, 50 % (28 to 72 %)"),
+    ],
+)
+def test_no_percentage_of_a_few_runs(share: Measured | None, text: str) -> None:
+    assert share_text(share) == text
+
+
+def test_the_words_say_what_is_too_small() -> None:
+    few = Measured("found", "before", "2.6", 1, 2, 0.1, 0.9)
+    test = result(
+        "a", "shop", 0, few, Measured("step", "after", ALL, 0, 0, note="ten labels are needed"),
+        Measured("accused", "before", ALL, 0, 1, 0.0, 0.79),
+    )  # fmt: skip
+    told = " ".join(sentences_of(test))
+    assert "Only 1 healthy run differs" in told
+    assert "After fitting nothing was measured: ten labels are needed." in told
+    assert "fewer than 8 faults say little" in told
+    titles = [line.title for line in lines_of(test)]
+    assert titles[-1] == "all together"
+    assert titles[0].startswith("2.6 ")
