@@ -56,6 +56,8 @@ FLOORS = {
         assembly config
         study
         judge transfer worker
+        gate
+        testing
     """,
     "mast_trace_dashboards": """
         certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
