@@ -61,7 +61,7 @@ FLOORS = {
     """,
     "mast_trace_dashboards": """
         certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
-        stored_run whole_files
+        gate stored_run whole_files
         found_run run_names run_outcome step_input alerts
         grafana web
         mcp_server

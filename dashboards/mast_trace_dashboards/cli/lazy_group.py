@@ -22,6 +22,8 @@ MODULES = {
     "cost": "cost",
     "mcp": "mcp",
     "judge": "judge",
+    "check": "check",
+    "cases": "cases",
     "replay": "replay",
     "confirm": "confirm",
     "inject": "inject",
