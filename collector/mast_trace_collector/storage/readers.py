@@ -48,6 +48,7 @@ READABLE: Final = {
     "mast_injections": Rows.OF_PROJECT,
     "mast_judge_calls": Rows.OF_PROJECT,
     "mast_latest_verdicts": Rows.OF_VIEW,
+    "mast_left_out": Rows.OF_PROJECT,
     "mast_prices": Rows.OF_PROJECT,
     "mast_replay_plans": Rows.OF_PROJECT,
     "mast_replays": Rows.OF_PROJECT,

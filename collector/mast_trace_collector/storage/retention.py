@@ -27,6 +27,7 @@ TIMES: Mapping[str, str] = {
     "mast_replays": "toDateTime(RunEnd)",
     "mast_confirmations": "toDateTime(RunEnd)",
     "mast_injections": "toDateTime(RunEnd)",
+    "mast_left_out": "toDateTime(RunEnd)",
     "otel_logs": "TimestampTime",
 }
 """The time column of each table's rows; labels that people gave have none: they are kept."""

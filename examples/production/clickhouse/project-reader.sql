@@ -12,7 +12,7 @@ CREATE ROW POLICY IF NOT EXISTS of_team_a ON
     mast_trace.otel_traces, mast_trace.otel_logs, mast_trace.mast_run_states, mast_trace.mast_verdicts,
     mast_trace.mast_findings, mast_trace.mast_human_labels, mast_trace.mast_judge_calls,
     mast_trace.mast_replay_plans, mast_trace.mast_replays, mast_trace.mast_confirmations,
-    mast_trace.mast_injections, mast_trace.mast_prices
+    mast_trace.mast_injections, mast_trace.mast_left_out, mast_trace.mast_prices
     USING Project = 'team-a' TO team_a;
 CREATE ROW POLICY IF NOT EXISTS of_team_a ON mast_trace.otel_traces_trace_id_ts
     USING TraceId IN (SELECT TraceId FROM mast_trace.mast_run_states WHERE Project = 'team-a') TO team_a;

@@ -1219,3 +1219,30 @@ ENGINE = Distributed('main', 'traces', 'mast_injections_local', cityHash64(Trace
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (20, 'injections', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE TABLE IF NOT EXISTS traces.mast_left_out_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    RunKey UInt64 MATERIALIZED halfMD5(Project, TraceId) CODEC(NONE),
+    LeftOutAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Done Bool,
+    KeptShare Float64,
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    Spans UInt64,
+    InputTokens UInt64,
+    OutputTokens UInt64,
+    RunStart DateTime64(9) CODEC(Delta, ZSTD(1)),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(LeftOutAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, TraceId)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_left_out ON CLUSTER main AS traces.mast_left_out_local
+ENGINE = Distributed('main', 'traces', 'mast_left_out_local', cityHash64(TraceId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (25, 'kept', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

@@ -126,6 +126,7 @@ def two_runs(store, *, projects=("", "")):
         for table in ("mast_replay_plans", "mast_replays", "mast_confirmations"):
             store.insert(table, [{**common, "PlanId": "p", "RunEnd": at}])
         store.insert("mast_injections", [{**common, "FaultId": "f", "RunEnd": at}])
+        store.insert("mast_left_out", [{**common, "LeftOutAt": at, "Done": True, "RunEnd": at}])
         # Judged once more, long after it ended: the answer quotes the run all the same.
         for call, moment in (("first", at), ("later", LATER)):
             identity = {"CallId": f"{trace} {call}", "StartedAt": moment, "Answer": "they said"}

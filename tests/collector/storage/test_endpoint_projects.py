@@ -60,6 +60,7 @@ EVERY_TABLE = (
     "mast_replays",
     "mast_confirmations",
     "mast_injections",
+    "mast_left_out",
     "otel_logs",
     "mast_evaluations",
 )

@@ -31,6 +31,7 @@ TABLES = {
     "mast_injections",
     "mast_judge_calls",
     "mast_latest_verdicts",
+    "mast_left_out",
     "mast_prices",
     "mast_replay_plans",
     "mast_replays",
@@ -343,6 +344,7 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_confirmations",
         "mast_prices",
         "mast_injections",
+        "mast_left_out",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (
