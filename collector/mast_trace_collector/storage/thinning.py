@@ -31,9 +31,19 @@ KEPT_FOR: Final = (
 )
 """Tables a row of which keeps a run: of people's labels, of replays, of planted faults."""
 
+VERSION_ATTRIBUTE: Final = "service.version"
+BRANCH_ATTRIBUTE: Final = "vcs.ref.head.name"
+VERSIONS: Final = f"""SELECT halfMD5(Project, TraceId) AS RunKey,
+    max(ResourceAttributes['{VERSION_ATTRIBUTE}']) AS ServiceVersion,
+    max(ResourceAttributes['{BRANCH_ATTRIBUTE}']) AS Branch
+  FROM otel_traces
+  WHERE (ParentSpanId = '' OR Operation IN ('invoke_workflow', 'invoke_agent')) {{runs}}
+  GROUP BY Project, TraceId"""  # noqa: S608
+"""A SELECT of the version and the branch of each program, by run; ``{runs}`` is a further condition."""
+
 _FRACTION = "sipHash64(TraceId, 'kept') / 18446744073709551616"
 _COLUMNS = (
-    "Project, TraceId, KeptShare, ServiceName, Framework, Spans, InputTokens, OutputTokens, "
+    "Project, TraceId, KeptShare, ServiceName, Framework, ServiceVersion, Branch, Spans, InputTokens, OutputTokens, "
     "RunStart, RunEnd, RunSeen"
 )
 _RANGE = (
@@ -47,7 +57,8 @@ _KEPT = "\n".join(
 # A run that has changed since its verdict is judged again first.
 _CHOSEN = f"""
 SELECT v.Project AS Project, v.TraceId AS TraceId, {{share:Float64}} AS KeptShare,
-  v.ServiceName AS ServiceName, v.Framework AS Framework, r.Spans AS Spans, r.InputTokens AS InputTokens,
+  v.ServiceName AS ServiceName, v.Framework AS Framework, b.ServiceVersion AS ServiceVersion,
+  b.Branch AS Branch, r.Spans AS Spans, r.InputTokens AS InputTokens,
   r.OutputTokens AS OutputTokens, v.RunStart AS RunStart, v.RunEnd AS RunEnd,
   r.LastSeen AS RunSeen
 FROM (
@@ -63,6 +74,9 @@ INNER JOIN (
   FROM mast_runs
   WHERE RunKey IN (SELECT RunKey FROM mast_findings WHERE {_RANGE})
 ) AS r ON r.RunKey = v.RunKey
+LEFT JOIN (
+  {VERSIONS.replace("{runs}", f"AND (Project, TraceId) IN (SELECT Project, TraceId FROM mast_findings WHERE {_RANGE})")}
+) AS b ON b.RunKey = v.RunKey
 WHERE r.Fingerprint = v.Fingerprint AND if(r.Outcome != '', r.Outcome, v.Outcome) = 'success'"""  # noqa: S608
 _DAYS = """
 SELECT DISTINCT toString(toDate(RunEnd)) AS Day FROM mast_findings

@@ -183,7 +183,9 @@ def _exported(store: Store, trace_id: str, project: str | None) -> list[dict[str
         seen.add(trace_id)
         rows = list(export_runs(store, project=project, run=trace_id))
         if not rows:
-            raise NotFound(f"there is no run {trace_id}, which the case needs")
+            raise NotFound(
+                f"run {trace_id}, which the case needs, is not stored, or retention left its spans out"
+            )
         if len(rows) > 1:
             raise CaseRefused(f"several projects have a run {trace_id}: choose one by --project")
         if isinstance(rows[0]["trajectory"], LongRun):

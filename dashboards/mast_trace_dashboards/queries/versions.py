@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from mast_trace_collector.storage.thinning import VERSIONS
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import OWNERS, RANGE, RUNS, SHOWN, SHOWN_BITS, STARTED
 
-VERSION_ATTRIBUTE: Final = "service.version"
-BRANCH_ATTRIBUTE: Final = "vcs.ref.head.name"
-_VERSIONS: Final = f"""SELECT halfMD5(Project, TraceId) AS RunKey,
-      max(ResourceAttributes['{VERSION_ATTRIBUTE}']) AS Version,
-      max(ResourceAttributes['{BRANCH_ATTRIBUTE}']) AS Branch
-    FROM otel_traces
-    WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
-      AND (ParentSpanId = '' OR Operation IN ('invoke_workflow', 'invoke_agent'))
-    GROUP BY Project, TraceId"""
+_STORED = VERSIONS.replace(
+    "{runs}", "AND Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64(3)}"
+)
+# Runs whose spans retention has left out still count.
+_VERSIONS: Final = f"""SELECT RunKey, max(ServiceVersion) AS Version, max(Branch) AS Branch
+    FROM (
+      {_STORED}
+      UNION ALL
+      SELECT RunKey, toString(ServiceVersion) AS ServiceVersion, toString(Branch) AS Branch
+      FROM mast_left_out WHERE {STARTED}
+    )
+    GROUP BY RunKey"""
 
 RUN_COUNTS: Final = Query(
     name="run_counts",

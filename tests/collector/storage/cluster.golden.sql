@@ -1233,7 +1233,9 @@ CREATE TABLE IF NOT EXISTS traces.mast_left_out_local ON CLUSTER main
     InputTokens UInt64,
     OutputTokens UInt64,
     RunStart DateTime64(9) CODEC(Delta, ZSTD(1)),
-    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1))
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1)),
+    RunSeen DateTime64(3) CODEC(Delta, ZSTD(1)),
+    INDEX idx_seen RunSeen TYPE minmax GRANULARITY 1
 )
 ENGINE = ReplicatedReplacingMergeTree(LeftOutAt)
 PARTITION BY toDate(RunEnd)

@@ -11,6 +11,9 @@ CREATE TABLE IF NOT EXISTS {database}.mast_left_out{local} {on_cluster}
     KeptShare Float64,
     ServiceName LowCardinality(String),
     Framework LowCardinality(String),
+    -- What the spans alone held, so that a comparison of versions still counts the run.
+    ServiceVersion LowCardinality(String),
+    Branch LowCardinality(String),
     Spans UInt64,
     InputTokens UInt64,
     OutputTokens UInt64,
