@@ -110,7 +110,8 @@ def retain(
         )
         dropped = [] if most is None else shrink_to(store, most)
     if as_json:
-        print_json({"days": days, "dropped": dropped, "left_out": thinned and asdict(thinned)})
+        left = {} if thinned is None else {"left_out": asdict(thinned)}
+        print_json({"days": days, "dropped": dropped, **left})
         return
     if days is not None:
         console().print(f"Rows are kept {f'for {days} days' if days else 'for ever'}.")
