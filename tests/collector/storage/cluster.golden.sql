@@ -1229,6 +1229,8 @@ CREATE TABLE IF NOT EXISTS traces.mast_left_out_local ON CLUSTER main
     KeptShare Float64,
     ServiceName LowCardinality(String),
     Framework LowCardinality(String),
+    ServiceVersion LowCardinality(String),
+    Branch LowCardinality(String),
     Spans UInt64,
     InputTokens UInt64,
     OutputTokens UInt64,

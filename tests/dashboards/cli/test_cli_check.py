@@ -141,10 +141,10 @@ class TestNothingToDecide:
     def test_a_version_that_does_not_exist_is_named_with_those_that_do(self, gate, fill) -> None:
         fill("main", {FAILURE: 5, SUCCESS: 45})
         fill("feature", {SUCCESS: 20})
-        status, found = gate(version="mian")
+        status, found = gate(version="mainn")
         assert status == 3
         assert "the baseline has no runs" in found["reasons"]
-        assert any("mian; those that are named: main, feature" in note for note in found["notes"])
+        assert any("mainn; those that are named: main, feature" in note for note in found["notes"])
 
     def test_one_run_cannot_pass_beside_a_poor_baseline(self, gate, fill) -> None:
         """Even its failure would show nothing."""
