@@ -52,7 +52,7 @@ FLOORS = {
         store layer_fusion version pricing
         batch llm
         replay
-        injection
+        injection multi_agent
         assembly config
         study
         judge transfer worker
@@ -61,7 +61,8 @@ FLOORS = {
     """,
     "mast_trace_dashboards": """
         certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
-        gate stored_run whole_files
+        gate stored_run whole_files team_profile
+        profile_words
         found_run run_names run_outcome step_input alerts
         grafana web
         mcp_server

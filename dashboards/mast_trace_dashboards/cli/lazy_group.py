@@ -20,6 +20,7 @@ MODULES = {
     "outcome": "runs",
     "show": "show",
     "cost": "cost",
+    "profile": "profile",
     "mcp": "mcp",
     "judge": "judge",
     "check": "check",

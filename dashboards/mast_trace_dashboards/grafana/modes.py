@@ -86,5 +86,26 @@ MODES: Final = Dashboard(
                 overrides=(share("Share", Thresholds(0.05, 0.2)),),
             ),
         ),
+        (
+            table(
+                "Teams by version",
+                "How multi-agent a service is, as far as no texts are needed; shares from 20 runs on. "
+                "`mast-trace profile` has the rest, with intervals.",
+                sql(
+                    "teams_by_version",
+                    "Service, Version, AgentsPerRun AS Agents, MessagesPerRun AS Messages, Talk, "
+                    "ReadForEach AS `Read for each written`, Concurrency, "
+                    "ChosenByAgents AS `Agents choose`, Runs AS n",
+                ),
+                overrides=(
+                    share("Talk"),
+                    share("Concurrency"),
+                    share("Agents choose"),
+                    field_override("Agents", decimals=1, unit="none"),
+                    field_override("Messages", decimals=1, unit="none"),
+                    field_override("Read for each written", decimals=1, unit="none"),
+                ),
+            ),
+        ),
     ),
 )

@@ -27,7 +27,7 @@ RUN_COUNTS: Final = Query(
     template=f"""
 SELECT toUInt8(Start >= {{moment:DateTime64(3)}}) AS Later, ServiceName, Version, Branch, State,
   Outcome, OutcomeSource, JudgeVersion, ShownBits, ExaminedBits,
-  count() AS Runs, arraySort(groupArray(5)(TraceId)) AS Examples
+  count() AS Runs, arraySlice(arraySort(groupArray(TraceId)), 1, 5) AS Examples
 FROM (
   SELECT r.TraceId AS TraceId, r.Start AS Start, toString(r.ServiceName) AS ServiceName,
     b.Version AS Version, b.Branch AS Branch,

@@ -110,6 +110,7 @@ def _pages(views: Views) -> list[Route]:
     return [
         Route("/", views.page("runs")),
         Route("/judge", views.page("judge")),
+        Route("/profile", views.page("profile")),
         Route("/compare", views.page("compare")),
         Route(_RUN, views.page("run")),
         Route(f"{_RUN}/steps", views.page("steps")),

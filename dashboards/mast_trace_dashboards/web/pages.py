@@ -21,6 +21,7 @@ from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.numbers import whole
 from mast_trace_dashboards.web.otlp import as_otlp_json
+from mast_trace_dashboards.web.profile_page import ProfilePage
 from mast_trace_dashboards.web.rows import CLIP, blocks
 from mast_trace_dashboards.web.run_view import PAGE
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
@@ -48,6 +49,7 @@ class Pages:
         self._store = store
         self._idle = idle
         self._templates = templates
+        self._profiles = ProfilePage(store)
         self._measuring = Lock()
         self._offered: tuple[int, FitOffer] | None = None
 
@@ -187,6 +189,11 @@ class Pages:
         values = {"lag": lag, "calls": calls, "counts": counts, "modes": FAILURE_MODES}
         # Measuring the gain of a fitted profile takes seconds, so the rest of the page is sent first.
         return streamed(self._templates, request, "judge.html", {**values, "offer": self._offer})
+
+    async def profile(self, request: Request) -> Response:
+        """Answer with the profile of a service, which takes seconds to measure."""
+        values = await asyncio.to_thread(self._profiles.values, request.query_params)
+        return streamed(self._templates, request, "profile.html", values)
 
     def _offer(self) -> FitOffer:
         """Return the gain of a profile fitted to the labels, measured again only after they change."""

@@ -33,6 +33,7 @@ PAGES = (
     f"/runs/{SHORT}",
     f"/runs/{LOOP}",
     "/judge",
+    "/profile",
     "/runs/nope",
     f"/compare?run={SHORT}&run={LONG}",
     f"/runs/{PROVED}",

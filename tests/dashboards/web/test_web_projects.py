@@ -58,6 +58,12 @@ PLACES = {
         "/?before=9223372036854775807&before_run=zzz",
     ],
     "/judge": ["/judge", f"/judge?project={THEIRS}"],
+    "/profile": [
+        "/profile",
+        f"/profile?project={THEIRS}",
+        f"/profile?service={CANARY}-service",
+        f"/profile?service={CANARY}-service&project={THEIRS}",
+    ],
     "/compare": [
         f"/compare?run={RUN}&run={SECOND}",
         f"/compare?run={RUN}&run={THEIR_RUN}",

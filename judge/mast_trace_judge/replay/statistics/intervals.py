@@ -17,3 +17,20 @@ def wilson(successes: int, runs: int, z: float = 1.959964) -> tuple[float, float
     middle = (rate + z * z / (2 * runs)) / scale
     half = z * math.sqrt(rate * (1 - rate) / runs + z * z / (4 * runs * runs)) / scale
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def newcombe(one: tuple[int, int], other: tuple[int, int]) -> tuple[float, float]:
+    """Return the 95 % interval of the difference of two shares, one minus other (Newcombe 1998, method 10).
+
+    Args:
+        one: successes and runs, at least one run.
+        other: likewise.
+    """
+    share, against = one[0] / one[1], other[0] / other[1]
+    low, high = wilson(*one)
+    low_against, high_against = wilson(*other)
+    difference = share - against
+    return (
+        difference - math.hypot(share - low, high_against - against),
+        difference + math.hypot(high - share, against - low_against),
+    )

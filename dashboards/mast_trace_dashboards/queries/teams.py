@@ -1,0 +1,147 @@
+"""Named queries on teams: the runs that profiles read, and the measures that need no texts, by version."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace import semconv
+from mast_trace_collector.storage.span_sql import literal
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import OWNERS, RANGE, RUNS
+
+_LEAST: Final = 20
+_VERSION: Final = "ResourceAttributes['service.version']"
+_VERSIONS: Final = Param("Array(String)", [], "versions of the service; none means all")
+_OF_RUNS: Final = f"(Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS}))"
+_SELECTED: Final = f"SpanAttributes[{literal(semconv.SELECTED_BY)}]"
+_ACT: Final = f"SpanAttributes[{literal(semconv.MESSAGE_PERFORMATIVE)}]"
+_ASKS_FOR_TOOL: Final = (
+    f"position(lower(SpanAttributes[{literal(semconv.FINISH_REASONS)}]), 'tool') > 0"
+)
+
+TEAM_RUNS: Final = Query(
+    name="team_runs",
+    meaning="The newest finished runs with their versions, for measures of teams.",
+    template=f"""
+SELECT r.Project AS Project, r.TraceId AS TraceId, r.ServiceName AS ServiceName, v.Version AS Version,
+    r.Start AS Start, r.Spans AS Spans, r.Outcome AS Outcome
+FROM ({RUNS}) AS r
+LEFT JOIN (
+  SELECT Project, TraceId, max({_VERSION}) AS Version FROM otel_traces
+  WHERE {_OF_RUNS}
+  GROUP BY Project, TraceId
+) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
+WHERE r.RootSeen = 1 AND (empty({{versions:Array(String)}}) OR has({{versions:Array(String)}}, Version))
+ORDER BY Start DESC, TraceId
+LIMIT {{limit:UInt32}}""",
+    params={
+        **RANGE,
+        **OWNERS,
+        "versions": _VERSIONS,
+        "limit": Param("UInt32", 300, "most rows to return"),
+    },
+    columns={
+        "Project": Column("String"),
+        "TraceId": Column("String"),
+        "ServiceName": Column("String"),
+        "Version": Column("String", "of the service; empty if unknown"),
+        "Start": Column("DateTime64(9)"),
+        "Spans": Column("UInt64"),
+        "Outcome": Column("String", "as the program or a person recorded it"),
+    },
+)
+
+# Stretches of work of each agent: (agent, begin, end). A tool inside which another agent's model works is
+# an agent that was called as a tool.
+_WORK: Final = """arrayConcat(Calls, arrayFilter(t -> NOT arrayExists(
+        c -> c.1 != t.1 AND t.2 <= c.2 AND c.3 <= t.3, Calls), Tools))"""
+# Events (time, change) of one agent, of which those stay that begin or end its work as a whole.
+_EVENTS: Final = """arraySort(event -> (event.1, -event.2), arrayConcat(
+        arrayMap(w -> (w.2, toInt8(1)), mine), arrayMap(w -> (w.3, toInt8(-1)), mine)))"""
+_MERGED: Final = f"""arrayFilter((event, open) -> open = if(event.2 = 1, 1, 0),
+        {_EVENTS} AS events, arrayCumSum(event -> event.2, events))"""
+_ALL_EVENTS: Final = f"""arraySort(event -> (event.1, -event.2), arrayFlatten(arrayMap(
+      agent -> {_MERGED.replace("mine", "arrayFilter(w -> w.1 = agent, Work)")},
+      arrayDistinct(arrayMap(w -> w.1, Work)))))"""
+# Nobody works after the last event, so its time is of no account.
+_TIMES: Final = """arrayMap((event, after) -> after.1 - event.1, Events,
+      arrayResize(arraySlice(Events, 2), length(Events)))"""
+_PER_RUN: Final = f"""SELECT Project, TraceId, Service, Version, Agents, Messages, Acts, Chosen, ByAgents,
+    Read, Written, Spoken, Calls, Tools, {_WORK} AS Work, {_ALL_EVENTS} AS Events,
+    arrayCumSum(event -> event.2, Events) AS Open, {_TIMES} AS Times,
+    arraySum((time, open) -> if(open > 1, time, 0), Times, Open) AS Together,
+    arraySum((time, open) -> if(open > 0, time, 0), Times, Open) AS Active
+  FROM (
+    SELECT s.Project AS Project, s.TraceId AS TraceId, any(s.ServiceName) AS Service,
+      max({_VERSION}) AS Version,
+      uniqExactIf(s.Actor, s.Actor != '') AS Agents,
+      countIf(Operation = 'send_message') AS Messages,
+      countIf(Operation = 'send_message' AND {_ACT} != '') AS Acts,
+      countIf({_SELECTED} != '') AS Chosen, countIf({_SELECTED} IN ('agent', 'model')) AS ByAgents,
+      sumIf(toUInt64(InputTokens), Operation = 'chat') AS Read,
+      sumIf(toUInt64(OutputTokens), Operation = 'chat') AS Written,
+      arraySort(groupArrayIf((Timestamp, SpanId, toUInt64(OutputTokens)),
+        Operation = 'chat' AND NOT ({_ASKS_FOR_TOOL}))) AS Texts,
+      arraySum(text -> text.3, arrayPopBack(Texts)) AS Spoken,
+      groupArrayIf(10000)((s.Actor, toUnixTimestamp64Nano(Timestamp),
+        toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)),
+        Operation = 'chat' AND s.Actor != '' AND Duration > 0) AS Calls,
+      groupArrayIf(10000)((s.Actor, toUnixTimestamp64Nano(Timestamp),
+        toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)),
+        Operation = 'execute_tool' AND s.Actor != '' AND Duration > 0) AS Tools
+    FROM (
+      SELECT t.*, ResourceAttributes, SpanAttributes,
+        if(t.AgentName != '', toString(t.AgentName), a.TurnOf) AS Actor
+      FROM (SELECT *, Project, Operation, AgentName, InputTokens, OutputTokens FROM otel_traces
+        WHERE {_OF_RUNS} LIMIT 1 BY Project, TraceId, SpanId) AS t
+      LEFT JOIN (
+        SELECT Project, TraceId, SpanId, any(toString(AgentName)) AS TurnOf FROM otel_traces
+        WHERE Operation = 'invoke_agent' AND AgentName != '' AND {_OF_RUNS}
+        GROUP BY Project, TraceId, SpanId
+      ) AS a ON a.Project = t.Project AND a.TraceId = t.TraceId AND a.SpanId = t.ParentSpanId
+    ) AS s
+    GROUP BY Project, TraceId
+  )"""
+
+TEAMS_BY_VERSION: Final = Query(
+    name="teams_by_version",
+    meaning="Measures of teams that need no texts, by service and version, newest version first.",
+    template=f"""
+SELECT Service, Version, count() AS Runs, max(Begun) AS Newest,
+    avg(Agents) AS AgentsPerRun, avg(Messages) AS MessagesPerRun,
+    if(Runs < {_LEAST} OR sum(Written) = 0, NULL, sum(Spoken) / sum(Written)) AS Talk,
+    if(Runs < {_LEAST} OR sum(Written) = 0, NULL, sum(Read) / sum(Written)) AS ReadForEach,
+    if(Runs < {_LEAST} OR sum(Active) = 0, NULL, sum(Together) / sum(Active)) AS Concurrency,
+    if(Runs < {_LEAST} OR sum(Chosen) = 0, NULL, sum(ByAgents) / sum(Chosen)) AS ChosenByAgents,
+    if(Runs < {_LEAST} OR sum(Messages) = 0, NULL, sum(Acts) / sum(Messages)) AS Acts
+FROM ({_PER_RUN}) AS p
+INNER JOIN (SELECT Project, TraceId, Start AS Begun FROM ({RUNS}) WHERE RootSeen = 1) AS r
+  ON r.Project = p.Project AND r.TraceId = p.TraceId
+WHERE Agents > 1
+GROUP BY Service, Version
+ORDER BY Service, Newest DESC
+LIMIT {{limit:UInt32}}""",
+    params={**RANGE, **OWNERS, "limit": Param("UInt32", 100, "most rows to return")},
+    columns={
+        "Service": Column("String"),
+        "Version": Column("String", "empty if unknown"),
+        "Runs": Column("UInt64", "finished runs of several agents"),
+        "Newest": Column("DateTime64(9)", "start of the newest of them"),
+        "AgentsPerRun": Column("Float64", "mean"),
+        "MessagesPerRun": Column("Float64", "mean"),
+        "Talk": Column(
+            "Nullable(Float64)",
+            "share of output tokens that is text between agents; NULL below 20 runs",
+        ),
+        "ReadForEach": Column("Nullable(Float64)", "tokens read for each one written; likewise"),
+        "Concurrency": Column(
+            "Nullable(Float64)", "share of the working time in which two or more work; likewise"
+        ),
+        "ChosenByAgents": Column(
+            "Nullable(Float64)", "share of recorded choices of the next speaker by agents; likewise"
+        ),
+        "Acts": Column(
+            "Nullable(Float64)", "share of messages with an explicit speech act; likewise"
+        ),
+    },
+)

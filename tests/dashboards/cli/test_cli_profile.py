@@ -1,0 +1,87 @@
+"""`mast-trace profile` on stored teams of which it is known how multi-agent they are."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+import scripted_teams as teams
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+import mast_trace
+from mast_trace.testing import capture_spans
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_dashboards.cli.app import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def stored(store: Store, service: str, team: Callable[[random.Random], bool], runs: int) -> None:
+    draw = random.Random(6)
+    with capture_spans(frameworks=[], service_name=service) as captured:
+        for _ in range(runs):
+            with mast_trace.run("team", input="Find the code."):
+                mast_trace.record_outcome(team(draw))
+        request = encode_spans(captured.spans).SerializeToString()
+    SpanWriter(store).write([request], token=service)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = f"chdb://{tmp_path_factory.mktemp('data')}"
+    with Store.open(url) as store:
+        migrate(store)
+        stored(store, "hidden", teams.hidden_profile, 24)
+        stored(store, "stamps", teams.rubber_stamp, 24)
+        stored(store, "young", teams.relay, 3)
+    return url
+
+
+def test_a_profile_has_values_intervals_and_chance(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["profile", "hidden", "--url", url]) == 0
+    told = capsys.readouterr().out
+    assert "24 runs read, 24 of them of several agents" in told
+    assert "Uptake of what is new" in told
+    assert "By chance: the same messages with their authors shuffled within the run." in told
+    assert "Price of talk: 0 of at least 20 runs of several agents with counted tokens" in told
+
+
+def test_as_json(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["profile", "stamps", "--json", "--url", url]) == 0
+    told = json.loads(capsys.readouterr().out)
+    values = {each["question"]["code"]: each["value"] for each in told["profile"]["measures"]}
+    assert values["review_yield"] == 0
+    assert values["talk"] is None
+
+
+def test_few_runs_are_named_and_not_measured(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["profile", "young", "--url", url]) == 0
+    told = capsys.readouterr().out
+    assert "3 of at least 20 runs" in told
+    assert "%" not in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["nobody"], 1, "nobody has no such finished runs"),
+        (["hidden", "--version", "9"], 1, "has no such finished runs"),
+        ([], 2, "name one of the services: "),
+        (["hidden", "--since", "yesterday-ish"], 2, "yesterday-ish"),
+    ],
+)
+def test_errors_say_what_to_do(
+    url: str,
+    arguments: list[str],
+    status: int,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["profile", *arguments, "--url", url]) == status
+    assert words in capsys.readouterr().err
