@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DAY = 24 * 60
-OF_SPANS = {"spans_over_time", "arrival", "table_sizes"}
+OF_SPANS = {"spans_over_time", "arrival", "table_sizes", "team_runs"}
 """Queries on stored spans and tables."""
 
 
@@ -111,6 +111,10 @@ def test_such_a_run_says_so_everywhere(thinned, command, tmp_path: Path) -> None
     assert status == 1
     assert "retention left its spans out" in err
     assert "40 runs of this time are not in these costs" in command("cost")[2]
+    status, out, err = command("profile", "shop")
+    assert status == 0
+    assert "16" in out
+    assert "left out the spans of 40 successful runs" in err
 
 
 def test_failures_stay_when_the_rest_has_gone(thinned, command) -> None:
