@@ -56,10 +56,12 @@ FLOORS = {
         assembly config
         study
         judge training transfer worker
+        gate
+        testing
     """,
     "mast_trace_dashboards": """
         certainty confirmation_words cost_words durations fit_words replay_words totals printable queries
-        stored_run whole_files team_profile
+        gate stored_run whole_files team_profile
         profile_words
         found_run run_names run_outcome step_input alerts
         found_pattern pattern_words

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_collector.storage.thinning import was_left_out
 from mast_trace_judge.local.long_runs import outline_of
 from mast_trace_judge.transfer.run_json import run_as_json, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace.trajectory.outline import Outline
@@ -108,6 +110,11 @@ def _read(spans: RunSpans) -> _Read:
     return _Read(outline, kept, outline.size + 3 * spans.size)
 
 
+def left_out_words(at: datetime) -> str:
+    """Return the sentence about a run whose spans were left out."""
+    return f"Retention left the steps of this run out on {at:%Y-%m-%d}; its verdict is kept."
+
+
 class StoredRun:
     """A run in a store.
 
@@ -146,6 +153,15 @@ class StoredRun:
     def fingerprint(self) -> str:
         """The state of the run; empty for a run without spans."""
         return self._summary.fingerprint if self._summary else ""
+
+    @cached_property
+    def left_out(self) -> datetime | None:
+        """The time at which retention left its spans out; None if it did not.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        return was_left_out(self._store, self.trace_id, self.project)
 
     @property
     def is_ready(self) -> bool:

@@ -194,8 +194,8 @@ def replayed(
     does; the patches are removed afterwards.
 
     Args:
-        run: a trajectory, or a file that `mast-trace export` wrote with one run in it, or with an
-            interrupted run and those that continue it.
+        run: a trajectory, or a file of `mast-trace export` or `mast-trace cases add` with one run in it,
+            or with an interrupted run and those that continue it; also compressed by gzip.
         live_tools: names of tools that are executed if the run has no result of the
             call; ``*`` for all.
         options: further arguments of `mast_trace.instrument`.
@@ -208,8 +208,10 @@ def replayed(
     from mast_trace.replay.player import Player
     from mast_trace.replay.program import interception
     from mast_trace.replay.recording import tape_of
+    from mast_trace.replay.run_files import runs_of
+    from mast_trace.trajectory import Trajectory
 
-    recorded = _runs_of(run)
+    recorded = [run] if isinstance(run, Trajectory) else runs_of(run)
     player = Player(tape_of(recorded[-1], *recorded[:-1], live_tools=live_tools), live_tools)
     patches = interception(player)
     with paused():
@@ -222,24 +224,6 @@ def replayed(
                 yield ReplayedRun(recorded, captured, player)
         finally:
             patches.stop()
-
-
-def _runs_of(run: Trajectory | str | Path) -> list[Trajectory]:
-    import json
-    from itertools import pairwise
-    from pathlib import Path
-
-    from mast_trace.trajectory import Trajectory, trajectory_from_dict
-
-    if isinstance(run, Trajectory):
-        return [run]
-    lines = [line for line in Path(run).read_text("utf-8").splitlines() if line.strip()]
-    shapes = [json.loads(line) for line in lines]
-    runs = [trajectory_from_dict(shape.get("trajectory", shape)) for shape in shapes]
-    runs.sort(key=lambda each: each.start)
-    if not runs or any(own.resumes != other.trace_id for other, own in pairwise(runs)):
-        raise ValueError(f"{run} holds {len(runs)} runs; a replay needs a file with one.")
-    return runs
 
 
 def pytest_configure(config: pytest.Config) -> None:

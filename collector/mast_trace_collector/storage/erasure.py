@@ -39,21 +39,27 @@ SESSION: tuple[str, ...] = (
 _SPANS = "otel_traces"
 _LOOKUP = "otel_traces_trace_id_ts"
 _STATES = "mast_run_states"
-_OF_REPLAYS = ("mast_replay_plans", "mast_replays", "mast_confirmations", "mast_injections")
 _NAMES = "mast_pattern_names"
-_OF_EXPERIMENTS = ("mast_experiment_runs", "mast_lessons")
 _WITHOUT_RUNS = ("mast_experiments", "mast_experiment_looks", "mast_pattern_states")
 """Tables that name no run, and are erased with their project alone."""
+_BY_RUN_END = (
+    "mast_replay_plans",
+    "mast_replays",
+    "mast_confirmations",
+    "mast_injections",
+    "mast_left_out",
+    "mast_pattern_runs",
+    "mast_experiment_runs",
+    "mast_lessons",
+)
 # The states come last: the rows of a run are found by them.
 _ABOUT_RUNS = (
     "mast_verdicts",
     "mast_findings",
     "mast_judge_calls",
     "mast_human_labels",
-    *_OF_REPLAYS,
-    "mast_pattern_runs",
+    *_BY_RUN_END,
     _NAMES,
-    *_OF_EXPERIMENTS,
     "otel_logs",
 )
 _TABLES = (_LOOKUP, *_ABOUT_RUNS, _SPANS, _STATES)
@@ -150,13 +156,9 @@ def before(time: datetime, *, project: str | None = None) -> Erasure:
         # A run may be judged, or labelled, long after it ended.
         "mast_judge_calls": f"{_OURS} AND ({early['mast_judge_calls']} OR {ended})",
         "mast_human_labels": f"{_OURS} AND (toDateTime(LabelledAt) < {{time:DateTime}} OR {ended})",
-        "mast_pattern_runs": f"{_OURS} AND ({early['mast_pattern_runs']} OR {ended})",
         # A sentence is erased with the first of the runs that it quotes.
         _NAMES: f"{_OURS} AND ({early[_NAMES]} OR arrayExists(run -> run IN ({quoted}), TraceIds))",
-        **{
-            table: f"{_OURS} AND ({early[table]} OR {ended})"
-            for table in (*_OF_REPLAYS, *_OF_EXPERIMENTS)
-        },
+        **{table: f"{_OURS} AND ({early[table]} OR {ended})" for table in _BY_RUN_END},
         "otel_logs": f"{_OURS} AND ({early['otel_logs']} OR {ended})",
         _SPANS: f"{_OURS} AND {early[_SPANS]}",
         # A run's state has the day on which it was written, which is late for imported runs.

@@ -51,6 +51,7 @@ READABLE: Final = {
     "mast_injections": Rows.OF_PROJECT,
     "mast_judge_calls": Rows.OF_PROJECT,
     "mast_latest_verdicts": Rows.OF_VIEW,
+    "mast_left_out": Rows.OF_PROJECT,
     "mast_lessons": Rows.OF_PROJECT,
     "mast_pattern_names": Rows.OF_PROJECT,
     "mast_pattern_runs": Rows.OF_PROJECT,

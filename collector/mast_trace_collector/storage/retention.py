@@ -31,6 +31,7 @@ TIMES: Mapping[str, str] = {
     "mast_pattern_names": "toDateTime(RunEnd)",
     "mast_experiment_runs": "toDateTime(Start)",
     "mast_lessons": "toDateTime(RunEnd)",
+    "mast_left_out": "toDateTime(RunEnd)",
     "otel_logs": "TimestampTime",
 }
 """The time column of each table's rows; labels that people gave, and plans and looks

@@ -69,6 +69,8 @@ _CANDIDATES = """
         FROM mast_run_states AS s
         WHERE s.Day >= today() - {lookback_days:UInt32} AND {of_runs}
           AND cityHash64(s.TraceId) % {shards:UInt32} = {shard:UInt32}
+          AND s.RunKey GLOBAL NOT IN (SELECT RunKey FROM mast_left_out
+              WHERE RunSeen >= today() - {lookback_days:UInt32} - 1)
         GROUP BY RunKey
     ) AS runs
     LEFT JOIN
@@ -109,6 +111,11 @@ AND (Project, TraceId, Fingerprint) NOT IN
 (
     SELECT Project, TraceId, Fingerprint FROM mast_verdicts
     WHERE JudgeVersion = {judge_version:String} AND (Project, TraceId) IN (SELECT arrayJoin(due))
+)
+-- Of a run whose spans were left out, a late span or outcome would be judged alone.
+AND (Project, TraceId) NOT IN
+(
+    SELECT Project, TraceId FROM mast_left_out WHERE (Project, TraceId) IN (SELECT arrayJoin(due))
 )
 ORDER BY LastSeen
 LIMIT {limit:UInt64}

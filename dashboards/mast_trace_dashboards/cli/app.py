@@ -51,7 +51,7 @@ def _every_command(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; return the exit status: 0, 1 (not found, or a "no") or 2 (misused)."""
+    """Run one command line; return the exit status: 0, 1 (not found, or a "no"), 2 (misused) or 3 (undecided)."""
     # The driver writes to standard error what its exception, and so our message, repeats.
     logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
     _warn_of_visible_secrets(arguments)

@@ -24,6 +24,8 @@ MODULES = {
     "patterns": "patterns",
     "mcp": "mcp",
     "judge": "judge",
+    "check": "check",
+    "cases": "cases",
     "replay": "replay",
     "confirm": "confirm",
     "inject": "inject",

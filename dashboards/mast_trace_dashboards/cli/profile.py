@@ -12,7 +12,7 @@ from rich.table import Table
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.profile_words import (
     HINT,
     interval_words,
@@ -21,6 +21,7 @@ from mast_trace_dashboards.profile_words import (
     runs_words,
     value_words,
 )
+from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_dashboards.team_profile import MOST_RUNS, service_names, service_profile
 
@@ -78,6 +79,7 @@ def profile(
                 most=runs,
                 tell=lambda done, of: progress.update(reading, completed=done, total=of),
             )
+        missing = _left_out(store, chosen, since, project)
     if not found.profile.runs and not found.unread:
         raise NotFound(
             f"{chosen} has no such finished runs; `mast-trace runs` lists those that exist"
@@ -86,6 +88,21 @@ def profile(
         print_json(dataclasses.asdict(found))
     else:
         _show(found)
+    if missing:
+        warn(
+            f"retention left out the spans of {missing:,} successful runs of this time, which are not "
+            "measured: failures weigh more here than among all runs (`mast-trace retain --left-out`)"
+        )
+
+
+def _left_out(store: Store, service: str, since: str | None, project: str | None) -> int:
+    rows = QUERIES["left_out"].run(
+        store,
+        services=[service],
+        projects=[project] if project else [],
+        **({"since": parse_time(since)} if since else {}),
+    )
+    return sum(int(row["Runs"]) for row in rows)
 
 
 def _only_service(store: Store, project: str | None) -> str:

@@ -17,6 +17,7 @@ from mast_trace_dashboards.cli.render_verdict import verdict_view
 from mast_trace_dashboards.durations import in_words
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.queries.sql import NO_END
+from mast_trace_dashboards.stored_run import left_out_words
 from mast_trace_dashboards.totals import tokens_of
 from mast_trace_judge.proof import proved_step
 
@@ -56,6 +57,10 @@ def run_view(
     found = [*verdict_view(shown.row, verdict, shown.calibration), ""] if judged else []
     yield _title(shown)
     yield ""
+    if shown.stored.left_out is not None:
+        yield plain(left_out_words(shown.stored.left_out))
+        yield from found[:-1]
+        return
     if shown.is_long:
         yield from found
     chosen = shown.excerpt(verdict) if numbers is None else numbers

@@ -1,9 +1,10 @@
-"""`mast-trace retain`: limits the age and the size of stored data."""
+"""`mast-trace retain`: limits the age and the size of stored data, and thins successful runs."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
 from typing import Annotated
 
 import typer
@@ -17,8 +18,10 @@ from mast_trace_collector.storage.retention import (
     set_ttl,
     shrink_to,
 )
+from mast_trace_collector.storage.thinning import Thinned, beyond_sample
+from mast_trace_dashboards.cli.left_out import show_left_out, thin_shown, words_of
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)i?B?", re.IGNORECASE)
@@ -35,6 +38,26 @@ def retain(
         int | None,
         typer.Option(min=0, help="Keep rows this long, from now on; 0: for ever."),
     ] = None,
+    successes_after: Annotated[
+        int | None,
+        typer.Option(
+            "--successes-after",
+            min=1,
+            help="Leave out now the spans of successful runs that ended so many days ago; their verdicts "
+            "stay.",
+        ),
+    ] = None,
+    kept_share: Annotated[
+        float,
+        typer.Option("--keep", min=0, max=1, help="Share of those successful runs that is kept."),
+    ] = 0.1,
+    left_out: Annotated[
+        bool,
+        typer.Option(
+            "--left-out", help="Show how many runs were left out, by project, service and day."
+        ),
+    ] = False,
+    project: Project = None,
     size: Annotated[
         str | None,
         typer.Option(help="Drop the oldest days now until the tables take no more: 200GB."),
@@ -47,39 +70,68 @@ def retain(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Limit stored data by age or by size. Whole days are dropped at a time; people's labels stay.
+    """Limit stored data by age or by size, and keep failures longer than successes.
 
-    The age is a property of the tables and applies until it is changed. The size is checked once:
+    By age and by size whole days are dropped; people's labels stay. `--successes-after` leaves out the spans
+    and log records of successful runs but for a sample: runs that failed, that have a label or were
+    replayed, and runs of unknown outcome stay whole. No share changes, because verdicts stay.
+
+    The age is a property of the tables and applies until it is changed. The others are done once:
     run the command from time to time. The newest day always stays.
 
-    Example: `mast-trace retain --days 30 --size 200GB --dry-run`
+    Examples: `mast-trace retain --days 30 --size 200GB --dry-run` ·
+    `mast-trace retain --days 180 --successes-after 14 --keep 0.05`
     """
-    if days is None and size is None:
-        raise ConfigurationError("choose a limit: --days, --size or both")
+    if left_out:
+        with open_store(url, data_dir, config) as store:
+            show_left_out(store, project, as_json=as_json)
+        return
+    if days is None and size is None and successes_after is None:
+        raise ConfigurationError("choose a limit: --days, --size or --successes-after")
     most = None if size is None else _bytes(size)
     with open_store(url, data_dir, config) as store:
         if dry_run:
             by_age = None if days is None else beyond_age(store, days)
             by_size = None if most is None else beyond_size(store, most)
-            _tell(by_age, by_size, as_json=as_json)
+            would = (
+                None
+                if successes_after is None
+                else beyond_sample(store, _ago(successes_after), kept_share, project=project)
+            )
+            _tell(by_age, by_size, would, as_json=as_json)
             return
         if days is not None:
             set_ttl(store, days)
+        # Before the size: what is left out makes room for failures.
+        thinned = (
+            None
+            if successes_after is None
+            else thin_shown(store, _ago(successes_after), kept_share, project=project)
+        )
         dropped = [] if most is None else shrink_to(store, most)
     if as_json:
-        print_json({"days": days, "dropped": dropped})
+        left = {} if thinned is None else {"left_out": asdict(thinned)}
+        print_json({"days": days, "dropped": dropped, **left})
         return
     if days is not None:
         console().print(f"Rows are kept {f'for {days} days' if days else 'for ever'}.")
+    if thinned is not None:
+        console().print(plain(f"Left out: {words_of(thinned)}."))
     if most is not None:
         console().print(plain(f"Dropped: {', '.join(dropped) or 'nothing'}."))
 
 
-def _tell(by_age: Forgotten | None, by_size: Forgotten | None, *, as_json: bool) -> None:
+def _ago(days: int) -> datetime:
+    return datetime.now(timezone.utc) - timedelta(days=days)
+
+
+def _tell(
+    by_age: Forgotten | None, by_size: Forgotten | None, would: Thinned | None, *, as_json: bool
+) -> None:
     """Show the rows that would be dropped."""
     if as_json:
         reported = {"by_age": by_age and asdict(by_age), "by_size": by_size and asdict(by_size)}
-        print_json({"dry_run": True, **reported})
+        print_json({"dry_run": True, **reported, "left_out": would and asdict(would)})
         return
     for why, gone in (("By age", by_age), ("By size", by_size)):
         if gone is not None:
@@ -91,6 +143,8 @@ def _tell(by_age: Forgotten | None, by_size: Forgotten | None, *, as_json: bool)
                 table.add_row(name, f"{count:,}")
             if gone.rows:
                 console().print(table)
+    if would is not None:
+        console().print(plain(f"Of the successful runs would be left out: {words_of(would)}."))
     console().print("Nothing was changed.")
 
 

@@ -21,7 +21,7 @@ _ASKS_FOR_TOOL: Final = (
 
 TEAM_RUNS: Final = Query(
     name="team_runs",
-    meaning="The newest finished runs with their versions, for measures of teams.",
+    meaning="The newest finished runs that have spans, with their versions, for measures of teams.",
     template=f"""
 SELECT r.Project AS Project, r.TraceId AS TraceId, r.ServiceName AS ServiceName, v.Version AS Version,
     r.Start AS Start, r.Spans AS Spans, r.Outcome AS Outcome
@@ -31,7 +31,8 @@ LEFT JOIN (
   WHERE {_OF_RUNS}
   GROUP BY Project, TraceId
 ) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
-WHERE r.RootSeen = 1 AND (empty({{versions:Array(String)}}) OR has({{versions:Array(String)}}, Version))
+WHERE r.RootSeen = 1 AND r.RunKey NOT IN (SELECT RunKey FROM mast_left_out)
+  AND (empty({{versions:Array(String)}}) OR has({{versions:Array(String)}}, Version))
 ORDER BY Start DESC, TraceId
 LIMIT {{limit:UInt32}}""",
     params={

@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mast_trace_dashboards.certainty import marked
+from mast_trace_dashboards.stored_run import left_out_words
 from mast_trace_dashboards.web.confirmation_view import LONGEST, confirmation_view
 from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of
 from mast_trace_judge.proof import RULE, proved_step, refuted_steps
@@ -60,6 +61,7 @@ class Page:
     Attributes:
         outline: of the run.
         count: the number of its steps.
+        left_out: the sentence about steps that retention has left out; empty where it has not.
         colours: number of each agent's colour.
         proof: what replays have shown about the run; None where there were none.
     """
@@ -86,6 +88,7 @@ class Page:
         self._stored = stored
         self.outline = stored.outline
         self.count = len(self.outline)
+        self.left_out = left_out_words(stored.left_out) if stored.left_out else ""
         agents = enumerate(self.outline.agents)
         self.colours = {agent: number % _COLOURS for number, agent in agents}
         self._ranks, self._modes, self._quotes = _findings(verdict)

@@ -31,6 +31,8 @@ WHERE End >= fromUnixTimestamp64Nano({since:Int64})
   AND (Project, TraceId, Fingerprint) NOT IN
       (SELECT Project, TraceId, Fingerprint FROM mast_verdicts FINAL
        WHERE JudgeVersion = {present:String} AND (Status = 'ok' OR NOT {unscored:Bool}))
+  -- Their spans are gone, and the verdict that they had stays.
+  AND RunKey NOT IN (SELECT RunKey FROM mast_left_out)
 ORDER BY End
 """
 

@@ -40,18 +40,20 @@ ORDER BY Project, TraceId
 LIMIT {page:UInt64}
 """
 """A page of runs in storage order: no page scans all runs."""
+_WHOLE = "(Project, TraceId) NOT IN (SELECT Project, TraceId FROM mast_left_out)"
+"""A condition: retention has not left the spans of the run out."""
 _RUNS = """
 SELECT * FROM mast_runs
 WHERE Project IN {projects:Array(String)} AND TraceId IN {traces:Array(String)}
-  AND End >= fromUnixTimestamp64Nano({since:Int64})
+  AND End >= fromUnixTimestamp64Nano({since:Int64}) AND {whole}
 ORDER BY Project, TraceId
-"""
+""".replace("{whole}", _WHOLE)
 _COUNT = """
 SELECT count() AS Runs FROM mast_runs
 WHERE End >= fromUnixTimestamp64Nano({since:Int64})
   AND ({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})
-  AND ({run:Nullable(String)} IS NULL OR TraceId = {run:Nullable(String)})
-"""
+  AND ({run:Nullable(String)} IS NULL OR TraceId = {run:Nullable(String)}) AND {whole}
+""".replace("{whole}", _WHOLE)
 _VERDICTS = "SELECT * FROM mast_latest_verdicts WHERE TraceId IN {traces:Array(String)}"
 _LABELS = """
 SELECT * FROM mast_human_labels FINAL WHERE TraceId IN {traces:Array(String)}
@@ -104,6 +106,8 @@ def export_runs(
     run: str | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield runs with trajectory, newest verdict and labels; few are in memory at a time.
+
+    Runs whose spans retention has left out are not among them.
 
     The trajectory of a run that is too long to be held is a `LongRun`, which is read while it is
     written: before the next run is asked for.

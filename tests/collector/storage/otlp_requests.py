@@ -133,6 +133,7 @@ def two_runs(store, *, projects=("", "")):
         store.insert("mast_pattern_states", [{"Project": project, "PatternId": "p"}])
         store.insert("mast_experiment_runs", [{**common, "Experiment": "e", "Start": at}])
         store.insert("mast_lessons", [{**common, "Experiment": "e", "RunEnd": at}])
+        store.insert("mast_left_out", [{**common, "LeftOutAt": at, "Done": True, "RunEnd": at}])
         # Judged once more, long after it ended: the answer quotes the run all the same.
         for call, moment in (("first", at), ("later", LATER)):
             identity = {"CallId": f"{trace} {call}", "StartedAt": moment, "Answer": "they said"}

@@ -63,6 +63,7 @@ EVERY_TABLE = (
     "mast_pattern_runs",
     "mast_experiment_runs",
     "mast_lessons",
+    "mast_left_out",
     "otel_logs",
     "mast_evaluations",
 )

@@ -187,7 +187,7 @@ def test_what_is_run_for_a_statement(plan, sql, options, changed):
             "SELECT * FROM mast_trace.nothing",
             {},
             ("the table mast_trace.nothing is not allowed; "
-            "mast_confirmations, mast_evaluations, mast_experiment_looks, mast_experiment_runs, mast_experiments, mast_findings, mast_human_labels, mast_injections, mast_judge_calls, mast_latest_verdicts, mast_lessons, mast_pattern_names, mast_pattern_runs, mast_pattern_states, mast_prices, mast_replay_plans, mast_replays, "
+            "mast_confirmations, mast_evaluations, mast_experiment_looks, mast_experiment_runs, mast_experiments, mast_findings, mast_human_labels, mast_injections, mast_judge_calls, mast_latest_verdicts, mast_left_out, mast_lessons, mast_pattern_names, mast_pattern_runs, mast_pattern_states, mast_prices, mast_replay_plans, mast_replays, "
             "mast_run_states, mast_runs, "
             "mast_schema_migrations, mast_selftests, mast_verdicts, otel_logs, otel_traces, otel_traces_trace_id_ts and "
             "what clients ask of system (tables, columns, databases, settings) are"),
@@ -197,7 +197,7 @@ def test_what_is_run_for_a_statement(plan, sql, options, changed):
             {"database": "system"},
             (
                 "the table mast_catalogue.mast_runs is not allowed; "
-            "mast_confirmations, mast_evaluations, mast_experiment_looks, mast_experiment_runs, mast_experiments, mast_findings, mast_human_labels, mast_injections, mast_judge_calls, mast_latest_verdicts, mast_lessons, mast_pattern_names, mast_pattern_runs, mast_pattern_states, mast_prices, mast_replay_plans, mast_replays, "
+            "mast_confirmations, mast_evaluations, mast_experiment_looks, mast_experiment_runs, mast_experiments, mast_findings, mast_human_labels, mast_injections, mast_judge_calls, mast_latest_verdicts, mast_left_out, mast_lessons, mast_pattern_names, mast_pattern_runs, mast_pattern_states, mast_prices, mast_replay_plans, mast_replays, "
             "mast_run_states, mast_runs, "
                 "mast_schema_migrations, mast_selftests, mast_verdicts, otel_logs, otel_traces, otel_traces_trace_id_ts and "
                 "what clients ask of system (tables, columns, databases, settings) are"

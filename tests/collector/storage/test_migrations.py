@@ -36,6 +36,7 @@ TABLES = {
     "mast_injections",
     "mast_judge_calls",
     "mast_latest_verdicts",
+    "mast_left_out",
     "mast_lessons",
     "mast_pattern_names",
     "mast_pattern_runs",
@@ -361,6 +362,7 @@ def test_a_cluster_gets_local_tables_behind_distributed_ones():
         "mast_experiment_looks",
         "mast_lessons",
         "mast_selftests",
+        "mast_left_out",
     }
     assert stored | {f"{name}_local" for name in stored} <= created
     assert (

@@ -1,0 +1,124 @@
+"""Successful runs that retention has left out: what commands, pages and queries say of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.testclient import TestClient
+from version_runs import store_runs
+
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_dashboards.cli.app import run
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.web.app import web_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DAY = 24 * 60
+OF_SPANS = {"spans_over_time", "arrival", "table_sizes", "team_runs"}
+"""Queries on stored spans and tables."""
+
+
+@pytest.fixture
+def thinned(tmp_path: Path) -> tuple[str, list[str]]:
+    """A store with failures and successes of twenty days ago; returns the address and the successes."""
+    url = f"chdb://{tmp_path / 'store'}"
+    with Store.open(url) as store:
+        migrate(store)
+        good = store_runs(store, "1", {"success": 40}, minutes=20 * DAY)
+        store_runs(store, "1", {"failure": 10}, minutes=20 * DAY, modes=["1.3"])
+        store_runs(store, "2", {"success": 5, "failure": 1}, minutes=DAY)
+    return url, good
+
+
+@pytest.fixture
+def command(
+    thinned: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = run([*arguments, "--url", thinned[0]])
+        captured = capsys.readouterr()
+        return status, captured.out, " ".join(captured.err.split())
+
+    return call
+
+
+def answers(url: str) -> dict[str, Any]:
+    """Return the answers of all queries that show counts or shares."""
+    found = {}
+    with Store.open(url) as store:
+        for name, query in QUERIES.items():
+            if name not in {"left_out", "storage"} and "run" not in query.params:
+                found[name] = query.run(store)
+    return found
+
+
+def test_no_number_of_runs_and_no_share_changes(thinned, command) -> None:
+    """Every query on runs, verdicts, modes and alerts gives the same rows before and after."""
+    before = answers(thinned[0])
+    assert any(row["Failures"] for row in before["outcomes_over_time"])
+    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
+    after = answers(thinned[0])
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed <= OF_SPANS, changed
+    assert after["summary"] == before["summary"]
+    assert after["runs"] == before["runs"]
+    assert after["run_counts"] == before["run_counts"]
+    assert {row["Version"] for row in after["run_counts"]} == {"1", "2"}
+
+
+def test_it_says_what_would_go_what_went_and_when(thinned, command) -> None:
+    _, good = thinned
+    status, out, _ = command("retain", "--successes-after", "14", "--keep", "0.25", "--dry-run")
+    assert status == 0
+    assert "Of the successful runs would be left out" in out
+    told = json.loads(
+        command("retain", "--successes-after", "14", "--keep", "0.25", "--dry-run", "--json")[1]
+    )
+    assert command("retain", "--left-out")[1].strip() == "No run was left out."
+    done = json.loads(command("retain", "--successes-after", "14", "--keep", "0.25", "--json")[1])
+    assert done["left_out"] == told["left_out"]
+    assert 15 < done["left_out"]["runs"] < 40
+    rows = json.loads(command("retain", "--left-out", "--json")[1])
+    assert [row["Runs"] for row in rows] == [done["left_out"]["runs"]]
+    assert rows[0]["Service"] == "shop"
+    assert "shop" in command("retain", "--left-out")[1]
+    kept = json.loads(command("runs", "--limit", "100", "--json")[1])
+    assert len([row for row in kept if row["TraceId"] in set(good)]) == 40
+
+
+def test_such_a_run_says_so_everywhere(thinned, command, tmp_path: Path) -> None:
+    url, good = thinned
+    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
+    status, out, _ = command("show", good[0])
+    assert status == 0
+    assert "Retention left the steps of this run out" in out
+    assert json.loads(command("show", good[0], "--json")[1])["steps"] == []
+    with (
+        Store.open(url) as store,
+        TestClient(web_app(store), base_url="http://127.0.0.1") as client,
+    ):
+        page = client.get(f"/runs/{good[0]}").text
+    assert "Retention left the steps of this run out" in page
+    out_file = tmp_path / "all.jsonl"
+    assert command("export", "--out", str(out_file))[0] == 0
+    assert len(out_file.read_text().splitlines()) == 16
+    status, _, err = command("cases", "add", good[0], "--dir", str(tmp_path))
+    assert status == 1
+    assert "retention left its spans out" in err
+    assert "40 runs of this time are not in these costs" in command("cost")[2]
+    status, out, err = command("profile", "shop")
+    assert status == 0
+    assert "16" in out
+    assert "left out the spans of 40 successful runs" in err
+
+
+def test_failures_stay_when_the_rest_has_gone(thinned, command) -> None:
+    assert command("retain", "--days", "180", "--successes-after", "14", "--keep", "0")[0] == 0
+    with Store.open(thinned[0]) as store:
+        (row,) = store.query("SELECT uniqExact(TraceId) AS n FROM otel_traces")
+    assert row["n"] == 16

@@ -1,0 +1,124 @@
+"""The exact test, its correction, and the numbers of runs that it needs."""
+
+from __future__ import annotations
+
+import random
+from math import exp
+
+import pytest
+
+from mast_trace_judge.gate.comparison import FAILURES, Side, compare
+from mast_trace_judge.gate.fisher import (
+    Counts,
+    corrected,
+    could_fail,
+    log_binomial,
+    smallest,
+    worse,
+)
+from mast_trace_judge.gate.sizes import MOST, new_runs_needed, noticed_from, runs_needed
+
+
+def test_it_is_fishers_test() -> None:
+    """As scipy computes it, on random tables, empty sides among them."""
+    stats = pytest.importorskip("scipy.stats", reason="needs scipy")
+    draw = random.Random(7)
+    for _ in range(300):
+        of_old, of_new = draw.randint(0, 60), draw.randint(0, 60)
+        old, new = draw.randint(0, of_old), draw.randint(0, of_new)
+        table = [[new, of_new - new], [old, of_old - old]]
+        expected = 1.0
+        if of_old and of_new:
+            expected = stats.fisher_exact(table, alternative="greater")[1]
+        assert worse(Counts(old, of_old, new, of_new)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_impossible_counts_are_refused() -> None:
+    for counts in ((1, 0, 0, 0), (0, 0, 2, 1), (-1, 5, 0, 5)):
+        with pytest.raises(ValueError, match="no counts"):
+            Counts(*counts)
+
+
+def test_false_alarms_stay_below_the_level() -> None:
+    """Fifteen unchanged rates, many of them rare: at most one gate in twenty fails."""
+    draw = random.Random(11)
+    rates = [0.2, 0.5, *[0.02] * 6, *[0.1] * 5, 0.0, 0.9]
+    rounds, alarms = 400, 0
+    for _ in range(rounds):
+        tests = {
+            str(index): Counts(
+                sum(draw.random() < share for _ in range(60)),
+                60,
+                sum(draw.random() < share for _ in range(40)),
+                40,
+            )
+            for index, share in enumerate(rates)
+        }
+        alarms += min(corrected(tests, 0.05).values()) <= 0.05
+    assert alarms <= 0.05 * rounds + 2 * (0.05 * 0.95 * rounds) ** 0.5
+
+
+def test_rates_that_cannot_decide_cost_the_others_nothing() -> None:
+    one = Counts(1, 50, 9, 50)
+    alone = corrected({"a": one}, 0.05)["a"]
+    idle = {str(number): Counts(0, 50, 0, 50) for number in range(20)}
+    found = corrected({"a": one, **idle}, 0.05)
+    assert found["a"] == alone
+    assert found["3"] == 1.0
+    assert corrected({}, 0.05) == {}
+
+
+def test_a_corrected_probability_never_falls_below_a_smaller_ones() -> None:
+    tests = {"a": Counts(0, 50, 20, 50), "b": Counts(2, 50, 12, 50), "c": Counts(3, 50, 12, 50)}
+    found = corrected(tests, 0.05)
+    assert found["a"] <= found["b"] <= found["c"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "level", "ratio"), [(0.2, 0.4, 0.05, 1.0), (0.05, 0.3, 0.01, 2.0)]
+)
+def test_the_needed_runs_have_the_promised_power(
+    old: float, new: float, level: float, ratio: float
+) -> None:
+    """Summed over all results of both sides."""
+    runs = runs_needed(old, new, level, ratio=ratio)
+    assert runs is not None
+    baseline = round(runs * ratio)
+    power = sum(
+        exp(log_binomial(a, baseline, old) + log_binomial(b, runs, new))
+        for a in range(baseline + 1)
+        for b in range(runs + 1)
+        if worse(Counts(a, baseline, b, runs)) <= level
+    )
+    assert 0.76 < power < 0.9
+
+
+def test_a_baseline_can_be_too_small_for_any_number_of_new_runs() -> None:
+    assert new_runs_needed(0.2, 0.3, 0.05, 50) is None
+    enough = new_runs_needed(0.2, 0.3, 0.05, 500)
+    assert enough is not None
+    assert 100 < enough < MOST
+    assert runs_needed(0.3, 0.3, 0.05) is None
+    assert noticed_from(0.2, 0.05, 5, 1) is None
+    assert noticed_from(0.2, 0.05, 0, 50) is None
+
+
+def test_one_run_can_fail_a_gate_only_beside_a_good_baseline() -> None:
+    assert could_fail(Counts(0, 50, 0, 1), 0.05)
+    assert not could_fail(Counts(5, 20, 0, 1), 0.05)
+    assert smallest(Counts(0, 50, 0, 50)) == 1.0
+
+
+def test_a_comparison_of_nothing_is_undecided() -> None:
+    found = compare(Side(), Side())
+    assert found.status == "undecided"
+    assert {each.finding for each in found.measures} == {"not compared"}
+
+
+def test_a_side_with_ten_thousand_runs_is_quick_and_exact() -> None:
+    old = Side(10_000, {"judged": 10_000}, 10_000, 1000)
+    new = Side(10_000, {"judged": 10_000}, 10_000, 1100)
+    (measure,) = compare(old, new, compared="failures").measures
+    assert measure.key == FAILURES
+    assert measure.corrected == pytest.approx(0.0111894, abs=1e-6)
+    assert measure.finding == "worse"
