@@ -114,6 +114,7 @@ def _pages(views: Views) -> list[Route]:
         Route(_RUN, views.page("run")),
         Route(f"{_RUN}/steps", views.page("steps")),
         Route(f"{_RUN}/steps/{{step:str}}", views.page("step")),
+        Route(f"{_RUN}/steps/{{step:str}}/input", views.page("finding.step_input")),
         Route(f"{_RUN}/label", views.page("label", Right.LABEL), methods=["POST"]),
         Route(f"{_RUN}/compare", views.page("compare_file"), methods=["POST"]),
         Route(f"{_RUN}/download.{{kind:str}}", views.page("download")),

@@ -17,6 +17,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation_graph import drawn
 from mast_trace_dashboards.web.filters import OUTCOMES, Filters
+from mast_trace_dashboards.web.finding.pages import FindingPages
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.numbers import whole
@@ -42,7 +43,11 @@ PER_PAGE = 50
 
 
 class Pages:
-    """The handlers of pages; each queries the database in a thread."""
+    """The handlers of pages; each queries the database in a thread.
+
+    Attributes:
+        finding: the handlers of further pages.
+    """
 
     def __init__(self, store: Store, templates: Jinja2Templates, *, idle: float) -> None:
         self._store = store
@@ -50,6 +55,7 @@ class Pages:
         self._templates = templates
         self._measuring = Lock()
         self._offered: tuple[int, FitOffer] | None = None
+        self.finding = FindingPages(store, templates, self._open)
 
     async def runs(self, request: Request) -> Response:
         """Answer with the list of runs, or with its table alone on a refresh."""
