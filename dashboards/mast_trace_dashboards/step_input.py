@@ -178,7 +178,9 @@ def _aligned(
     left, right = before[begin:], now[begin:]
     if max(len(left), len(right)) > _MOST_ALIGNED:
         left = []
-    for kind, one, two, three, four in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+    for kind, one, two, three, four in SequenceMatcher(
+        None, left, right, autojunk=False
+    ).get_opcodes():
         if kind == "equal":
             yield from ((identity, role, "kept") for identity, role in right[three:four])
         else:

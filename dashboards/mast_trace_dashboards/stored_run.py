@@ -234,9 +234,7 @@ class StoredRun:
             StorageError: the database does not answer.
         """
         query = QUERIES["cost_of_calls"]
-        return query.run(
-            self._store, only=[self.trace_id], projects=[self.project], limit=limit
-        )
+        return query.run(self._store, only=[self.trace_id], projects=[self.project], limit=limit)
 
     def task(self) -> str:
         """Return the task of the run as far as its root alone holds it; empty otherwise.

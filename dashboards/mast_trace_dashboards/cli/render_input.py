@@ -46,7 +46,9 @@ def input_view(seen: SeenInput | None, reason: str, *, full: bool = False) -> It
 
 def _head(seen: SeenInput) -> Text:
     count = len(seen.shown)
-    words = f"{count:,} {'message' if count == 1 else 'messages'} to {seen.agent or 'an unknown agent'}"
+    words = (
+        f"{count:,} {'message' if count == 1 else 'messages'} to {seen.agent or 'an unknown agent'}"
+    )
     if seen.model:
         words += f", model {seen.model}"
     if seen.parameters:

@@ -16,8 +16,9 @@ from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation_graph import drawn
-from mast_trace_dashboards.web.filters import OUTCOMES, Filters
+from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
 from mast_trace_dashboards.web.finding.pages import FindingPages
+from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.numbers import whole
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.web.run_view import Page
     from mast_trace_judge.study.fit_gain import FitOffer
 
-PER_PAGE = 50
-
 
 class Pages:
     """The handlers of pages; each queries the database in a thread.
@@ -55,14 +54,21 @@ class Pages:
         self._templates = templates
         self._measuring = Lock()
         self._offered: tuple[int, FitOffer] | None = None
+        self._list = RunList(store, idle=idle)
         self.finding = FindingPages(store, templates, self._open)
 
     async def runs(self, request: Request) -> Response:
         """Answer with the list of runs, or with its table alone on a refresh."""
         filters = Filters.of(request.query_params)
-        rows = await asyncio.to_thread(self._runs, filters)
-        more = filters.after(rows[PER_PAGE - 1]) if len(rows) > PER_PAGE else None
-        shown = {"runs": rows[:PER_PAGE], "more": more, "filters": filters, "modes": FAILURE_MODES}
+        listed = await asyncio.to_thread(self._list.page, filters)
+        shown = {
+            "runs": listed.rows,
+            "costs": listed.costs,
+            "more": listed.more,
+            "note": listed.note,
+            "filters": filters,
+            "modes": FAILURE_MODES,
+        }
         if "part" in request.query_params:
             return self._html(request, "_runs.html", **shown)
         offered: dict[str, list[str]] = {}
@@ -70,6 +76,7 @@ class Pages:
             offered.setdefault(row["Filter"], []).append(row["Value"])
         unknown = Filters.unknown_in(request.query_params)
         told = {"unknown": unknown, "strange": filters.strange(offered), "outcomes": OUTCOMES}
+        told |= {"orders": ORDERS, "ages": AGES}
         return self._html(request, "runs.html", **shown, **told, offered=offered)
 
     async def run(self, request: Request) -> Response:
@@ -202,15 +209,6 @@ class Pages:
             if self._offered is None or self._offered[0] != key:
                 self._offered = key, fit_offer(self._store, labels)
             return self._offered[1]
-
-    def _runs(self, filters: Filters) -> list[dict[str, Any]]:
-        given = filters.parameters()
-        if filters.text:
-            found = QUERIES["search"].run(self._store, text=filters.text)
-            if not found:
-                return []
-            given["only"] = [row["TraceId"] for row in found]
-        return QUERIES["runs"].run(self._store, **given, idle=self._idle, limit=PER_PAGE + 1)
 
     def _open(self, trace_id: str) -> LoadedRun:
         found = find_run(self._store, trace_id, idle=self._idle)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
 
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.groups import GROUPS
 from mast_trace_dashboards.step_input import seen_at, why_unknown
+from mast_trace_dashboards.web.filters import AGES, Filters
+from mast_trace_dashboards.web.finding.groups import groups
 from mast_trace_dashboards.web.finding.seen_view import seen_view
+from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
+from mast_trace_dashboards.web.finding.text_search import TextSearch
 from mast_trace_dashboards.web.numbers import whole
+from mast_trace_dashboards.web.streaming import streamed
+from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +53,72 @@ class FindingPages:
         asked, trace_id = request.path_params["step"], request.path_params["run"]
         values = await asyncio.to_thread(self._seen, trace_id, asked)
         return self._html(request, "_input.html", **values)
+
+    async def groups(self, request: Request) -> Response:
+        """Answer with the users, the sessions or the versions, and the rate of failures of each."""
+        by = request.path_params["by"]
+        if by not in GROUPS:
+            raise HTTPException(404, f"Runs are grouped by {', '.join(GROUPS)}, not by {by}.")
+        filters = Filters.of(request.query_params)
+        rows, more = await asyncio.to_thread(groups, self._store, by, filters)
+        return self._html(
+            request,
+            "groups.html",
+            by=by,
+            rows=rows,
+            filters=filters,
+            ages=AGES,
+            strange=[each for each in filters.strange({}) if each.filter in ("since", "until")],
+            more=filters.later() if more else None,
+            address=filters.with_value("text", "") if filters.chosen else "",
+        )
+
+    async def search(self, request: Request) -> Response:
+        """Answer with the texts that hold a text: the first hits at once, then their number."""
+        filters = Filters.of(request.query_params)
+        of_project = visitor_of(request).project is not None
+        asked = TextSearch(self._store, filters, of_project=of_project)
+        hits, whole_count = await asyncio.to_thread(asked.hits) if filters.text else ([], True)
+        values = {
+            "filters": filters,
+            "hits": hits,
+            "whole": whole_count,
+            "count": asked.count,
+            "ages": AGES,
+            "strange": [each for each in filters.strange({}) if each.filter in ("since", "until")],
+        }
+        if whole_count:
+            return self._html(request, "search.html", **values)
+        return streamed(self._templates, request, "search.html", values)
+
+    async def tree(self, request: Request) -> Response:
+        """Answer with the spans of a run as a tree."""
+        values = await asyncio.to_thread(self._tree, request.path_params["run"])
+        return self._html(request, "tree.html", **values)
+
+    async def span(self, request: Request) -> Response:
+        """Redirect to the step that a span holds, else to the span in the tree."""
+        trace_id, span_id = request.path_params["run"], request.path_params["span"]
+        opened = await asyncio.to_thread(self._open, trace_id)
+        steps = await asyncio.to_thread(lambda: opened.stored.outline.span_ids)
+        asked = f"?{request.url.query}" if request.url.query else ""
+        run = f"/runs/{opened.stored.trace_id}"
+        if span_id in steps:
+            return RedirectResponse(f"{run}{asked}#step-{list(steps).index(span_id)}", 303)
+        if await asyncio.to_thread(lambda: list(opened.stored.spans.of([span_id]))):
+            return RedirectResponse(f"{run}/tree{asked}#span-{quote(span_id, safe='')}", 303)
+        raise HTTPException(404, f"The run has no span {span_id}.")
+
+    def _tree(self, trace_id: str) -> dict[str, Any]:
+        opened = self._open(trace_id)
+        project = opened.stored.project
+        spans = QUERIES["run_tree"].run(
+            self._store, run=trace_id, projects=[project], limit=MOST_SPANS
+        )
+        steps: dict[str, int] = {}
+        for number, span_id in enumerate(opened.stored.outline.span_ids):
+            steps.setdefault(span_id, number)
+        return {"row": opened.row, "found": tree_rows(spans, steps)}
 
     def _seen(self, trace_id: str, asked: str) -> dict[str, Any]:
         opened = self._open(trace_id)
