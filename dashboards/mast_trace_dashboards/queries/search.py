@@ -37,6 +37,8 @@ _TEXTS: Final = """concat(SpanAttributes['mast.message.content'], '\\n',
       SpanAttributes['gen_ai.tool.call.arguments'], '\\n', SpanAttributes['gen_ai.tool.call.result'], '\\n',
       SpanAttributes['gen_ai.output.messages'])"""
 _AROUND: Final = 120
+PASSAGE: Final = 2 * _AROUND
+"""Characters of a passage, beside the text itself."""
 
 SEARCH_HITS: Final = Query(
     name="search_hits",
@@ -47,7 +49,7 @@ SELECT * FROM (
     if(Sender != '', Sender, AgentName) AS Agent, ToolName,
     positionCaseInsensitiveUTF8({_TEXTS} AS Texts, {{text:String}}) AS Place,
     substringUTF8(Texts, greatest(toInt64(Place) - {_AROUND}, 1),
-      {2 * _AROUND} + lengthUTF8({{text:String}})) AS Passage,
+      {PASSAGE} + lengthUTF8({{text:String}})) AS Passage,
     greatest(toInt64(Place) - {_AROUND}, 1) > 1 AS CutBefore
   FROM otel_traces
   WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}

@@ -6,6 +6,7 @@ import asyncio
 import json
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -55,7 +56,7 @@ class Pages:
         self._measuring = Lock()
         self._offered: tuple[int, FitOffer] | None = None
         self._list = RunList(store, idle=idle)
-        self.finding = FindingPages(store, templates, self._open)
+        self.finding = FindingPages(store, templates, self._open, self._list, self._offer)
 
     async def runs(self, request: Request) -> Response:
         """Answer with the list of runs, or with its table alone on a refresh."""
@@ -154,11 +155,8 @@ class Pages:
         trace_id = request.path_params["run"]
         opened = await asyncio.to_thread(self._open, trace_id)
         form = await read_form(request)
-        stated = form["decisive_step"][0].strip()
         page = await asyncio.to_thread(lambda: opened.page)
-        number = whole(stated)
-        if stated and (number is None or number >= page.count):
-            raise HTTPException(400, f"The run has steps 0 to {page.count - 1}, not {stated}.")
+        steps = _steps_in(form["decisive_step"][0], page.count)
         try:
             label = HumanLabel(
                 trace_id=trace_id,
@@ -166,14 +164,18 @@ class Pages:
                 annotator=visitor_of(request).user or form["annotator"][0],
                 outcome=form["outcome"][0],
                 modes=tuple(code for code in form["modes"] if code),
-                decisive_step=number,
-                decisive_agent=page.outline.actor(number) if number is not None else "",
+                decisive_step=steps[0] if steps else None,
+                decisive_agent=page.outline.actor(steps[0]) if steps else "",
+                decisive_steps=steps,
                 note=form["note"][0],
             )
         except ConfigurationError as error:
             raise HTTPException(400, str(error)) from error
         await asyncio.to_thread(save_labels, self._store, [label])
-        asked = f"?{request.url.query}" if request.url.query else ""
+        query = {key: value for key, value in request.query_params.items() if key != "queue"}
+        asked = f"?{urlencode(query)}" if query else ""
+        if "queue" in request.query_params:
+            return RedirectResponse(f"/queue/next{asked}", 303)
         return RedirectResponse(f"/runs/{trace_id}{asked}#labels", 303)
 
     async def compare(self, request: Request) -> Response:
@@ -226,6 +228,21 @@ def _first_steps(opened: LoadedRun) -> dict[str, Any]:
     rows = opened.page.rows(0, PAGE)
     end = opened.page.count
     return {"blocks": list(blocks(rows)), "next": PAGE, "end": end, "shown": len(rows)}
+
+
+def _steps_in(text: str, count: int) -> tuple[int, ...]:
+    """Return the numbers of steps that a person wrote, the clearest first.
+
+    Raises:
+        HTTPException: 400, one of them is no step of the run.
+    """
+    steps = []
+    for stated in text.replace(",", " ").split():
+        number = whole(stated)
+        if number is None or number >= count:
+            raise HTTPException(400, f"The run has steps 0 to {count - 1}, not {stated}.")
+        steps.append(number)
+    return tuple(dict.fromkeys(steps))
 
 
 def _graph_of(page: Page) -> Graph | None:

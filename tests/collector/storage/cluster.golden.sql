@@ -1219,3 +1219,21 @@ ENGINE = Distributed('main', 'traces', 'mast_injections_local', cityHash64(Trace
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (20, 'injections', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS UserId String MATERIALIZED if(SpanAttributes['user.id'] != '', SpanAttributes['user.id'],
+        SpanAttributes['enduser.id']) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS ServiceVersion LowCardinality(String) MATERIALIZED ResourceAttributes['service.version'];
+
+ALTER TABLE traces.otel_traces ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS UserId String MATERIALIZED if(SpanAttributes['user.id'] != '', SpanAttributes['user.id'],
+        SpanAttributes['enduser.id']),
+    ADD COLUMN IF NOT EXISTS ServiceVersion LowCardinality(String) MATERIALIZED ResourceAttributes['service.version'];
+
+ALTER TABLE traces.mast_human_labels_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS DecisiveSteps Array(UInt32);
+
+ALTER TABLE traces.mast_human_labels ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS DecisiveSteps Array(UInt32);
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (24, 'finding', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

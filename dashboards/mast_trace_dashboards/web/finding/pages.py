@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, StreamingResponse
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.groups import GROUPS
 from mast_trace_dashboards.step_input import seen_at, why_unknown
 from mast_trace_dashboards.web.filters import AGES, Filters
+from mast_trace_dashboards.web.finding.exporting import KINDS, MOST_EXPORTED, csv_of, jsonl_of
 from mast_trace_dashboards.web.finding.groups import groups
+from mast_trace_dashboards.web.finding.queue_view import agreement_as_it_grows, queue
 from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
 from mast_trace_dashboards.web.finding.text_search import TextSearch
 from mast_trace_dashboards.web.numbers import whole
-from mast_trace_dashboards.web.streaming import streamed
+from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.web.finding.run_list import RunList
     from mast_trace_dashboards.web.loaded_run import LoadedRun
+    from mast_trace_judge.study.fit_gain import FitOffer
 
 
 class FindingPages:
@@ -39,11 +43,20 @@ class FindingPages:
         store: the database, of the visitor's project.
         templates: of the pages.
         open_run: looks a run up; raises HTTPException where there is none.
+        run_list: reads pages of the run list.
+        offer: measures the gain of a profile fitted to the labels.
     """
 
     def __init__(
-        self, store: Store, templates: Jinja2Templates, open_run: Callable[[str], LoadedRun]
+        self,
+        store: Store,
+        templates: Jinja2Templates,
+        open_run: Callable[[str], LoadedRun],
+        run_list: RunList,
+        offer: Callable[[], FitOffer],
     ) -> None:
+        self._list = run_list
+        self._offer = offer
         self._store = store
         self._templates = templates
         self._open = open_run
@@ -90,6 +103,45 @@ class FindingPages:
         if whole_count:
             return self._html(request, "search.html", **values)
         return streamed(self._templates, request, "search.html", values)
+
+    async def queue(self, request: Request) -> Response:
+        """Answer with the runs to label, and the agreement so far."""
+        user = visitor_of(request).user
+        values = {
+            "queued": await asyncio.to_thread(queue, self._store, user),
+            "grown": await asyncio.to_thread(agreement_as_it_grows, self._store),
+            "offer": self._offer,
+        }
+        return streamed(self._templates, request, "queue.html", values)
+
+    async def next_queued(self, request: Request) -> Response:
+        """Redirect to the first run of the queue, or to the one after a run that is skipped."""
+        queued = await asyncio.to_thread(queue, self._store, visitor_of(request).user)
+        rows = [each.row for each in queued]
+        skipped = request.query_params.get("after", "")
+        places = [place for place, row in enumerate(rows) if row["TraceId"] == skipped]
+        rest = rows[places[0] + 1 :] if places else rows
+        chosen = request.query_params.get("project", "")
+        kept = {"project": chosen} if chosen else {}
+        if not rest:
+            return RedirectResponse(f"/queue{'?' + urlencode(kept) if kept else ''}", 303)
+        sees_all = visitor_of(request).project is None
+        if sees_all and rest[0]["Project"]:
+            kept = {"project": rest[0]["Project"]}
+        query = urlencode({**kept, "queue": "1"})
+        return RedirectResponse(f"/runs/{rest[0]['TraceId']}?{query}#label", 303)
+
+    async def export(self, request: Request) -> Response:
+        """Answer with the selected runs as a file: those named by ``run``, else those that match the filters."""
+        filters = Filters.of(request.query_params)
+        chosen = request.query_params.getlist("run")[:MOST_EXPORTED]
+        kind = request.path_params["kind"]
+        if kind not in KINDS:
+            raise HTTPException(404, f"Runs are exported as {' or '.join(KINDS)}, not as {kind}.")
+        listed = await asyncio.to_thread(self._list.selected, filters, chosen)
+        body = csv_of(listed) if kind == "csv" else jsonl_of(listed)
+        name = {"content-disposition": f'attachment; filename="runs.{kind}"'}
+        return StreamingResponse(in_blocks(body), media_type=KINDS[kind], headers=name)
 
     async def tree(self, request: Request) -> Response:
         """Answer with the spans of a run as a tree."""

@@ -48,7 +48,7 @@ class Spent:
             read=sum(row["InputTokens"] for row in taken),
             cached=sum(row["CacheReadTokens"] for row in taken),
             written=sum(row["OutputTokens"] for row in taken),
-            cost=math.fsum(known) if known else None,
+            cost=round(math.fsum(each * 1e6 for each in known), 6) / 1e6 if known else None,
             unpriced=len(taken) - len(known),
         )
 

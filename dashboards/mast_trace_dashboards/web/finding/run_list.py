@@ -75,6 +75,19 @@ class RunList:
             rows, {run: words for run, (_, words) in self._costs(rows).items()}, more, note
         )
 
+    def selected(
+        self, filters: Filters, chosen: Sequence[str], most: int = MOST_OF_GROUP
+    ) -> Listed:
+        """Return the runs that were chosen by their ids, else all that match, at most ``most``.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        if not chosen:
+            return self.page(filters, most)
+        rows = QUERIES["runs"].run(self._store, only=list(chosen), idle=self._idle, limit=most)
+        return Listed(rows, {run: words for run, (_, words) in self._costs(rows).items()}, None)
+
     def _given(self, filters: Filters) -> tuple[dict[str, Any] | None, str]:
         """Return the parameters of the query; None if no run can match."""
         given = {**filters.parameters(), "idle": self._idle}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.search import PASSAGE
 from mast_trace_dashboards.web.rows import Piece
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Hit:
         service: of the span.
         moment: its time.
         cut: whether the passage begins within the text.
+        cut_after: whether it may end within the text.
         pieces: the passage; occurrences are marked.
     """
 
@@ -50,6 +52,7 @@ class Hit:
     service: str
     moment: datetime
     cut: bool
+    cut_after: bool
     pieces: tuple[Piece, ...]
 
 
@@ -123,6 +126,7 @@ class TextSearch:
             service=row["ServiceName"],
             moment=row["Timestamp"],
             cut=bool(row["CutBefore"]),
+            cut_after=len(row["Passage"]) >= PASSAGE + len(self._text),
             pieces=tuple(pieces_with(row["Passage"].strip("\n"), self._text)),
         )
 
