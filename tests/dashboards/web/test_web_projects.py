@@ -66,6 +66,15 @@ PLACES = {
         *(f"/groups/{by}" for by in ("user", "session", "version", "anything")),
         f"/groups/user?service={CANARY}-service",
     ],
+    "/queue": ["/queue", f"/queue?project={THEIRS}"],
+    "/queue/next": ["/queue/next"],
+    "/export.{kind:str}": [
+        "/export.csv",
+        "/export.jsonl?mode=2.6",
+        f"/export.jsonl?run={RUN}&run={THEIR_RUN}",
+        f"/export.csv?project={THEIRS}",
+        "/export.anything",
+    ],
     "/search": [
         "/search",
         "/search?text=shared%20text&since=9999d",
