@@ -11,13 +11,14 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import SpanRecord, read_trajectory
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.thinning import was_left_out
-from mast_trace_judge.local.long_runs import outline_of
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_judge.local.long_runs import PAGE_BYTES, outline_of, read_run
 from mast_trace_judge.transfer.run_json import run_as_json, steps_of
 
 if TYPE_CHECKING:
@@ -225,10 +226,31 @@ class StoredRun:
         spans = self._whole.spans
         return None if spans is None else read_trajectory(spans.values())
 
+    def read(self) -> Trajectory:
+        """Return the run with its texts; of one that is too long to be held, some steps are left out.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        whole = self.trajectory()
+        if whole is not None:
+            return whole
+        pages = RunSpans(self._store, self.trace_id, project=self.project, page_bytes=PAGE_BYTES)
+        return read_run(pages)
+
     def span_of(self, number: int) -> SpanRecord | None:
         """Return the span of a step."""
         wanted = self.outline.span_ids[number]
         return next(iter(self.spans.of([wanted])), None)
+
+    def calls(self, limit: int) -> list[dict[str, Any]]:
+        """Return the rows of the query `cost_of_calls` on this run, at most this many.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        query = QUERIES["cost_of_calls"]
+        return query.run(self._store, only=[self.trace_id], projects=[self.project], limit=limit)
 
     def task(self) -> str:
         """Return the task of the run as far as its root alone holds it; empty otherwise.

@@ -153,14 +153,14 @@ def _steps(
     labels: Iterable[HumanLabel], verdicts: Iterable[Verdict]
 ) -> dict[tuple[str, str], StepAgreement]:
     """Compare decisive steps, for each pair of annotators that named one in the same run."""
-    named: dict[str, dict[str, tuple[int, str]]] = {}
+    named: dict[str, dict[str, tuple[tuple[int, ...], str]]] = {}
     for label in labels:
-        if label.decisive_step is not None:
-            named_step = (label.decisive_step, label.decisive_agent)
+        if label.decisive_steps:
+            named_step = (label.decisive_steps, label.decisive_agent)
             named.setdefault(label.annotator, {})[_run(label)] = named_step
     for verdict in verdicts:
         if verdict.decisive is not None:
-            named_step = (verdict.decisive.step, verdict.decisive.agent)
+            named_step = ((verdict.decisive.step,), verdict.decisive.agent)
             named.setdefault(JUDGE, {})[_run(verdict)] = named_step
     found = {}
     for one in sorted(named):

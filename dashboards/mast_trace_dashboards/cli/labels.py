@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import getpass
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,8 @@ from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.store.labels import NO_MODES, HumanLabel, save_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mast_trace_dashboards.cli.run_view import RunView
 
 _QUOTED = 70
@@ -51,7 +53,12 @@ def label(
         ),
     ] = None,
     step: Annotated[
-        int | None, typer.Option("--step", min=0, help="Number of the decisive step, from 0.")
+        list[int] | None,
+        typer.Option(
+            "--step",
+            min=0,
+            help="Number of the decisive step, from 0; can be repeated where several are, the clearest first.",
+        ),
     ] = None,
     note: Annotated[str, typer.Option("--note", help="For people.")] = "",
     project: Project = None,
@@ -68,8 +75,9 @@ def label(
     Example: `mast-trace label 4f2a --annotator ada --outcome failure --mode 2.6 --step 3`
     """
     who = annotator or getpass.getuser()
-    given = HumanLabel("", who, outcome.value if outcome else "", tuple(mode or ()), step, "", note)
-    asks = outcome is None and not mode and step is None and not note
+    given = HumanLabel("", who, outcome.value if outcome else "", tuple(mode or ()), note=note)
+    given = dataclasses.replace(given, **_several(step or []))
+    asks = outcome is None and not mode and not step and not note
     if asks and (as_json or not sys.stdin.isatty()):
         raise ConfigurationError("give your opinion by --outcome, --mode, --step or --note")
     with open_store(url, data_dir, config) as store:
@@ -82,6 +90,11 @@ def label(
         console().print(plain(f"Recorded {made.annotator}'s label of run {made.trace_id}."))
 
 
+def _several(steps: Sequence[int]) -> dict[str, Any]:
+    """Return the fields of a label that hold its decisive steps, the first one of which is the main one."""
+    return {"decisive_step": steps[0], "decisive_steps": tuple(steps)} if steps else {}
+
+
 def _placed(opinion: HumanLabel, shown: RunView) -> HumanLabel:
     """Attach an opinion to its run: the decisive agent is the agent of the decisive step.
 
@@ -89,8 +102,10 @@ def _placed(opinion: HumanLabel, shown: RunView) -> HumanLabel:
         ConfigurationError: the run has no such step.
     """
     count, chosen = shown.stored.count, opinion.decisive_step
-    if chosen is not None and chosen >= count:
-        raise ConfigurationError(f"the run has no step {chosen}: its steps are 0 to {count - 1}")
+    if unknown := [each for each in opinion.decisive_steps if each >= count]:
+        raise ConfigurationError(
+            f"the run has no step {unknown[0]}: its steps are 0 to {count - 1}"
+        )
     return dataclasses.replace(
         opinion,
         trace_id=shown.stored.trace_id,

@@ -23,13 +23,15 @@ from mast_trace_dashboards.cli.options import (
     RunName,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, print_json_line
+from mast_trace_dashboards.cli.output import console, print_json, print_json_line
+from mast_trace_dashboards.cli.render_input import input_view
 from mast_trace_dashboards.cli.render_run import run_view, steps_view
 from mast_trace_dashboards.cli.render_verdict import verdict_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_names import resolve_run
+from mast_trace_dashboards.step_input import seen_at, why_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +58,15 @@ def show(
             show_default=False,
         ),
     ] = "",
+    step: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Show this step with its input: the messages that the agent's model was shown, and which of "
+            "them are new since its previous input.",
+            show_default=False,
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Follow the run until its verdict is there.")
     ] = False,
@@ -71,8 +82,15 @@ def show(
     With `--watch`, steps are printed as they arrive, then the verdict; as JSON, a line for each.
     As JSON all steps are printed, unless `--steps` names some.
 
+    With `--step`, the input of one step is rebuilt: `+` stands before messages that the agent's previous
+    input did not have, `-` before those that only the previous input had. `--full` prints all of them whole.
+
     Example: `mast-trace show last --full`
+
+    Example: `mast-trace show last --step 4`
     """
+    if step is not None and (steps or watch):
+        raise ConfigurationError("--step shows one step alone: leave out --steps and --watch")
     idle = CollectorConfig.load(config).run_idle_seconds
     with open_store(url, data_dir, config) as store:
         trace_id = resolve_run(store, run, project)
@@ -84,12 +102,39 @@ def show(
             follow(look, every, full=full, as_json=as_json)
             return
         shown = look()
+        if step is not None:
+            _show_input(shown, step, full=full, as_json=as_json)
+            return
         chosen = _numbers(steps, shown) if steps else None
         if as_json:
             print_pieces(json_pieces(shown, chosen))
             return
         for part in run_view(shown, numbers=chosen, full=full):
             console().print(part)
+
+
+def _show_input(shown: RunView, number: int, *, full: bool, as_json: bool) -> None:
+    """Print one step and its input.
+
+    Raises:
+        ConfigurationError: the run has no such step.
+    """
+    count = shown.stored.count
+    if number >= count:
+        has = f"its steps are 0 to {count - 1}" if count else "it has no steps"
+        raise ConfigurationError(f"the run has no step {number}: {has}")
+    run = shown.stored.read()
+    seen = seen_at(run, number)
+    if as_json:
+        (step,) = shown.stored.steps([number])
+        reason = None if seen else why_unknown(run, number)
+        told = None if seen is None else dataclasses.asdict(seen)
+        print_json({"step": step_as_dict(step), "input": told, "reason": reason})
+        return
+    for part in steps_view(shown, [number], shown.verdict, full=full):
+        console().print(part)
+    for part in input_view(seen, why_unknown(run, number), full=full):
+        console().print(part)
 
 
 def follow(
@@ -102,7 +147,7 @@ def follow(
         count = shown.stored.count
         if as_json:
             for step in _steps(shown, range(printed, count)):
-                print_json_line({"step": _as_dict(step)})
+                print_json_line({"step": step_as_dict(step)})
         else:
             new = range(printed, count)
             for part in steps_view(shown, new, shown.verdict, full=full, header=not printed):
@@ -124,7 +169,7 @@ def as_dict(shown: RunView) -> dict[str, Any]:
         "run": shown.row,
         "task": outline.run.task,
         "agents": outline.agents,
-        "steps": [_as_dict(step) for step in shown.stored.all_steps()],
+        "steps": [step_as_dict(step) for step in shown.stored.all_steps()],
         "verdict": _verdict(shown),
     }
 
@@ -142,7 +187,7 @@ def json_pieces(shown: RunView, numbers: Sequence[int] | None = None) -> Iterato
     yield f'  "agents": {_inner(outline.agents)},\n  "steps": ['
     separator = "\n    "
     for step in shown.stored.all_steps() if numbers is None else _steps(shown, numbers):
-        yield separator + _inner(_as_dict(step), 2)
+        yield separator + _inner(step_as_dict(step), 2)
         separator = ",\n    "
     yield f'{"" if separator[0] != "," else chr(10) + "  "}],\n  "verdict": '
     yield f"{_inner(_verdict(shown))}\n}}"
@@ -188,6 +233,7 @@ def _verdict(shown: RunView) -> dict[str, Any] | None:
     return None if shown.verdict is None else shown.verdict.to_json()
 
 
-def _as_dict(step: Step) -> dict[str, Any]:
+def step_as_dict(step: Step) -> dict[str, Any]:
+    """Return the fields of a step that are set, for other programs."""
     values = ((name, getattr(step, name)) for name in _FIELDS)
     return {name: value for name, value in values if value not in ("", (), None)}

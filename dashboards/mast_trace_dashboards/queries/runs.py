@@ -10,6 +10,7 @@ from mast_trace_dashboards.queries.sql import (
     COUNTED,
     IDLE,
     JUDGED_RUN,
+    JUDGED_RUNS,
     OWNERS,
     RANGE,
     SHOWN,
@@ -77,6 +78,14 @@ _FILTERS: Final = {
     "only": Param("Array(String)", [], "ids of runs; none means all"),
 }
 
+_MATCHES: Final = """(empty({outcomes:Array(String)}) OR has({outcomes:Array(String)}, Outcome)
+    OR (Outcome = '' AND has({outcomes:Array(String)}, 'unknown')))
+  AND (empty({states:Array(String)}) OR has({states:Array(String)}, State))
+  AND (empty({modes:Array(String)}) OR hasAny({modes:Array(String)}, Modes))
+  AND (empty({agents:Array(String)}) OR hasAny({agents:Array(String)}, Agents))
+  AND (empty({only:Array(String)}) OR has({only:Array(String)}, TraceId))
+  AND (empty({decisive_agents:Array(String)}) OR has({decisive_agents:Array(String)}, DecisiveAgent))"""
+
 # Without a filter, a page is limited to the latest runs by their beginning, so that older ones are
 # not aggregated. Some more are counted, because a run whose first state lies before the range seems
 # to begin later.
@@ -99,13 +108,7 @@ RUN_LIST: Final = Query(
 WITH ({_FROM}) AS earliest
 {judged_runs("earliest")}
 WHERE (StartNs, TraceId) < ({{before:Int64}}, {{before_run:String}})
-  AND (empty({{outcomes:Array(String)}}) OR has({{outcomes:Array(String)}}, Outcome)
-    OR (Outcome = '' AND has({{outcomes:Array(String)}}, 'unknown')))
-  AND (empty({{states:Array(String)}}) OR has({{states:Array(String)}}, State))
-  AND (empty({{modes:Array(String)}}) OR hasAny({{modes:Array(String)}}, Modes))
-  AND (empty({{agents:Array(String)}}) OR hasAny({{agents:Array(String)}}, Agents))
-  AND (empty({{only:Array(String)}}) OR has({{only:Array(String)}}, TraceId))
-  AND (empty({{decisive_agents:Array(String)}}) OR has({{decisive_agents:Array(String)}}, DecisiveAgent))
+  AND {_MATCHES}
 ORDER BY StartNs DESC, TraceId DESC
 LIMIT {{limit:UInt32}}""",
     params={
@@ -117,6 +120,43 @@ LIMIT {{limit:UInt32}}""",
         "before_run": Param("String", "", "of runs that started just then, those with a lesser id"),
         **_FILTERS,
         "limit": Param("UInt32", 50, "most rows to return"),
+    },
+    columns=_RUN_COLUMNS,
+)
+
+_SORTS: Final = {
+    "started": "toUnixTimestamp64Milli(Start)",
+    "took": "DurationMs",
+    "tokens": "InputTokens + OutputTokens",
+    "steps": "Steps",
+    "errors": "Errors",
+}
+SORTS: Final = tuple(_SORTS)
+"""Values by which `RUNS_SORTED` sorts."""
+_SORT_KEY: Final = (
+    "multiIf("
+    + ", ".join(f"{{sort:String}} = '{name}', toInt64({sql})" for name, sql in _SORTS.items())
+    + ", 0)"
+)
+
+RUNS_SORTED: Final = Query(
+    name="runs_sorted",
+    meaning="The runs of a time range by another order than `runs`; all of the range are read for it.",
+    template=f"""
+SELECT * FROM ({JUDGED_RUNS})
+WHERE {_MATCHES}
+ORDER BY {_SORT_KEY} * if({{ascending:UInt32}} = 1, 1, -1), StartNs DESC, TraceId DESC
+LIMIT {{limit:UInt32}} OFFSET {{offset:UInt32}}""",
+    params={
+        **RANGE,
+        **OWNERS,
+        **IDLE,
+        **SHOWN,
+        "sort": Param("String", "started", f"one of {', '.join(_SORTS)}"),
+        "ascending": Param("UInt32", 0, "1 puts the least first"),
+        **_FILTERS,
+        "limit": Param("UInt32", 50, "most rows to return"),
+        "offset": Param("UInt32", 0, "rows to leave out before"),
     },
     columns=_RUN_COLUMNS,
 )

@@ -32,3 +32,71 @@ LIMIT {limit:UInt32}""",
         "Hits": Column("UInt64", "spans in which it occurs"),
     },
 )
+
+_TEXTS: Final = """concat(SpanAttributes['mast.message.content'], '\\n',
+      SpanAttributes['gen_ai.tool.call.arguments'], '\\n', SpanAttributes['gen_ai.tool.call.result'], '\\n',
+      SpanAttributes['gen_ai.output.messages'])"""
+_AROUND: Final = 120
+PASSAGE: Final = 2 * _AROUND
+"""Characters of a passage, beside the text itself."""
+
+SEARCH_HITS: Final = Query(
+    name="search_hits",
+    meaning="Spans in whose texts a text occurs, with the passage around it, newest first among those found.",
+    template=f"""
+SELECT * FROM (
+  SELECT Project, TraceId, SpanId, Timestamp, ServiceName, Operation,
+    if(Sender != '', Sender, AgentName) AS Agent, ToolName,
+    positionCaseInsensitiveUTF8({_TEXTS} AS Texts, {{text:String}}) AS Place,
+    substringUTF8(Texts, greatest(toInt64(Place) - {_AROUND}, 1),
+      {PASSAGE} + lengthUTF8({{text:String}})) AS Passage,
+    greatest(toInt64(Place) - {_AROUND}, 1) > 1 AS CutBefore
+  FROM otel_traces
+  WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
+    AND {{text:String}} != '' AND Operation IN ('send_message', 'execute_tool', 'chat', 'invoke_agent')
+    AND (empty({{services:Array(String)}}) OR has({{services:Array(String)}}, ServiceName))
+    AND Place > 0
+  LIMIT {{limit:UInt32}}
+)
+ORDER BY Timestamp DESC, SpanId""",
+    params={
+        **RANGE,
+        "text": Param("String", "", "the text to find; case does not matter"),
+        "services": Param("Array(String)", [], "service names; none means all"),
+        "limit": Param("UInt32", 50, "most rows to return; the engine stops at them"),
+    },
+    columns={
+        "Project": Column("String"),
+        "TraceId": Column("String"),
+        "SpanId": Column("String"),
+        "Timestamp": Column("DateTime64(9)"),
+        "ServiceName": Column("String"),
+        "Operation": Column("String"),
+        "Agent": Column("String", "who acted; empty if unknown"),
+        "ToolName": Column("String"),
+        "Place": Column("UInt64", "the first occurrence, in characters from 1"),
+        "Passage": Column("String", "the text around it"),
+        "CutBefore": Column("UInt8", "1 where text before the passage was cut off"),
+    },
+)
+
+SEARCH_COUNT: Final = Query(
+    name="search_count",
+    meaning="The number of spans in whose texts a text occurs, and of their runs: one row.",
+    template=f"""
+SELECT count() AS Spans, uniqExact(Project, TraceId) AS Runs
+FROM otel_traces
+WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
+  AND TraceId >= {{first:String}} AND ({{last:String}} = '' OR TraceId < {{last:String}})
+  AND {{text:String}} != '' AND Operation IN ('send_message', 'execute_tool', 'chat', 'invoke_agent')
+  AND (empty({{services:Array(String)}}) OR has({{services:Array(String)}}, ServiceName))
+  AND positionCaseInsensitiveUTF8({_TEXTS}, {{text:String}}) > 0""",
+    params={
+        **RANGE,
+        "text": Param("String", "", "the text to find; case does not matter"),
+        "services": Param("Array(String)", [], "service names; none means all"),
+        "first": Param("String", "", "only runs with this id or a greater one"),
+        "last": Param("String", "", "only runs with a lesser id; empty for all"),
+    },
+    columns={"Spans": Column("UInt64"), "Runs": Column("UInt64")},
+)

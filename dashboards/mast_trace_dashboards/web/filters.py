@@ -6,11 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
+from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_dashboards.queries.runs import SORTS
+from mast_trace_dashboards.run_names import parse_time
 from mast_trace_dashboards.web.numbers import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
 
 _OTHERS = ("part", "token")
@@ -21,7 +25,22 @@ OUTCOMES = ("failure", "success", "unknown")
 """Outcomes that a run may have, as the filter offers them."""
 MOST_VALUES = 10_000
 """Number of values at which the query `filter_values` ends."""
-_FIXED = {"outcome": OUTCOMES, "mode": tuple(FAILURE_MODES)}
+COST = "cost"
+"""The order by cost: of the `NEWEST` latest runs that match, as costs are computed when they are asked for."""
+NEWEST = 1000
+ORDERS = {
+    "": "newest first",
+    "oldest": "oldest first",
+    "took": "longest first",
+    "tokens": "most tokens first",
+    "steps": "most steps first",
+    "errors": "most errors first",
+    COST: "most expensive first",
+}
+"""Orders of the list, with their words."""
+AGES = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
+"""Times since which runs are offered to be listed; any other age or date can be written."""
+_FIXED = {"outcome": OUTCOMES, "mode": tuple(FAILURE_MODES), "sort": tuple(ORDERS)}
 """Values of the filters whose values do not depend on the runs."""
 
 
@@ -38,7 +57,14 @@ class Filters:
     """The chosen values; an empty one means all.
 
     Attributes:
+        since: only runs that started at this time or later: an age such as ``24h``, or a date.
+        until: only runs that started before this time.
+        user: the user for whom the program ran.
+        session: the conversation that the run belongs to.
+        version: of the service.
+        sort: of `ORDERS`; empty for the newest first.
         text: must occur in the run's texts.
+        page: of a list in another order, from 1.
         before: cursor: only runs that started before, in nanoseconds since the epoch.
         before_run: cursor: of the runs that started at that time, only those with a smaller id.
         project: selected by an operator, who sees all; the whole page is then of this project.
@@ -50,7 +76,14 @@ class Filters:
     agent: str = ""
     outcome: str = ""
     mode: str = ""
+    since: str = ""
+    until: str = ""
+    user: str = ""
+    session: str = ""
+    version: str = ""
     text: str = ""
+    sort: str = ""
+    page: str = ""
     before: str = ""
     before_run: str = ""
 
@@ -73,10 +106,40 @@ class Filters:
             "outcomes": [self.outcome] if self.outcome else [],
             "modes": [self.mode] if self.mode else [],
         }
+        for name in ("since", "until"):
+            moment = _moment(getattr(self, name))
+            if moment is not None:
+                given[name] = moment
         before = whole(self.before)
         if before is not None:
             given.update(before=min(before, 2**63 - 1), before_run=self.before_run)
         return given
+
+    @property
+    def group(self) -> dict[str, str]:
+        """The parameters of the query `runs_of_group`; empty if no group is chosen."""
+        chosen = {"user": self.user, "session": self.session, "version": self.version}
+        return {name: value for name, value in chosen.items() if value}
+
+    @property
+    def number(self) -> int:
+        """The number of the page of a list in another order, from 0."""
+        return min(max((whole(self.page) or 1) - 1, 0), 100_000)
+
+    @property
+    def sorting(self) -> dict[str, Any] | None:
+        """The parameters of the query `runs_sorted` for the chosen order; None for the newest first."""
+        if self.sort == "oldest":
+            return {"sort": "started", "ascending": 1}
+        return {"sort": self.sort} if self.sort in SORTS and self.sort != "started" else None
+
+    def later(self) -> str:
+        """Return the address of the next page of a list in another order."""
+        return replace(self, page=str(self.number + 2)).query()
+
+    def with_value(self, name: str, value: str) -> str:
+        """Return the address of the first page with another value of a filter."""
+        return replace(self, **{"page": "", "before": "", "before_run": "", name: value}).query()
 
     def after(self, row: Mapping[str, Any]) -> str:
         """Return the address of the page that continues after a row."""
@@ -96,7 +159,12 @@ class Filters:
         """
         known = {"project": (), "framework": (), "service": (), "agent": (), **offered, **_FIXED}
         chosen = {name: getattr(self, name) for name in known}
-        return [
+        unread = [
+            StrangeValue(name, getattr(self, name), tuple(AGES))
+            for name in ("since", "until")
+            if getattr(self, name) and _moment(getattr(self, name)) is None
+        ]
+        return unread + [
             StrangeValue(name, chosen[name], tuple(values))
             for name, values in known.items()
             if chosen[name] and chosen[name] not in values and len(values) < MOST_VALUES
@@ -105,9 +173,19 @@ class Filters:
     @property
     def names(self) -> list[str]:
         """The names of those that narrow, as addresses have them."""
-        return [name for name in self.__dataclass_fields__ if not name.startswith("before")]
+        return [
+            name for name in self.__dataclass_fields__ if not name.startswith(("before", "page"))
+        ]
 
     @property
     def chosen(self) -> bool:
         """True if any filter is set."""
-        return any(getattr(self, name) for name in self.names)
+        return any(getattr(self, name) for name in self.names if name != "sort")
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the time that a text names; None if it names none."""
+    try:
+        return parse_time(text) if text else None
+    except ConfigurationError:
+        return None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mast_trace_dashboards.found_run import FoundRun
+from mast_trace_dashboards.web.finding.run_costs import RunCosts, run_costs
 from mast_trace_dashboards.web.replay_points import ReplayPoints, points_of
 from mast_trace_dashboards.web.run_view import Page
 
@@ -18,7 +19,18 @@ class LoadedRun(FoundRun):
     def page(self) -> Page:
         """Its steps; reading a long run takes seconds."""
         answers = self.points.answers
-        return Page(self.stored, self.verdict, confirmation=self.confirmation, answers=answers)
+        return Page(
+            self.stored,
+            self.verdict,
+            confirmation=self.confirmation,
+            answers=answers,
+            spent=self.costs.by_step,
+        )
+
+    @cached_property
+    def costs(self) -> RunCosts:
+        """The cost of its steps and agents."""
+        return run_costs(self.stored)
 
     @cached_property
     def points(self) -> ReplayPoints:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -16,7 +17,9 @@ from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation_graph import drawn
-from mast_trace_dashboards.web.filters import OUTCOMES, Filters
+from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
+from mast_trace_dashboards.web.finding.pages import FindingPages
+from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.forms import read_form
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_dashboards.web.numbers import whole
@@ -41,11 +44,13 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.web.run_view import Page
     from mast_trace_judge.study.fit_gain import FitOffer
 
-PER_PAGE = 50
-
 
 class Pages(PatternPages):
-    """The handlers of pages; each queries the database in a thread."""
+    """The handlers of pages; each queries the database in a thread.
+
+    Attributes:
+        finding: the handlers of further pages.
+    """
 
     def __init__(self, store: Store, templates: Jinja2Templates, *, idle: float) -> None:
         super().__init__(store, templates)
@@ -53,13 +58,21 @@ class Pages(PatternPages):
         self._profiles = ProfilePage(store)
         self._measuring = Lock()
         self._offered: tuple[int, FitOffer] | None = None
+        self._list = RunList(store, idle=idle)
+        self.finding = FindingPages(store, templates, self._open, self._list, self._offer)
 
     async def runs(self, request: Request) -> Response:
         """Answer with the list of runs, or with its table alone on a refresh."""
         filters = Filters.of(request.query_params)
-        rows = await asyncio.to_thread(self._runs, filters)
-        more = filters.after(rows[PER_PAGE - 1]) if len(rows) > PER_PAGE else None
-        shown = {"runs": rows[:PER_PAGE], "more": more, "filters": filters, "modes": FAILURE_MODES}
+        listed = await asyncio.to_thread(self._list.page, filters)
+        shown = {
+            "runs": listed.rows,
+            "costs": listed.costs,
+            "more": listed.more,
+            "note": listed.note,
+            "filters": filters,
+            "modes": FAILURE_MODES,
+        }
         if "part" in request.query_params:
             return self._html(request, "_runs.html", **shown)
         offered: dict[str, list[str]] = {}
@@ -67,6 +80,7 @@ class Pages(PatternPages):
             offered.setdefault(row["Filter"], []).append(row["Value"])
         unknown = Filters.unknown_in(request.query_params)
         told = {"unknown": unknown, "strange": filters.strange(offered), "outcomes": OUTCOMES}
+        told |= {"orders": ORDERS, "ages": AGES}
         return self._html(request, "runs.html", **shown, **told, offered=offered)
 
     async def run(self, request: Request) -> Response:
@@ -144,11 +158,8 @@ class Pages(PatternPages):
         trace_id = request.path_params["run"]
         opened = await asyncio.to_thread(self._open, trace_id)
         form = await read_form(request)
-        stated = form["decisive_step"][0].strip()
         page = await asyncio.to_thread(lambda: opened.page)
-        number = whole(stated)
-        if stated and (number is None or number >= page.count):
-            raise HTTPException(400, f"The run has steps 0 to {page.count - 1}, not {stated}.")
+        steps = _steps_in(form["decisive_step"][0], page.count)
         try:
             label = HumanLabel(
                 trace_id=trace_id,
@@ -156,14 +167,18 @@ class Pages(PatternPages):
                 annotator=visitor_of(request).user or form["annotator"][0],
                 outcome=form["outcome"][0],
                 modes=tuple(code for code in form["modes"] if code),
-                decisive_step=number,
-                decisive_agent=page.outline.actor(number) if number is not None else "",
+                decisive_step=steps[0] if steps else None,
+                decisive_agent=page.outline.actor(steps[0]) if steps else "",
+                decisive_steps=steps,
                 note=form["note"][0],
             )
         except ConfigurationError as error:
             raise HTTPException(400, str(error)) from error
         await asyncio.to_thread(save_labels, self._store, [label])
-        asked = f"?{request.url.query}" if request.url.query else ""
+        query = {key: value for key, value in request.query_params.items() if key != "queue"}
+        asked = f"?{urlencode(query)}" if query else ""
+        if "queue" in request.query_params:
+            return RedirectResponse(f"/queue/next{asked}", 303)
         return RedirectResponse(f"/runs/{trace_id}{asked}#labels", 303)
 
     async def compare(self, request: Request) -> Response:
@@ -207,15 +222,6 @@ class Pages(PatternPages):
                 self._offered = key, fit_offer(self._store, labels)
             return self._offered[1]
 
-    def _runs(self, filters: Filters) -> list[dict[str, Any]]:
-        given = filters.parameters()
-        if filters.text:
-            found = QUERIES["search"].run(self._store, text=filters.text)
-            if not found:
-                return []
-            given["only"] = [row["TraceId"] for row in found]
-        return QUERIES["runs"].run(self._store, **given, idle=self._idle, limit=PER_PAGE + 1)
-
     def _open(self, trace_id: str) -> LoadedRun:
         found = find_run(self._store, trace_id, idle=self._idle)
         # A run that has just begun has a name; of a run without spans, an outcome may be left.
@@ -229,6 +235,21 @@ def _first_steps(opened: LoadedRun) -> dict[str, Any]:
     rows = opened.page.rows(0, PAGE)
     end = opened.page.count
     return {"blocks": list(blocks(rows)), "next": PAGE, "end": end, "shown": len(rows)}
+
+
+def _steps_in(text: str, count: int) -> tuple[int, ...]:
+    """Return the numbers of steps that a person wrote, the clearest first.
+
+    Raises:
+        HTTPException: 400, one of them is no step of the run.
+    """
+    steps = []
+    for stated in text.replace(",", " ").split():
+        number = whole(stated)
+        if number is None or number >= count:
+            raise HTTPException(400, f"The run has steps 0 to {count - 1}, not {stated}.")
+        steps.append(number)
+    return tuple(dict.fromkeys(steps))
 
 
 def _graph_of(page: Page) -> Graph | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Step
     from mast_trace_dashboards.web.confirmation_view import Point
+    from mast_trace_dashboards.web.finding.run_costs import Spent
 
 CLIP = 1500
 """Characters of a text that are shown before it is unfolded."""
@@ -37,6 +38,7 @@ class Row:
         marks: words for what replays have shown of it, such as "confirmed by replay".
         rate: V at the step; None where replays have not measured it.
         replayable: whether a replay can run on from it.
+        spent: tokens and cost of the model calls that produced it; None if there is none.
         modes: codes of failure modes that it is evidence of; only possible ones have a question
             mark.
         pieces: the shown part of its text, in pieces; quoted ones are marked.
@@ -54,6 +56,7 @@ class Row:
     marks: tuple[str, ...] = ()
     rate: Point | None = None
     replayable: bool = False
+    spent: Spent | None = None
     modes: tuple[str, ...] = ()
     pieces: Sequence[Piece] = ()
     quotes: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory.outline import Outline
     from mast_trace_dashboards.stored_run import StoredRun
     from mast_trace_dashboards.web.confirmation_view import ConfirmationView
+    from mast_trace_dashboards.web.finding.run_costs import Spent
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.verdict import Verdict
 
@@ -73,6 +74,7 @@ class Page:
         *,
         confirmation: Confirmation | None = None,
         answers: Mapping[int, str] | None = None,
+        spent: Mapping[int, Spent] | None = None,
     ) -> None:
         """Read the run's outline.
 
@@ -81,6 +83,7 @@ class Page:
             verdict: on it; None if there is none.
             confirmation: what replays have shown about it; None where there were none.
             answers: the model's answer at each step from which a replay can run on.
+            spent: the cost of the model calls that produced each step.
 
         Raises:
             StorageError: the database does not answer.
@@ -97,6 +100,7 @@ class Page:
             self._decisive = proved_step(confirmation)
         self._marks = _marks(confirmation)
         self._answers = answers or {}
+        self._spent = spent or {}
         self.proof = self._view_of(confirmation) if confirmation else None
 
     @property
@@ -171,6 +175,7 @@ class Page:
             marks=tuple(self._marks.get(number, ())),
             rate=self.proof.by_step.get(number) if self.proof else None,
             replayable=number in self._answers,
+            spent=self._spent.get(number),
             modes=tuple(self._modes.get(number, ())),
             pieces=tuple(pieces_of(step.text[:CLIP], quotes)),
             quotes=tuple(q for q in quotes if q in step.text and q not in step.text[:CLIP]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from mast_trace_collector.config import DEFAULT_RUN_IDLE
@@ -37,7 +38,12 @@ class Views:
         self._pages = PerProject(store, lambda its: Pages(its, templates, idle=idle))
 
     def page(self, name: str, right: Right = Right.READ) -> Endpoint:
-        """Return the handler of a page, for visitors who have the right to it."""
+        """Return the handler of a page, for visitors who have the right to it.
+
+        Args:
+            name: of a method of `Pages`; a dot stands before one of its attributes.
+            right: to demand.
+        """
 
         async def answer(request: Request) -> Response:
             visitor = visitor_of(request)
@@ -46,7 +52,7 @@ class Views:
             if project is None:
                 # A visitor who sees all projects may select one; an empty name selects all.
                 project = request.query_params.get("project") or None
-            handler: Endpoint = getattr(self._pages.of(project), name)
+            handler: Endpoint = attrgetter(name)(self._pages.of(project))
             return await handler(request)
 
         return answer

@@ -31,8 +31,10 @@ class HumanLabel:
         outcome: ``success``, ``failure``, or empty for no opinion.
         modes: codes of the failure modes that the run shows; empty for no opinion, `NO_MODES`
             where it shows none.
-        decisive_step: index of the decisive step; None for no opinion.
+        decisive_step: index of the decisive step, the first one of several; None for no opinion.
         decisive_agent: its agent.
+        decisive_steps: all steps that the person calls decisive, in order; with ``decisive_step``, that one
+            alone if not given.
     """
 
     trace_id: str
@@ -43,9 +45,10 @@ class HumanLabel:
     decisive_agent: str = ""
     note: str = ""
     project: str = ""
+    decisive_steps: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the fields that can be checked without the run.
+        """Check the fields that can be checked without the run, and make the decisive steps agree.
 
         Raises:
             ConfigurationError: an unknown outcome or failure mode, or no annotator.
@@ -57,6 +60,12 @@ class HumanLabel:
         unknown = sorted(set(self.modes) - FAILURE_MODES.keys())
         if unknown and tuple(self.modes) != NO_MODES:
             raise ConfigurationError(f"MAST has no failure mode {', '.join(unknown)}")
+        steps = set(self.decisive_steps)
+        if self.decisive_step is not None:
+            steps.add(self.decisive_step)
+        object.__setattr__(self, "decisive_steps", tuple(sorted(steps)))
+        if steps and self.decisive_step is None:
+            object.__setattr__(self, "decisive_step", min(steps))
 
 
 def save_labels(store: Store, labels: Sequence[HumanLabel]) -> None:
@@ -75,6 +84,7 @@ def save_labels(store: Store, labels: Sequence[HumanLabel]) -> None:
             "Outcome": label.outcome,
             "Modes": sorted(label.modes),
             "DecisiveStep": label.decisive_step,
+            "DecisiveSteps": list(label.decisive_steps),
             "DecisiveAgent": label.decisive_agent,
             "Note": label.note,
         }
@@ -110,4 +120,5 @@ def label_of(row: Mapping[str, Any]) -> HumanLabel:
         decisive_agent=row["DecisiveAgent"],
         note=row["Note"],
         project=row["Project"],
+        decisive_steps=tuple(row["DecisiveSteps"]),
     )

@@ -166,7 +166,10 @@ ALL_MODES = "all modes"
 
 @dataclass(frozen=True)
 class StepAgreement:
-    """The agreement of two annotators on the decisive step and agent, as shares of the runs."""
+    """The agreement of two annotators on the decisive step and agent, as shares of the runs.
+
+    Where an annotator calls several steps decisive, the nearest two of both annotators count.
+    """
 
     runs: int
     exact: float
@@ -177,11 +180,19 @@ class StepAgreement:
 
 
 def step_agreement(
-    one: Sequence[tuple[int, str]], other: Sequence[tuple[int, str]]
+    one: Sequence[tuple[int | Sequence[int], str]], other: Sequence[tuple[int | Sequence[int], str]]
 ) -> StepAgreement:
-    """Compare two annotators' decisive steps and agents, run by run."""
+    """Compare two annotators' decisive steps and agents, run by run.
+
+    Args:
+        one: for each run, the step or the steps that the first one calls decisive, and the agent.
+        other: those of the second, of the same runs.
+    """
     count = max(1, len(one))
-    distances = [abs(a[0] - b[0]) for a, b in zip(one, other, strict=True)]
+    distances = [
+        min(abs(mine - theirs) for mine in _steps(a[0]) for theirs in _steps(b[0]))
+        for a, b in zip(one, other, strict=True)
+    ]
     agents = [a[1].lower() for a in one], [b[1].lower() for b in other]
     return StepAgreement(
         runs=len(one),
@@ -191,6 +202,10 @@ def step_agreement(
         agent=_equal(*agents),
         agent_kappa=cohen_kappa(*agents),
     )
+
+
+def _steps(named: int | Sequence[int]) -> Sequence[int]:
+    return (named,) if isinstance(named, int) else named
 
 
 def wilson(successes: int, trials: int) -> Interval:

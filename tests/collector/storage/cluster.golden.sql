@@ -1219,3 +1219,281 @@ ENGINE = Distributed('main', 'traces', 'mast_injections_local', cityHash64(Trace
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (20, 'injections', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_runs_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    RunKey UInt64 DEFAULT halfMD5(Project, TraceId) CODEC(NONE),
+    JudgedAt DateTime64(3) CODEC(LZ4),
+    Fingerprint String CODEC(ZSTD(1)),
+    RunStart DateTime64(9) CODEC(LZ4),
+    RunEnd DateTime64(9) CODEC(LZ4),
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    Version LowCardinality(String),
+    Outcome LowCardinality(String),
+    ExaminedBits UInt16,
+    Steps UInt32,
+    DecisiveStep Nullable(UInt32),
+    DecisiveAgent LowCardinality(String),
+    Tokens UInt64,
+    Hits Nested
+    (
+        Code LowCardinality(String),
+        Agent LowCardinality(String),
+        Peer LowCardinality(String),
+        Tool LowCardinality(String),
+        Template UInt64,
+        Text String,
+        Step UInt32,
+        SpanId String
+    ) CODEC(ZSTD(1)),
+    Actions Nested
+    (
+        Agent LowCardinality(String),
+        Name LowCardinality(String)
+    ) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(JudgedAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY RunKey
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 8192, min_age_to_force_merge_seconds = 3600,
+    min_age_to_force_merge_on_partition_only = 1, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_runs ON CLUSTER main AS traces.mast_pattern_runs_local
+ENGINE = Distributed('main', 'traces', 'mast_pattern_runs_local', cityHash64(TraceId));
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_states_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    PatternId String,
+    ChangedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    State LowCardinality(String),
+    Version String,
+    OldVersions Array(String),
+    Author LowCardinality(String),
+    Note String CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(ChangedAt)
+ORDER BY (Project, PatternId)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_states ON CLUSTER main AS traces.mast_pattern_states_local
+ENGINE = Distributed('main', 'traces', 'mast_pattern_states_local', cityHash64(PatternId));
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_names_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    PatternId String,
+    NamedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Sentence String CODEC(ZSTD(1)),
+    Quotes Array(String) CODEC(ZSTD(1)),
+    TraceIds Array(String) CODEC(ZSTD(1)),
+    Model LowCardinality(String),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(NamedAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, PatternId)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_pattern_names ON CLUSTER main AS traces.mast_pattern_names_local
+ENGINE = Distributed('main', 'traces', 'mast_pattern_names_local', cityHash64(PatternId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (21, 'patterns', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiment_runs_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    SpanId String CODEC(ZSTD(1)),
+    Experiment LowCardinality(String),
+    Arm LowCardinality(String),
+    Task String CODEC(ZSTD(1)),
+    Repetition UInt32,
+    Design LowCardinality(String),
+    FeedbackId String CODEC(ZSTD(1)),
+    FeedbackVersion LowCardinality(String),
+    Start DateTime64(9) CODEC(Delta, ZSTD(1)),
+    ServiceName LowCardinality(String)
+)
+ENGINE = ReplicatedReplacingMergeTree
+PARTITION BY toDate(Start)
+ORDER BY (Project, Experiment, TraceId, SpanId)
+TTL toDateTime(Start) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiment_runs ON CLUSTER main AS traces.mast_experiment_runs_local
+ENGINE = Distributed('main', 'traces', 'mast_experiment_runs_local', cityHash64(TraceId));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS traces.mast_experiment_runs_mv ON CLUSTER main
+TO traces.mast_experiment_runs_local AS
+SELECT
+    Project,
+    TraceId,
+    SpanId,
+    SpanAttributes['mast.experiment.name'] AS Experiment,
+    SpanAttributes['mast.experiment.arm'] AS Arm,
+    SpanAttributes['mast.experiment.task'] AS Task,
+    toUInt32OrZero(SpanAttributes['mast.experiment.repetition']) AS Repetition,
+    SpanAttributes['mast.experiment.design'] AS Design,
+    SpanAttributes['mast.feedback.id'] AS FeedbackId,
+    SpanAttributes['mast.feedback.version'] AS FeedbackVersion,
+    Timestamp AS Start,
+    ServiceName
+FROM traces.otel_traces_local
+WHERE TraceId != '' AND (SpanAttributes['mast.experiment.name'] != '' OR SpanAttributes['mast.feedback.id'] != '');
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS traces.mast_experiment_starts_mv ON CLUSTER main
+TO traces.mast_experiment_runs_local AS
+SELECT
+    Project,
+    TraceId,
+    SpanId,
+    LogAttributes['mast.experiment.name'] AS Experiment,
+    LogAttributes['mast.experiment.arm'] AS Arm,
+    LogAttributes['mast.experiment.task'] AS Task,
+    toUInt32OrZero(LogAttributes['mast.experiment.repetition']) AS Repetition,
+    LogAttributes['mast.experiment.design'] AS Design,
+    LogAttributes['mast.feedback.id'] AS FeedbackId,
+    LogAttributes['mast.feedback.version'] AS FeedbackVersion,
+    Timestamp AS Start,
+    ServiceName
+FROM traces.otel_logs_local
+WHERE TraceId != '' AND SpanId != ''
+    AND if(EventName != '', EventName, LogAttributes['event.name']) = 'mast.run.start'
+    AND (LogAttributes['mast.experiment.name'] != '' OR LogAttributes['mast.feedback.id'] != '');
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiments_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    Name String CODEC(ZSTD(1)),
+    PlannedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Plan String CODEC(ZSTD(1)),
+    Precedence UInt64
+)
+ENGINE = ReplicatedReplacingMergeTree(Precedence)
+ORDER BY (Project, Name)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiments ON CLUSTER main AS traces.mast_experiments_local
+ENGINE = Distributed('main', 'traces', 'mast_experiments_local', cityHash64(Name));
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiment_looks_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    Name String CODEC(ZSTD(1)),
+    LookedAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Tasks UInt64,
+    Runs UInt64,
+    Words Array(String) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree
+ORDER BY (Project, Name, LookedAt)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_experiment_looks ON CLUSTER main AS traces.mast_experiment_looks_local
+ENGINE = Distributed('main', 'traces', 'mast_experiment_looks_local', cityHash64(Name));
+
+CREATE TABLE IF NOT EXISTS traces.mast_lessons_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    Experiment String CODEC(ZSTD(1)),
+    Number UInt32,
+    Version LowCardinality(String),
+    FrozenAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Lesson String CODEC(ZSTD(1)),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(FrozenAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, Experiment, TraceId, Number)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_lessons ON CLUSTER main AS traces.mast_lessons_local
+ENGINE = Distributed('main', 'traces', 'mast_lessons_local', cityHash64(TraceId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (22, 'experiments', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_selftests_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    SelftestId String CODEC(ZSTD(1)),
+    MeasuredAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    JudgeVersion LowCardinality(String),
+    Measure LowCardinality(String),
+    Stage LowCardinality(String),
+    Mode LowCardinality(String),
+    Hits UInt32,
+    Runs UInt32,
+    Low Nullable(Float64),
+    High Nullable(Float64),
+    Operators Array(LowCardinality(String)),
+    Originals UInt32,
+    Note String CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(MeasuredAt)
+PARTITION BY toYYYYMM(MeasuredAt)
+ORDER BY (Project, SelftestId, Measure, Stage, Mode)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_selftests ON CLUSTER main AS traces.mast_selftests_local
+ENGINE = Distributed('main', 'traces', 'mast_selftests_local', cityHash64(SelftestId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (23, 'selftests', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+CREATE TABLE IF NOT EXISTS traces.mast_left_out_local ON CLUSTER main
+(
+    Project LowCardinality(String),
+    TraceId String CODEC(ZSTD(1)),
+    RunKey UInt64 MATERIALIZED halfMD5(Project, TraceId) CODEC(NONE),
+    LeftOutAt DateTime64(6) CODEC(Delta, ZSTD(1)),
+    Done Bool,
+    KeptShare Float64,
+    ServiceName LowCardinality(String),
+    Framework LowCardinality(String),
+    ServiceVersion LowCardinality(String),
+    Branch LowCardinality(String),
+    Spans UInt64,
+    InputTokens UInt64,
+    OutputTokens UInt64,
+    RunStart DateTime64(9) CODEC(Delta, ZSTD(1)),
+    RunEnd DateTime64(9) CODEC(Delta, ZSTD(1)),
+    RunSeen DateTime64(3) CODEC(Delta, ZSTD(1)),
+    INDEX idx_seen RunSeen TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplicatedReplacingMergeTree(LeftOutAt)
+PARTITION BY toDate(RunEnd)
+ORDER BY (Project, TraceId)
+TTL toDateTime(RunEnd) + toIntervalDay(30)
+SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1, storage_policy = 'hot_cold';
+
+CREATE TABLE IF NOT EXISTS traces.mast_left_out ON CLUSTER main AS traces.mast_left_out_local
+ENGINE = Distributed('main', 'traces', 'mast_left_out_local', cityHash64(TraceId));
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (24, 'kept', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS UserId String MATERIALIZED if(SpanAttributes['user.id'] != '', SpanAttributes['user.id'],
+        SpanAttributes['enduser.id']) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS ServiceVersion LowCardinality(String) MATERIALIZED ResourceAttributes['service.version'];
+
+ALTER TABLE traces.otel_traces ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS UserId String MATERIALIZED if(SpanAttributes['user.id'] != '', SpanAttributes['user.id'],
+        SpanAttributes['enduser.id']),
+    ADD COLUMN IF NOT EXISTS ServiceVersion LowCardinality(String) MATERIALIZED ResourceAttributes['service.version'];
+
+ALTER TABLE traces.mast_human_labels_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS DecisiveSteps Array(UInt32);
+
+ALTER TABLE traces.mast_human_labels ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS DecisiveSteps Array(UInt32);
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (24, 'finding', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

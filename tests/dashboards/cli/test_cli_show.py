@@ -195,3 +195,20 @@ def test_steps_that_are_not_there_are_refused(cli: CLI, steps: str) -> None:
     status, _, err = cli("show", cli.recorded.ids["invoices"], f"--steps={steps}")
     assert status == 2
     assert "steps" in err
+
+
+def test_a_step_is_shown_with_its_input(cli: CLI) -> None:
+    """A step without a recorded input says so, and a step that is not there is refused."""
+    run = cli.recorded.ids["invoices"]
+    status, out, err = cli("show", run, "--step", "4")
+    assert (status, err) == (0, "")
+    assert "STEP" in out
+    shown = cli.json("show", run, "--step", "4")
+    assert shown["step"]["index"] == 4
+    assert (shown["input"] is None) == bool(shown["reason"])
+    status, _, err = cli("show", run, "--step", "99")
+    assert status != 0
+    assert "its steps are 0 to 4" in err
+    status, _, err = cli("show", run, "--step", "1", "--steps", "2")
+    assert status != 0
+    assert "leave out --steps" in err

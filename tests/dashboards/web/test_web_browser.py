@@ -38,6 +38,11 @@ PAGES = (
     f"/compare?run={SHORT}&run={LONG}",
     f"/runs/{PROVED}",
     f"/compare?run={PROVED}&run={TWIN}",
+    f"/runs/{SHORT}/tree",
+    "/groups/version",
+    "/search?text=again&since=9d",
+    "/queue",
+    f"/runs/{SHORT}?queue=1",
 )
 FLAGS = (
     "--no-sandbox",
@@ -284,3 +289,14 @@ def test_a_run_is_labelled(page: Page) -> None:
     page.get_by_role("button", name="Save").click()
     page.wait_for_url(f"**/runs/{LONG}#labels")
     assert "grace: no outcome" in page.locator("section[aria-labelledby=labels]").inner_text()
+
+
+def test_a_step_is_labelled_by_keyboard_alone(page: Page) -> None:
+    page.goto(f"/runs/{SHORT}")
+    page.keyboard.press("d")
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("l")
+    assert page.locator("form.label [name=decisive_step]").input_value() == "1, 2"
+    assert page.locator(":focus").get_attribute("name") == "annotator"

@@ -54,6 +54,11 @@ PLACES = {
         "/?agent=planner",
         "/?mode=2.6",
         "/?outcome=failure",
+        "/?sort=took",
+        "/?sort=cost",
+        "/?sort=oldest&since=9999d",
+        f"/?user={CANARY}",
+        "/?user=ada",
         f"/?project={THEIRS}",
         "/?before=9223372036854775807&before_run=zzz",
     ],
@@ -72,6 +77,30 @@ PLACES = {
             f"experiment=theirs&key=k&task=t&project={THEIRS}",
         )
     ],
+    "/groups/{by:str}": [
+        *(f"/groups/{by}" for by in ("user", "session", "version", "anything")),
+        f"/groups/user?service={CANARY}-service",
+    ],
+    "/queue": ["/queue", f"/queue?project={THEIRS}"],
+    "/queue/next": ["/queue/next"],
+    "/export.{kind:str}": [
+        "/export.csv",
+        "/export.jsonl?mode=2.6",
+        f"/export.jsonl?run={RUN}&run={THEIR_RUN}",
+        f"/export.csv?project={THEIRS}",
+        "/export.anything",
+    ],
+    "/search": [
+        "/search",
+        "/search?text=shared%20text&since=9999d",
+        f"/search?text={CANARY}&since=9999d",
+    ],
+    "/runs/{run:str}/tree": [f"/runs/{each}/tree" for each in (RUN, SECOND, THEIR_RUN)],
+    "/runs/{run:str}/spans/{span:str}": [
+        f"/runs/{run}/spans/{span}"
+        for run in (RUN, THEIR_RUN)
+        for span in (f"{0:016x}", f"{1:016x}", "f" * 16, "nothing")
+    ],
     "/judge": ["/judge", f"/judge?project={THEIRS}"],
     "/profile": [
         "/profile",
@@ -89,6 +118,9 @@ PLACES = {
     "/runs/{run:str}/steps": [f"/runs/{each}/steps?from=0" for each in (RUN, SECOND, THEIR_RUN)],
     "/runs/{run:str}/steps/{step:str}": [
         f"/runs/{run}/steps/{step}" for run in (RUN, SECOND, THEIR_RUN) for step in (0, 1, 2, 9)
+    ],
+    "/runs/{run:str}/steps/{step:str}/input": [
+        f"/runs/{run}/steps/{step}/input" for run in (RUN, SECOND, THEIR_RUN) for step in (0, 1, 9)
     ],
     "/runs/{run:str}/download.{kind:str}": [
         f"/runs/{run}/download.{kind}"
@@ -246,7 +278,16 @@ def _steady(rows: list[dict[str, Any]]) -> list[str]:
 def test_another_projects_run_is_as_if_there_were_none(two: Two) -> None:
     nowhere = "0" * 32
     with two.client("reader") as client:
-        for path in ("", "/steps", "/steps/0", "/download.json", "/download.otlp"):
+        for path in (
+            "",
+            "/steps",
+            "/steps/0",
+            "/steps/0/input",
+            "/tree",
+            "/spans/f",
+            "/download.json",
+            "/download.otlp",
+        ):
             theirs, none = (client.get(f"/runs/{run}{path}") for run in (THEIR_RUN, nowhere))
             assert theirs.status_code == none.status_code == 404
             assert theirs.text.replace(THEIR_RUN, nowhere) == none.text

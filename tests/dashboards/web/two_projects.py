@@ -50,6 +50,8 @@ def _store(store: Store, project: str, trace: str, word: str, agents: list[str])
         "SpanAttributes": {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": word,
+            "gen_ai.conversation.id": f"{word}-session",
+            "user.id": f"{word}-user",
             "mast.framework": f"{word}-framework",
             "mast.run.outcome": "failure",
             "mast.run.outcome_reason": f"{word} reason",
@@ -100,7 +102,11 @@ def _span(project: str, trace: str, word: str, span: str, *, parent: str) -> dic
         "ServiceName": f"{word}-service",
         "StatusCode": "Unset",
         "StatusMessage": "",
-        "ResourceAttributes": {"mast.project": project, "word": word},
+        "ResourceAttributes": {
+            "mast.project": project,
+            "word": word,
+            "service.version": f"{word}-1.2",
+        },
     }
 
 

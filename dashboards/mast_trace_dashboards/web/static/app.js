@@ -161,7 +161,10 @@ reach();
 const comparison = document.getElementById("compare");
 if (comparison) {
   const chosen = () => document.querySelectorAll("input[name=run]:checked").length;
-  const tell = () => { comparison.querySelector("button").disabled = chosen() !== 2; };
+  const tell = () => {
+    comparison.querySelector("button").disabled = chosen() !== 2;
+    for (const other of document.querySelectorAll("button[form=compare]")) other.disabled = chosen() === 0;
+  };
   document.addEventListener("change", tell);
   tell();
 }
@@ -177,4 +180,23 @@ document.addEventListener("keydown", (event) => {
   if (!there) document.querySelector(".decisive-line a")?.click(); // not fetched yet
   unfold(there);
   there?.focus();
+});
+
+// l: the label form; x: the step in focus is decisive, or no longer.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  const form = document.querySelector("form.label");
+  if (!form || !["l", "x"].includes(event.key)) return;
+  const field = form.querySelector("[name=decisive_step]");
+  if (event.key === "l") {
+    event.preventDefault();
+    form.closest("details").open = true;
+    form.querySelector("input, select").focus();
+    return;
+  }
+  const step = document.activeElement.closest(".step")?.id.replace("step-", "");
+  if (step === undefined) return;
+  const named = field.value.split(/[ ,]+/).filter(Boolean);
+  field.value = (named.includes(step) ? named.filter((each) => each !== step) : [...named, step]).join(", ");
+  document.getElementById("marked").textContent = field.value ? `Decisive by your label: ${field.value}` : "No step is marked";
 });

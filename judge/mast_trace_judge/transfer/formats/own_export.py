@@ -49,11 +49,18 @@ def _label(shape: Mapping[str, Any]) -> HumanLabel:
         raise ValueError("a label's decisive_step is no whole number")
     if step is not None and not 0 <= step < _LAST_STEP:
         raise ValueError(f"a label's decisive_step is no step: {str(step)[:20]}")
-    for name in _FIELDS - {"decisive_step", "modes"}:
+    steps = given.get("decisive_steps") or ()
+    if not isinstance(steps, list | tuple) or not all(
+        isinstance(each, int) and not isinstance(each, bool) and 0 <= each < _LAST_STEP
+        for each in steps
+    ):
+        raise ValueError("a label's decisive_steps are no steps")
+    for name in _FIELDS - {"decisive_step", "decisive_steps", "modes"}:
         if not isinstance(given.get(name, ""), str):
             raise ValueError(f"a label's {name} is no text")  # noqa: TRY004
     try:
-        return HumanLabel(**{**given, "modes": tuple(given.get("modes") or ())})
+        modes = tuple(given.get("modes") or ())
+        return HumanLabel(**{**given, "modes": modes, "decisive_steps": tuple(steps)})
     except (ConfigurationError, TypeError, AttributeError) as error:
         raise ValueError(f"a label cannot be read: {error}") from None
 

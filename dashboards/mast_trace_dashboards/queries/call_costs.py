@@ -1,0 +1,41 @@
+"""The named query on the cost of single model calls."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.queries.priced_calls import CALLS, ONLY
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import OWNERS, RANGE
+
+COST_OF_CALLS: Final = Query(
+    name="cost_of_calls",
+    meaning="The model calls of runs with their cost, by time.",
+    template=f"""
+SELECT TraceId, SpanId, toString(Agent) AS Agent, Model, Input AS InputTokens,
+    CacheRead AS CacheReadTokens, CacheWrite AS CacheWriteTokens, Output AS OutputTokens,
+    if(isNull(MicroUsd), NULL, toFloat64(assumeNotNull(MicroUsd)) / 1000000) AS Cost,
+    After, Again AS Retry
+FROM ({CALLS})
+ORDER BY Timestamp, SpanId
+LIMIT {{limit:UInt32}}""",
+    params={
+        **RANGE,
+        **OWNERS,
+        **ONLY,
+        "limit": Param("UInt32", 10_000, "most rows to return"),
+    },
+    columns={
+        "TraceId": Column("String", "the run's id"),
+        "SpanId": Column("String"),
+        "Agent": Column("String", "the calling agent; empty if unknown"),
+        "Model": Column("String"),
+        "InputTokens": Column("UInt64", "all that was read, caches included"),
+        "CacheReadTokens": Column("UInt64", "of these, read from a cache"),
+        "CacheWriteTokens": Column("UInt64", "of these, written to a cache"),
+        "OutputTokens": Column("UInt64"),
+        "Cost": Column("Nullable(Float64)", "US dollars; NULL if the price is unknown"),
+        "After": Column("UInt8", "1 for a call that began after the decisive step"),
+        "Retry": Column("UInt8", "1 for a call with the same input as the agent's previous call"),
+    },
+)

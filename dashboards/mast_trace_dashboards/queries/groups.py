@@ -1,0 +1,98 @@
+"""Named queries on runs that belong together: of one user, of one session, of one version of a service."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.sql import COUNTED_RUNS, OWNERS, RANGE, VERDICTS
+
+_EARLY = "Timestamp >= {since:DateTime64(3)}"
+_COLUMNS: Final = {
+    "user": "UserId",
+    "session": "ConversationId",
+    "version": "ServiceVersion",
+}
+GROUPS: Final = tuple(_COLUMNS)
+"""Values by which runs are grouped."""
+
+
+def _members(column: str) -> str:
+    """Return the SQL of the runs that have a value of a column, one row each.
+
+    A run may go on beyond the range, so spans have no upper limit of time.
+    """
+    return f"""SELECT halfMD5(Project, TraceId) AS RunKey, max({column}) AS Value,
+      max(ServiceName) AS Service
+    FROM otel_traces
+    WHERE {_EARLY} AND {column} != ''
+    GROUP BY Project, TraceId"""
+
+
+def _by(name: str, column: str) -> Query:
+    group = "Value, Service" if name == "version" else "Value"
+    service = "m.Service" if name == "version" else "max(m.Service)"
+    return Query(
+        name=f"runs_by_{name}",
+        meaning=f"The runs of each {name}, with those that failed; the latest {name} first.",
+        template=f"""
+SELECT m.Value AS Value, {service} AS ServiceName, count() AS Runs,
+    countIf(v.Outcome IN ('failure', 'success')) AS Known, countIf(v.Outcome = 'failure') AS Failures,
+    countIf(v.RunKey != 0) AS Judged, sum(v.RunInputTokens + v.RunOutputTokens) AS Tokens,
+    min(r.Begun) AS First, max(r.Begun) AS Last
+FROM ({_members(column)}) AS m
+INNER JOIN ({COUNTED_RUNS}) AS r ON r.RunKey = m.RunKey
+LEFT JOIN (
+  SELECT RunKey, if(RunOutcome != '', RunOutcome, if(Status = 'ok', Outcome, '')) AS Outcome,
+    RunInputTokens, RunOutputTokens
+  FROM ({VERDICTS})
+) AS v ON v.RunKey = m.RunKey
+GROUP BY {", ".join(f"m.{each}" for each in group.split(", "))}
+ORDER BY Last DESC, Value, ServiceName
+LIMIT {{limit:UInt32}} OFFSET {{offset:UInt32}}""",
+        params={
+            **RANGE,
+            **OWNERS,
+            "limit": Param("UInt32", 50, "most rows to return"),
+            "offset": Param("UInt32", 0, "rows to leave out before"),
+        },
+        columns={
+            "Value": Column("String", f"the {name}"),
+            "ServiceName": Column("String"),
+            "Runs": Column("UInt64"),
+            "Known": Column("UInt64", "runs whose outcome is known, recorded or judged"),
+            "Failures": Column("UInt64", "of these, runs that failed"),
+            "Judged": Column("UInt64", "runs with a verdict"),
+            "Tokens": Column("UInt64", "of the runs with a verdict"),
+            "First": Column("DateTime64(9)", "start of the first run"),
+            "Last": Column("DateTime64(9)", "start of the last run"),
+        },
+    )
+
+
+RUNS_BY_USER: Final = _by("user", _COLUMNS["user"])
+RUNS_BY_SESSION: Final = _by("session", _COLUMNS["session"])
+RUNS_BY_VERSION: Final = _by("version", _COLUMNS["version"])
+
+RUNS_OF_GROUP: Final = Query(
+    name="runs_of_group",
+    meaning="The ids of the runs of a user, a session or a version, the latest first.",
+    template=f"""
+SELECT TraceId
+FROM otel_traces
+WHERE {_EARLY}
+  AND ({{user:String}} = '' OR UserId = {{user:String}})
+  AND ({{session:String}} = '' OR ConversationId = {{session:String}})
+  AND ({{version:String}} = '' OR ServiceVersion = {{version:String}})
+GROUP BY Project, TraceId
+ORDER BY min(Timestamp) DESC, TraceId
+LIMIT {{limit:UInt32}}""",
+    params={
+        "since": RANGE["since"],
+        "user": Param("String", "", "the user; empty for all"),
+        "session": Param("String", "", "the session; empty for all"),
+        "version": Param("String", "", "the version of the service; empty for all"),
+        "limit": Param("UInt32", 10_000, "most rows to return"),
+    },
+    columns={"TraceId": Column("String", "the run's id")},
+)

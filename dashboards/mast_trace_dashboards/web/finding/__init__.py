@@ -1,0 +1,1 @@
+"""Pages on which runs, steps and texts are found: inputs, costs, groups, search, the queue of labels."""

@@ -1,0 +1,187 @@
+"""The handlers of the pages on which runs, steps and texts are found."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, StreamingResponse
+
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.groups import GROUPS
+from mast_trace_dashboards.step_input import seen_at, why_unknown
+from mast_trace_dashboards.web.filters import AGES, Filters
+from mast_trace_dashboards.web.finding.exporting import KINDS, MOST_EXPORTED, csv_of, jsonl_of
+from mast_trace_dashboards.web.finding.groups import groups
+from mast_trace_dashboards.web.finding.queue_view import agreement_as_it_grows, queue
+from mast_trace_dashboards.web.finding.seen_view import seen_view
+from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
+from mast_trace_dashboards.web.finding.text_search import TextSearch
+from mast_trace_dashboards.web.numbers import whole
+from mast_trace_dashboards.web.streaming import in_blocks, streamed
+from mast_trace_dashboards.web.visitor import visitor_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.templating import Jinja2Templates
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.web.finding.run_list import RunList
+    from mast_trace_dashboards.web.loaded_run import LoadedRun
+    from mast_trace_judge.study.fit_gain import FitOffer
+
+
+class FindingPages:
+    """The handlers; each queries the database in a thread.
+
+    Args:
+        store: the database, of the visitor's project.
+        templates: of the pages.
+        open_run: looks a run up; raises HTTPException where there is none.
+        run_list: reads pages of the run list.
+        offer: measures the gain of a profile fitted to the labels.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        templates: Jinja2Templates,
+        open_run: Callable[[str], LoadedRun],
+        run_list: RunList,
+        offer: Callable[[], FitOffer],
+    ) -> None:
+        self._list = run_list
+        self._offer = offer
+        self._store = store
+        self._templates = templates
+        self._open = open_run
+
+    async def step_input(self, request: Request) -> Response:
+        """Answer with the messages that the agent of a step was shown, as a part of the run page."""
+        asked, trace_id = request.path_params["step"], request.path_params["run"]
+        values = await asyncio.to_thread(self._seen, trace_id, asked)
+        return self._html(request, "_input.html", **values)
+
+    async def groups(self, request: Request) -> Response:
+        """Answer with the users, the sessions or the versions, and the rate of failures of each."""
+        by = request.path_params["by"]
+        if by not in GROUPS:
+            raise HTTPException(404, f"Runs are grouped by {', '.join(GROUPS)}, not by {by}.")
+        filters = Filters.of(request.query_params)
+        rows, more = await asyncio.to_thread(groups, self._store, by, filters)
+        return self._html(
+            request,
+            "groups.html",
+            by=by,
+            rows=rows,
+            filters=filters,
+            ages=AGES,
+            strange=[each for each in filters.strange({}) if each.filter in ("since", "until")],
+            more=filters.later() if more else None,
+            address=filters.with_value("text", "") if filters.chosen else "",
+        )
+
+    async def search(self, request: Request) -> Response:
+        """Answer with the texts that hold a text: the first hits at once, then their number."""
+        filters = Filters.of(request.query_params)
+        of_project = visitor_of(request).project is not None
+        asked = TextSearch(self._store, filters, of_project=of_project)
+        hits, whole_count = await asyncio.to_thread(asked.hits) if filters.text else ([], True)
+        values = {
+            "filters": filters,
+            "hits": hits,
+            "whole": whole_count,
+            "count": asked.count,
+            "ages": AGES,
+            "strange": [each for each in filters.strange({}) if each.filter in ("since", "until")],
+        }
+        if whole_count:
+            return self._html(request, "search.html", **values)
+        return streamed(self._templates, request, "search.html", values)
+
+    async def queue(self, request: Request) -> Response:
+        """Answer with the runs to label, and the agreement so far."""
+        user = visitor_of(request).user
+        values = {
+            "queued": await asyncio.to_thread(queue, self._store, user),
+            "grown": await asyncio.to_thread(agreement_as_it_grows, self._store),
+            "offer": self._offer,
+        }
+        return streamed(self._templates, request, "queue.html", values)
+
+    async def next_queued(self, request: Request) -> Response:
+        """Redirect to the first run of the queue, or to the one after a run that is skipped."""
+        queued = await asyncio.to_thread(queue, self._store, visitor_of(request).user)
+        rows = [each.row for each in queued]
+        skipped = request.query_params.get("after", "")
+        places = [place for place, row in enumerate(rows) if row["TraceId"] == skipped]
+        rest = rows[places[0] + 1 :] if places else rows
+        chosen = request.query_params.get("project", "")
+        kept = {"project": chosen} if chosen else {}
+        if not rest:
+            return RedirectResponse(f"/queue{'?' + urlencode(kept) if kept else ''}", 303)
+        sees_all = visitor_of(request).project is None
+        if sees_all and rest[0]["Project"]:
+            kept = {"project": rest[0]["Project"]}
+        query = urlencode({**kept, "queue": "1"})
+        return RedirectResponse(f"/runs/{rest[0]['TraceId']}?{query}#label", 303)
+
+    async def export(self, request: Request) -> Response:
+        """Answer with the selected runs as a file: those named by ``run``, else those that match the filters."""
+        filters = Filters.of(request.query_params)
+        chosen = request.query_params.getlist("run")[:MOST_EXPORTED]
+        kind = request.path_params["kind"]
+        if kind not in KINDS:
+            raise HTTPException(404, f"Runs are exported as {' or '.join(KINDS)}, not as {kind}.")
+        listed = await asyncio.to_thread(self._list.selected, filters, chosen)
+        body = csv_of(listed) if kind == "csv" else jsonl_of(listed)
+        name = {"content-disposition": f'attachment; filename="runs.{kind}"'}
+        return StreamingResponse(in_blocks(body), media_type=KINDS[kind], headers=name)
+
+    async def tree(self, request: Request) -> Response:
+        """Answer with the spans of a run as a tree."""
+        values = await asyncio.to_thread(self._tree, request.path_params["run"])
+        return self._html(request, "tree.html", **values)
+
+    async def span(self, request: Request) -> Response:
+        """Redirect to the step that a span holds, else to the span in the tree."""
+        trace_id, span_id = request.path_params["run"], request.path_params["span"]
+        opened = await asyncio.to_thread(self._open, trace_id)
+        steps = await asyncio.to_thread(lambda: opened.stored.outline.span_ids)
+        asked = f"?{request.url.query}" if request.url.query else ""
+        run = f"/runs/{opened.stored.trace_id}"
+        if span_id in steps:
+            return RedirectResponse(f"{run}{asked}#step-{list(steps).index(span_id)}", 303)
+        if await asyncio.to_thread(lambda: list(opened.stored.spans.of([span_id]))):
+            return RedirectResponse(f"{run}/tree{asked}#span-{quote(span_id, safe='')}", 303)
+        raise HTTPException(404, f"The run has no span {span_id}.")
+
+    def _tree(self, trace_id: str) -> dict[str, Any]:
+        opened = self._open(trace_id)
+        project = opened.stored.project
+        spans = QUERIES["run_tree"].run(
+            self._store, run=trace_id, projects=[project], limit=MOST_SPANS
+        )
+        steps: dict[str, int] = {}
+        for number, span_id in enumerate(opened.stored.outline.span_ids):
+            steps.setdefault(span_id, number)
+        return {"row": opened.row, "found": tree_rows(spans, steps)}
+
+    def _seen(self, trace_id: str, asked: str) -> dict[str, Any]:
+        opened = self._open(trace_id)
+        number = whole(asked)
+        if number is None or number >= opened.stored.count:
+            raise HTTPException(404, f"The run has no step {asked}.")
+        run = opened.stored.read()
+        seen = seen_at(run, number)
+        if seen is None:
+            return {"view": None, "reason": why_unknown(run, number)}
+        return {"view": seen_view(seen), "reason": ""}
+
+    def _html(self, request: Request, name: str, **values: Any) -> Response:
+        return self._templates.TemplateResponse(request, name, values)

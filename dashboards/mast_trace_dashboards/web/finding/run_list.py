@@ -1,0 +1,136 @@
+"""A page of the run list: filtered, in some order, with the cost of each run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from mast_trace_dashboards.cost_words import cost_words
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.web.filters import COST, NEWEST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.web.filters import Filters
+
+PER_PAGE: Final = 50
+"""Number of runs on a page."""
+MOST_OF_GROUP: Final = 10_000
+"""Most runs of a user, a session or a version that are listed, the latest."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A page of runs.
+
+    Attributes:
+        rows: of the query `runs`.
+        costs: the cost of each run in words, by its id; runs without model calls have none.
+        more: the query string of the next page; None on the last one.
+        note: a sentence on runs that the list leaves out; empty if there are none.
+    """
+
+    rows: Sequence[dict[str, Any]]
+    costs: Mapping[str, str]
+    more: str | None
+    note: str = ""
+
+
+class RunList:
+    """Reads pages of the list.
+
+    Args:
+        store: the database, of the visitor's project.
+        idle: seconds after which a run without a root counts as finished.
+    """
+
+    def __init__(self, store: Store, *, idle: float) -> None:
+        self._store = store
+        self._idle = idle
+
+    def page(self, filters: Filters, size: int = PER_PAGE) -> Listed:
+        """Return a page of runs.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        given, note = self._given(filters)
+        if given is None:
+            return Listed([], {}, None, note)
+        if filters.sort == COST:
+            return self._by_cost(filters, given, size, note)
+        sorting = filters.sorting
+        if sorting is None:
+            rows = QUERIES["runs"].run(self._store, **given, limit=size + 1)
+            more = filters.after(rows[size - 1]) if len(rows) > size else None
+        else:
+            within = {key: value for key, value in given.items() if not key.startswith("before")}
+            place = {"limit": size + 1, "offset": filters.number * size}
+            rows = QUERIES["runs_sorted"].run(self._store, **within, **sorting, **place)
+            more = filters.later() if len(rows) > size else None
+        rows = rows[:size]
+        return Listed(
+            rows, {run: words for run, (_, words) in self._costs(rows).items()}, more, note
+        )
+
+    def selected(
+        self, filters: Filters, chosen: Sequence[str], most: int = MOST_OF_GROUP
+    ) -> Listed:
+        """Return the runs that were chosen by their ids, else all that match, at most ``most``.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        if not chosen:
+            return self.page(filters, most)
+        rows = QUERIES["runs"].run(self._store, only=list(chosen), idle=self._idle, limit=most)
+        return Listed(rows, {run: words for run, (_, words) in self._costs(rows).items()}, None)
+
+    def _given(self, filters: Filters) -> tuple[dict[str, Any] | None, str]:
+        """Return the parameters of the query; None if no run can match."""
+        given = {**filters.parameters(), "idle": self._idle}
+        only: set[str] | None = None
+        note = ""
+        if filters.text:
+            only = {row["TraceId"] for row in QUERIES["search"].run(self._store, text=filters.text)}
+        if filters.group:
+            since = {"since": given["since"]} if "since" in given else {}
+            members = QUERIES["runs_of_group"].run(
+                self._store, **filters.group, **since, limit=MOST_OF_GROUP + 1
+            )
+            if len(members) > MOST_OF_GROUP:
+                note = f"Among the latest {MOST_OF_GROUP:,} runs of the group."
+            found = {row["TraceId"] for row in members[:MOST_OF_GROUP]}
+            only = found if only is None else only & found
+        if only is not None:
+            if not only:
+                return None, note
+            given["only"] = sorted(only)
+        return given, note
+
+    def _by_cost(self, filters: Filters, given: Mapping[str, Any], size: int, note: str) -> Listed:
+        within = {key: value for key, value in given.items() if not key.startswith("before")}
+        rows = QUERIES["runs"].run(self._store, **within, limit=NEWEST + 1)
+        if len(rows) > NEWEST:
+            note = f"{note} The most expensive of the latest {NEWEST:,} runs that match.".strip()
+            rows = rows[:NEWEST]
+        costs = self._costs(rows)
+        rows.sort(key=lambda row: -(costs.get(row["TraceId"], (None, ""))[0] or 0.0))
+        begin = filters.number * size
+        more = filters.later() if len(rows) > begin + size else None
+        shown = rows[begin : begin + size]
+        return Listed(shown, {run: words for run, (_, words) in costs.items()}, more, note)
+
+    def _costs(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float | None, str]]:
+        """Return the cost of runs in US dollars and in words, by their id."""
+        if not rows:
+            return {}
+        found = QUERIES["cost_by_run"].run(
+            self._store, only=[row["TraceId"] for row in rows], limit=len(rows)
+        )
+        return {
+            row["Key"]: (row["Cost"], cost_words(row["Cost"], row["UnpricedCalls"]))
+            for row in found
+        }

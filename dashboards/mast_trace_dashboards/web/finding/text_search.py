@@ -1,0 +1,141 @@
+"""Search in texts: the first hits at once, their number as far as a few seconds reach."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.search import PASSAGE
+from mast_trace_dashboards.web.rows import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.web.filters import Filters
+
+MOST_HITS: Final = 50
+"""Most hits that are shown."""
+COUNTED_SECONDS: Final = 8.0
+"""Seconds after which counting ends before all runs are counted."""
+_DIGITS: Final = "0123456789abcdef"
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A span in which the text occurs.
+
+    Attributes:
+        run: id of its run.
+        span: its id.
+        project: the query string that names the run's project; empty where the visitor sees only one.
+        agent: who acted.
+        tool: the tool; empty for other spans.
+        service: of the span.
+        moment: its time.
+        cut: whether the passage begins within the text.
+        cut_after: whether it may end within the text.
+        pieces: the passage; occurrences are marked.
+    """
+
+    run: str
+    span: str
+    project: str
+    agent: str
+    tool: str
+    service: str
+    moment: datetime
+    cut: bool
+    cut_after: bool
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The number of spans and runs with the text; at least these, if it is not ``done``."""
+
+    spans: int
+    runs: int
+    done: bool
+
+
+class TextSearch:
+    """One search.
+
+    Args:
+        store: the database, of the visitor's project.
+        filters: with the text, and the time: the last day if none is given.
+        of_project: whether the visitor sees one project alone.
+    """
+
+    def __init__(self, store: Store, filters: Filters, *, of_project: bool) -> None:
+        self._store = store
+        self._text = filters.text
+        self._of_project = of_project
+        given = filters.parameters()
+        self._given: dict[str, Any] = {
+            "text": filters.text,
+            "services": given["services"],
+            "since": given.get("since", datetime.now(timezone.utc) - _DAY),
+            **({"until": given["until"]} if "until" in given else {}),
+        }
+
+    def hits(self) -> tuple[list[Hit], bool]:
+        """Return the hits that were found first, newest first, and whether there are no more.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        rows = QUERIES["search_hits"].run(self._store, **self._given, limit=MOST_HITS + 1)
+        return [self._hit(row) for row in rows[:MOST_HITS]], len(rows) <= MOST_HITS
+
+    def count(self) -> Counted:
+        """Return the number of hits, counted run by run until `COUNTED_SECONDS` have passed.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        begun, spans, runs = time.monotonic(), 0, 0
+        for place, digit in enumerate(_DIGITS):
+            if time.monotonic() - begun > COUNTED_SECONDS:
+                return Counted(spans, runs, done=False)
+            # Spans are stored in the order of runs, so each part reads its own share of the table.
+            within = {
+                "first": digit if place else "",
+                "last": _DIGITS[place + 1] if place + 1 < len(_DIGITS) else "",
+            }
+            row = QUERIES["search_count"].one(self._store, **self._given, **within)
+            if row is not None:
+                spans, runs = spans + row["Spans"], runs + row["Runs"]
+        return Counted(spans, runs, done=True)
+
+    def _hit(self, row: Mapping[str, Any]) -> Hit:
+        named = row["Project"] and not self._of_project
+        return Hit(
+            run=row["TraceId"],
+            span=row["SpanId"],
+            project=f"?{urlencode({'project': row['Project']})}" if named else "",
+            agent=row["Agent"],
+            tool=row["ToolName"],
+            service=row["ServiceName"],
+            moment=row["Timestamp"],
+            cut=bool(row["CutBefore"]),
+            cut_after=len(row["Passage"]) >= PASSAGE + len(self._text),
+            pieces=tuple(pieces_with(row["Passage"].strip("\n"), self._text)),
+        )
+
+
+def pieces_with(passage: str, text: str) -> Iterator[Piece]:
+    """Cut a passage at the occurrences of a text, whose case does not matter."""
+    done = 0
+    for match in re.finditer(re.escape(text), passage, re.IGNORECASE):
+        yield Piece(passage[done : match.start()], quoted=False)
+        yield Piece(match[0], quoted=True)
+        done = match.end()
+    yield Piece(passage[done:], quoted=False)

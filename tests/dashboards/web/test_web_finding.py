@@ -1,0 +1,344 @@
+"""Runs, steps and texts are found: by their input, their cost, their group, a text, and what a label would teach."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from scripted_llm import Call, Reply, ScriptedLLM
+from starlette.testclient import TestClient
+from web_runs import abstained, judged, message, root
+
+import mast_trace
+from mast_trace.testing import capture_spans
+from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.step_input import seen_at, why_unknown
+from mast_trace_dashboards.stored_run import StoredRun
+from mast_trace_dashboards.web.app import web_app
+from mast_trace_dashboards.web.finding import text_search
+from mast_trace_dashboards.web.finding.run_costs import run_costs
+from mast_trace_dashboards.web.finding.span_tree import tree_rows
+from mast_trace_dashboards.web.finding.text_search import pieces_with
+from mast_trace_judge.pricing import OwnPrice, store_prices
+from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
+from mast_trace_judge.store.verdicts import save
+
+openai = pytest.importorskip("openai", reason="needs openai")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CLOSE, SURE, FINE = ("a" * 32, "b" * 32, "c" * 32)
+
+
+def _script(request: dict[str, Any]) -> Reply | str:
+    told = request["messages"]
+    if told[-1]["role"] == "tool":
+        return "A bolt costs 12 EUR."
+    if "slowly" in told[0]["content"]:
+        return "Thirteen, I think."
+    return Reply(calls=(Call("price_of", {"item": "bolt"}),))
+
+
+def _program(url: str) -> None:
+    client = openai.OpenAI(base_url=url, api_key="none")
+    schema = {"type": "object", "properties": {"item": {"type": "string"}}}
+    tools: Any = [{"type": "function", "function": {"name": "price_of", "parameters": schema}}]
+
+    @mast_trace.tool
+    def price_of(item: str) -> str:
+        return f"{item}: 12 EUR"
+
+    @mast_trace.agent
+    def buyer(task: str) -> str:
+        begin = {"role": "system", "content": "You are the buyer of the team. Answer in one word."}
+        messages: list[Any] = [begin, {"role": "user", "content": task}]
+        first = client.chat.completions.create(model="m", messages=messages, tools=tools)
+        said = first.choices[0].message
+        (call,) = cast("Any", said.tool_calls)
+        messages += [
+            said,
+            {"role": "tool", "tool_call_id": call.id, "content": price_of("bolt")},
+        ]
+        client.chat.completions.create(model="m", messages=messages, tools=tools)
+        messages[0] = {
+            "role": "system",
+            "content": "You are the buyer of the team. Answer slowly in one word.",
+        }
+        last = client.chat.completions.create(model="dear", messages=messages[:2])
+        return last.choices[0].message.content or ""
+
+    attributes = {"user.id": "ada"}
+    with mast_trace.run("buying", conversation_id="talk-1", attributes=attributes):
+        buyer("What is a bolt?")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A run whose model calls have their input, and judged runs, the candidates of one close together."""
+    with Store.open(f"chdb://{tmp_path_factory.mktemp('finding')}") as opened:
+        migrate(opened)
+        with capture_spans(["openai"]) as spans, ScriptedLLM(_script) as llm:
+            _program(llm.url)
+            request = encode_spans(spans.spans)
+        SpanWriter(opened).write([request.SerializeToString()], token="program")
+        for run in (CLOSE, SURE, FINE):
+            version = {"ResourceAttributes": {"service.version": "2" if run == FINE else "1"}}
+            rows = [root(run, "team"), *(message(run, n, "writer", f"Said {n}.") for n in range(4))]
+            opened.insert("otel_traces", [{**row, **version} for row in rows])
+        fine = {"outcome": "success", "decisive": None, "candidates": (), "modes": ()}
+        save(
+            opened,
+            [
+                judged(opened, CLOSE, 4, 1, **abstained("failure", 0.6)),
+                judged(opened, SURE, 4, 1),
+                judged(opened, FINE, 4, 1, **fine),
+            ],
+        )
+        store_prices(opened, {"m": OwnPrice(input=Decimal(1), output=Decimal(2))})
+        yield opened
+
+
+@pytest.fixture
+def client(store: Store) -> Iterator[TestClient]:
+    with TestClient(web_app(store), base_url="http://localhost") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def buying(store: Store) -> StoredRun:
+    [row] = [row for row in QUERIES["runs"].run(store) if row["Name"] == "buying"]
+    return StoredRun(store, row["TraceId"], row["Project"])
+
+
+class TestInput:
+    """What an agent saw at a step, and the difference to its previous input."""
+
+    def test_the_first_input_has_nothing_before_it(self, buying: StoredRun) -> None:
+        run = buying.read()
+        tool = next(step.index for step in run.steps if step.tool)
+        seen = seen_at(run, tool)
+        assert seen is not None
+        assert seen.first
+        assert [each.role for each in seen.shown] == ["system", "user"]
+
+    def test_a_history_that_grows_keeps_its_beginning(self, buying: StoredRun) -> None:
+        run = buying.read()
+        calls = [each for each in run.invocations if each.kind == "model"]
+        answer = next(step.index for step in run.steps if "12 EUR." in step.text)
+        seen = seen_at(run, answer)
+        assert seen is not None
+        assert [each.state for each in seen.messages] == ["kept", "kept", "new", "new"]
+        assert seen.previous_step == next(step.index for step in run.steps if step.tool)
+        # The prompt is rebuilt exactly: what the program sent, in order.
+        said = [each.message.content for each in seen.shown if each.message]
+        assert said[:2] == [
+            "You are the buyer of the team. Answer in one word.",
+            "What is a bolt?",
+        ]
+        assert said[3] == "bolt: 12 EUR"
+        assert len(calls[1].input_ids) == len(seen.shown)
+
+    def test_what_was_left_out_is_told(self, buying: StoredRun) -> None:
+        run = buying.read()
+        seen = seen_at(run, next(step.index for step in run.steps if "Thirteen" in step.text))
+        assert seen is not None
+        assert [each.state for each in seen.messages] == ["gone", "new", "kept", "gone", "gone"]
+
+    def test_a_step_without_an_input_says_so(self, store: Store) -> None:
+        run = StoredRun(store, CLOSE, "").read()
+        assert seen_at(run, 0) is None
+        assert why_unknown(run, 0).startswith("No model call with its input")
+
+    def test_the_page_shows_the_words_that_changed(
+        self, client: TestClient, buying: StoredRun
+    ) -> None:
+        number = next(step.index for step in buying.read().steps if "Thirteen" in step.text)
+        page = client.get(f"/runs/{buying.trace_id}/steps/{number}/input").text
+        assert "<ins>slowly </ins>" in page or "<ins> slowly</ins>" in page
+        assert "2 no longer shown" not in page.split("Against")[0]
+        assert client.get(f"/runs/{buying.trace_id}/steps/99/input").status_code == 404
+        without = client.get(f"/runs/{CLOSE}/steps/0/input").text
+        assert "No model call with its input was recorded" in without
+
+
+class TestCost:
+    """Tokens and cost stand at steps, agents and runs; an unknown price is never 0."""
+
+    def test_calls_belong_to_the_steps_that_they_made(
+        self, buying: StoredRun, store: Store
+    ) -> None:
+        costs = run_costs(buying)
+        assert costs.total.calls == 3
+        assert costs.total.unpriced == 1
+        assert sum(each.calls for each in costs.by_step.values()) == 3
+        assert [agent for agent, _ in costs.by_agent] == ["buyer"]
+        whole = QUERIES["cost_totals"].one(store, only=[buying.trace_id])
+        assert whole is not None
+        assert costs.total.cost == pytest.approx(whole["Cost"], abs=1e-12)
+        assert costs.total.tokens == whole["InputTokens"] + whole["OutputTokens"]
+
+    def test_the_list_and_the_run_say_the_same(self, client: TestClient, buying: StoredRun) -> None:
+        words = run_costs(buying).total.words
+        assert words.endswith("and 1 call of unknown price")
+        assert words in client.get("/").text
+        page = client.get(f"/runs/{buying.trace_id}").text
+        assert words in page
+        assert "price unknown" in page
+
+    def test_the_most_expensive_run_comes_first(self, client: TestClient) -> None:
+        rows = client.get("/export.jsonl?sort=cost").text.splitlines()
+        assert [json.loads(row)["Name"] for row in rows] == ["buying", "team", "team", "team"]
+
+
+class TestList:
+    """Time ranges, orders, groups and files of the run list."""
+
+    def test_orders(self, client: TestClient) -> None:
+        def order(sort: str) -> list[str]:
+            rows = client.get(f"/export.jsonl?sort={sort}").text.splitlines()
+            return [json.loads(row)["TraceId"] for row in rows]
+
+        newest = order("")
+        assert order("oldest")[-1] == newest[0]
+        assert order("took")[-1] == newest[0]
+        steps = [
+            json.loads(row)["Steps"]
+            for row in client.get("/export.jsonl?sort=steps").text.splitlines()
+        ]
+        assert steps == sorted(steps, reverse=True)
+
+    def test_a_time_that_cannot_be_read_is_told(self, client: TestClient) -> None:
+        page = client.get("/?since=yesterdayish").text
+        assert "No time can be read from" in page
+        assert "team" in page
+
+    def test_a_time_range_leaves_out_what_is_older(self, client: TestClient) -> None:
+        assert "No run matches" in client.get("/?since=1970-01-02&until=1980-01-01").text
+        assert "buying" in client.get("/?since=30m").text
+        assert ">team<" not in client.get("/?since=30m").text
+
+    @pytest.mark.parametrize(
+        ("address", "names"),
+        [
+            ("user=ada", {"buying"}),
+            ("session=talk-1", {"buying"}),
+            ("version=1", {"team"}),
+            ("user=nobody", set()),
+            ("user=ada&version=1", set()),
+        ],
+    )
+    def test_a_group_filters(self, client: TestClient, address: str, names: set[str]) -> None:
+        rows = client.get(f"/export.jsonl?{address}").text.splitlines()
+        assert {json.loads(row)["Name"] for row in rows} == names
+
+    def test_groups_have_rates_with_intervals(self, client: TestClient) -> None:
+        page = client.get("/groups/version").text.replace("\N{NO-BREAK SPACE}", " ")
+        assert "2 of 2 (100 %, 34 to 100 %)" in page
+        assert "0 of 1 (0 %, 0 to 79 %)" in page
+        assert "no outcome is known" in client.get("/groups/user").text
+        assert client.get("/groups/nonsense").status_code == 404
+
+    def test_csv_holds_no_formula(self, store: Store, client: TestClient) -> None:
+        evil = "d" * 32
+        rows = [root(evil, "=1+1"), message(evil, 0, "writer", "x")]
+        store.insert("otel_traces", rows)
+        table = list(csv.DictReader(io.StringIO(client.get(f"/export.csv?run={evil}").text)))
+        assert [row["Name"] for row in table] == ["'=1+1"]
+        assert client.get("/export.xls").status_code == 404
+        store.command(f"DELETE FROM otel_traces WHERE TraceId = '{evil}'")
+        store.command(f"DELETE FROM mast_run_states WHERE TraceId = '{evil}'")
+
+
+class TestSearch:
+    """Hits, their marks and their number."""
+
+    def test_hits_are_marked_and_lead_to_their_step(
+        self, client: TestClient, buying: StoredRun
+    ) -> None:
+        page = client.get("/search?text=bolt%20COSTS&since=1h").text
+        assert "<mark>bolt costs</mark>" in page
+        address = page.split('<ol class="hits">')[1].split('href="')[1].split('"')[0]
+        reached = client.get(address, follow_redirects=False)
+        assert reached.status_code == 303
+        assert f"/runs/{buying.trace_id}" in reached.headers["location"]
+        assert client.get(f"/runs/{CLOSE}/spans/nothing").status_code == 404
+
+    def test_a_count_that_is_not_done_says_at_least(
+        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(text_search, "MOST_HITS", 3)
+        page = client.get("/search?text=said&since=3d").text
+        assert "At least 3 spans have the text" in page
+        assert "12 spans of 3 runs have the text." in page
+        monkeypatch.setattr(text_search, "COUNTED_SECONDS", -1.0)
+        assert "At least 0 spans of 0 runs" in client.get("/search?text=said&since=3d").text
+
+    def test_the_last_day_is_searched_without_a_time(self, client: TestClient) -> None:
+        assert "12 spans have the text" in client.get("/search?text=said").text
+        assert "No message" in client.get("/search?text=said&since=1m").text
+
+    def test_special_characters_are_plain(self) -> None:
+        pieces = list(pieces_with("a.b A.B axb", "a.b"))
+        assert [piece.text for piece in pieces if piece.quoted] == ["a.b", "A.B"]
+
+
+class TestTree:
+    """The spans of a run below each other."""
+
+    def test_spans_stand_below_their_parents(self, client: TestClient, buying: StoredRun) -> None:
+        page = client.get(f"/runs/{buying.trace_id}/tree").text
+        assert page.index("invoke_workflow") < page.index("invoke_agent") < page.index("chat")
+        assert 'class="depth-2"' in page
+
+    def test_a_circle_and_an_unknown_parent_lose_no_span(self) -> None:
+        def span(identity: str, parent: str) -> dict[str, Any]:
+            return {"SpanId": identity, "ParentSpanId": parent, "StartNs": 0, "DurationNs": 1}
+
+        spans = [span("a", "b"), span("b", "a"), span("c", "gone"), span("d", "c"), span("e", "e")]
+        rows = tree_rows(spans, {"d": 7})
+        assert sorted(row.span["SpanId"] for row in rows) == ["a", "b", "c", "d", "e"]
+        found = {row.span["SpanId"]: row for row in rows}
+        assert found["c"].orphan
+        assert found["c"].inside == 1
+        assert found["d"].step == 7
+        assert found["d"].depth == 1
+
+
+class TestQueue:
+    """Runs to label, and labels with several steps."""
+
+    def test_the_least_sure_run_comes_first_and_labels_take_runs_out(
+        self, client: TestClient, store: Store
+    ) -> None:
+        rows = QUERIES["label_queue"].run(store)
+        assert [row["TraceId"] for row in rows] == [CLOSE, SURE, FINE]
+        first = client.get("/queue/next", follow_redirects=False).headers["location"]
+        assert first == f"/runs/{CLOSE}?queue=1#label"
+        skipped = client.get(f"/queue/next?after={CLOSE}", follow_redirects=False)
+        assert SURE in skipped.headers["location"]
+        form = {"annotator": "ada", "outcome": "failure", "decisive_step": "3, 1"}
+        wrong = client.post(f"/runs/{SURE}/label", data={**form, "decisive_step": "1, 4"})
+        assert wrong.status_code == 400
+        saved = client.post(f"/runs/{SURE}/label?queue=1", data=form, follow_redirects=False)
+        assert saved.headers["location"] == "/queue/next"
+        [label] = labels_of(store, SURE)
+        assert (label.decisive_step, label.decisive_steps) == (3, (1, 3))
+        assert [row["TraceId"] for row in QUERIES["label_queue"].run(store)] == [CLOSE, FINE]
+        others = QUERIES["label_queue"].run(store, annotator="bob")
+        assert {row["TraceId"] for row in others} == {CLOSE, SURE, FINE}
+        page = client.get("/queue").text.replace("\N{NO-BREAK SPACE}", " ")
+        assert "1 (100 %, 21 to 100 %)" in page
+        assert "decisive steps <a" in client.get(f"/runs/{SURE}").text
+
+    def test_a_label_without_a_list_of_steps_has_its_one_step(self, store: Store) -> None:
+        save_labels(store, [HumanLabel(FINE, "eve", decisive_step=2)])
+        [label] = labels_of(store, FINE)
+        assert label.decisive_steps == (2,)
