@@ -203,7 +203,12 @@ class Pages(PatternPages):
         calls = await asyncio.to_thread(QUERIES["judge_calls"].run, self._store)
         counts = await asyncio.to_thread(QUERIES["mode_counts"].run, self._store)
         tests = await asyncio.to_thread(selftests, self._store)
-        values = {"lag": lag, "calls": calls, "counts": counts, "modes": FAILURE_MODES}
+        values: dict[str, Any] = {
+            "lag": lag,
+            "calls": calls,
+            "counts": counts,
+            "modes": FAILURE_MODES,
+        }
         values |= {"selftests": newest_of_services(tests)}
         # Measuring the gain of a fitted profile takes seconds, so the rest of the page is sent first.
         return streamed(self._templates, request, "judge.html", {**values, "offer": self._offer})

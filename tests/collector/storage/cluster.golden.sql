@@ -1448,6 +1448,24 @@ ENGINE = Distributed('main', 'traces', 'mast_selftests_local', cityHash64(Selfte
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (23, 'selftests', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.otel_traces_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS UserId String MATERIALIZED if(SpanAttributes['user.id'] != '', SpanAttributes['user.id'],
+        SpanAttributes['enduser.id']) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS ServiceVersion LowCardinality(String) MATERIALIZED ResourceAttributes['service.version'];
+
+ALTER TABLE traces.otel_traces ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS UserId String MATERIALIZED if(SpanAttributes['user.id'] != '', SpanAttributes['user.id'],
+        SpanAttributes['enduser.id']),
+    ADD COLUMN IF NOT EXISTS ServiceVersion LowCardinality(String) MATERIALIZED ResourceAttributes['service.version'];
+
+ALTER TABLE traces.mast_human_labels_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS DecisiveSteps Array(UInt32);
+
+ALTER TABLE traces.mast_human_labels ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS DecisiveSteps Array(UInt32);
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (24, 'finding', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+
 CREATE TABLE IF NOT EXISTS traces.mast_left_out_local ON CLUSTER main
 (
     Project LowCardinality(String),
@@ -1477,23 +1495,5 @@ SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory 
 CREATE TABLE IF NOT EXISTS traces.mast_left_out ON CLUSTER main AS traces.mast_left_out_local
 ENGINE = Distributed('main', 'traces', 'mast_left_out_local', cityHash64(TraceId));
 
-INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (24, 'kept', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
-
-ALTER TABLE traces.otel_traces_local ON CLUSTER main
-    ADD COLUMN IF NOT EXISTS UserId String MATERIALIZED if(SpanAttributes['user.id'] != '', SpanAttributes['user.id'],
-        SpanAttributes['enduser.id']) CODEC(ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS ServiceVersion LowCardinality(String) MATERIALIZED ResourceAttributes['service.version'];
-
-ALTER TABLE traces.otel_traces ON CLUSTER main
-    ADD COLUMN IF NOT EXISTS UserId String MATERIALIZED if(SpanAttributes['user.id'] != '', SpanAttributes['user.id'],
-        SpanAttributes['enduser.id']),
-    ADD COLUMN IF NOT EXISTS ServiceVersion LowCardinality(String) MATERIALIZED ResourceAttributes['service.version'];
-
-ALTER TABLE traces.mast_human_labels_local ON CLUSTER main
-    ADD COLUMN IF NOT EXISTS DecisiveSteps Array(UInt32);
-
-ALTER TABLE traces.mast_human_labels ON CLUSTER main
-    ADD COLUMN IF NOT EXISTS DecisiveSteps Array(UInt32);
-
-INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (24, 'finding', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (25, 'kept', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
