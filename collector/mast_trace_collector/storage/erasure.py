@@ -40,7 +40,12 @@ _SPANS = "otel_traces"
 _LOOKUP = "otel_traces_trace_id_ts"
 _STATES = "mast_run_states"
 _NAMES = "mast_pattern_names"
-_WITHOUT_RUNS = ("mast_experiments", "mast_experiment_looks", "mast_pattern_states")
+_WITHOUT_RUNS = (
+    "mast_experiments",
+    "mast_experiment_looks",
+    "mast_pattern_states",
+    "mast_selftests",
+)
 """Tables that name no run, and are erased with their project alone."""
 _BY_RUN_END = (
     "mast_replay_plans",

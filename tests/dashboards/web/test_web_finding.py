@@ -119,7 +119,7 @@ def buying(store: Store) -> StoredRun:
 
 
 class TestInput:
-    """What an agent saw at a step, and the difference to its previous input."""
+    """The input of an agent at a step, and the difference to its previous one."""
 
     def test_the_first_input_has_nothing_before_it(self, buying: StoredRun) -> None:
         run = buying.read()
