@@ -168,7 +168,7 @@ def test_the_first_stop_of_the_keyboard_skips_the_navigation(page: Page) -> None
 def test_the_raw_span_is_unfolded(page: Page) -> None:
     page.goto(f"/runs/{SHORT}")
     step = page.locator("#step-0")
-    step.locator("summary").click()
+    step.get_by_text("Raw span").click()
     step.locator("pre").wait_for()
     assert "mast.message.sender" in step.inner_text()
 
@@ -226,7 +226,7 @@ def test_a_run_is_followed_while_it_goes_on(page: Page, store: Store) -> None:
 def test_who_reads_is_not_disturbed(page: Page, store: Store) -> None:
     """Instead of the page changing under the reader, a line says that there is news."""
     page.goto(f"/runs/{LOOP}")
-    page.locator("#step-0 summary").click()
+    page.locator("#step-0").get_by_text("Raw span").click()
     store.insert("otel_traces", [message(LOOP, 10, "writer", "Once more.")])
     page.get_by_role("link", name="show its present state").click()
     page.locator("#step-10").wait_for(state="attached")
@@ -299,3 +299,10 @@ def test_a_step_is_labelled_by_keyboard_alone(page: Page) -> None:
     page.keyboard.press("l")
     assert page.locator("form.label [name=decisive_step]").input_value() == "1, 2"
     assert page.locator(":focus").get_attribute("name") == "annotator"
+
+
+def test_the_input_of_a_step_is_unfolded_by_keyboard(page: Page) -> None:
+    page.goto(f"/runs/{SHORT}")
+    page.locator("#step-0").get_by_text("what the agent saw").focus()
+    page.keyboard.press("Enter")
+    page.locator("#step-0").get_by_text("No model call with its input").wait_for()
