@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 from replayed_runs import PROVED, TWIN
-from web_runs import LIVE, LONG, LOOP, SHORT, judged, message, root
+from web_runs import CROWD, LIVE, LONG, LOOP, SHORT, judged, message, root
 
 from mast_trace_judge.store.verdicts import save
 
@@ -42,6 +42,7 @@ PAGES = (
     "/search?text=again&since=9d",
     "/queue",
     f"/runs/{SHORT}?queue=1",
+    f"/runs/{CROWD}",
 )
 FLAGS = (
     "--no-sandbox",
