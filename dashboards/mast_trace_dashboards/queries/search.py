@@ -58,7 +58,7 @@ SELECT * FROM (
     AND Place > 0
   LIMIT {{limit:UInt32}}
 )
-ORDER BY Timestamp DESC, SpanId""",
+ORDER BY Timestamp DESC, TraceId, SpanId""",
     params={
         **RANGE,
         "text": Param("String", "", "the text to find; case does not matter"),

@@ -106,7 +106,7 @@ def drawn(
     shown = {agent for agent, _ in traffic.most_common(len(traffic) - folded)}
     names = {agent: agent if agent in shown else others for agent in traffic}
     edges = [_folded(messages, names), _folded(handed, names)]
-    agents = list(dict.fromkeys(names[agent] for agent in traffic))
+    agents = _ordered(list(dict.fromkeys(names[agent] for agent in traffic)), edges)
     nodes = {node.agent: node for node in _placed(agents, colours)}
     arrows = [
         _arrow(nodes, edge, handed=bool(kind))
@@ -128,6 +128,47 @@ def _folded(counted: Mapping[tuple[str, str], int], names: Mapping[str, str]) ->
         if sender != to and names[sender] != names[to]:
             sums[names[sender], names[to]] += times
     return [Edge(sender, to, times) for (sender, to), times in sums.most_common()]
+
+
+def _ordered(agents: list[str], edges: Sequence[Sequence[Edge]]) -> list[str]:
+    """Return agents in an order around the ellipse that keeps those who write to each other close.
+
+    Agents change places as long as that shortens the arrows, weighted by their messages; the first agent
+    stays at the top.
+    """
+    count = len(agents)
+    weights: Counter[tuple[str, str]] = Counter()
+    for each in (edge for of_kind in edges for edge in of_kind):
+        weights[each.sender, each.recipient] += each.times
+
+    def length(order: Sequence[str]) -> int:
+        places = {agent: place for place, agent in enumerate(order)}
+        total = 0
+        for (one, other), times in weights.items():
+            apart = abs(places[one] - places[other])
+            total += times * min(apart, count - apart)
+        return total
+
+    best, shortest = list(agents), length(agents)
+    improved = True
+    while improved:
+        improved = False
+        for tried in _neighbours(best):
+            if (found := length(tried)) < shortest:
+                best, shortest, improved = tried, found, True
+                break
+    return best
+
+
+def _neighbours(order: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the orders that differ by an exchange, by a stretch turned around, or by one that moved."""
+    for one in range(1, len(order)):
+        for other in range(one + 1, len(order)):
+            before, middle, after = order[:one], order[one : other + 1], order[other + 1 :]
+            yield [*before, middle[-1], *middle[1:-1], middle[0], *after]
+            yield [*before, *reversed(middle), *after]
+            yield [*before, *middle[1:], middle[0], *after]
+            yield [*before, middle[-1], *middle[:-1], *after]
 
 
 def _placed(agents: Sequence[str], colours: Mapping[str, int]) -> Iterator[Node]:

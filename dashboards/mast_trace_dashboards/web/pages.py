@@ -16,8 +16,9 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
-from mast_trace_dashboards.web.conversation_graph import drawn
+from mast_trace_dashboards.web.conversation_graph import MOST_AGENTS, drawn
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
+from mast_trace_dashboards.web.finding.agent_matrix import agent_matrix
 from mast_trace_dashboards.web.finding.pages import FindingPages
 from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.forms import read_form
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.web.conversation_graph import Graph
+    from mast_trace_dashboards.web.finding.agent_matrix import AgentMatrix
     from mast_trace_dashboards.web.run_view import Page
     from mast_trace_judge.study.fit_gain import FitOffer
 
@@ -100,6 +102,7 @@ class Pages(PatternPages):
             "modes": FAILURE_MODES,
             "first_steps": _first_steps,
             "graph_of": _graph_of,
+            "matrix_of": _matrix_of,
         }
         name = "_run.html" if "part" in request.query_params else "run.html"
         if opened.stored.is_ready:
@@ -259,6 +262,11 @@ def _steps_in(text: str, count: int) -> tuple[int, ...]:
 
 def _graph_of(page: Page) -> Graph | None:
     return drawn(page.outline.said, page.outline.handed, page.colours)
+
+
+def _matrix_of(page: Page) -> AgentMatrix | None:
+    said, handed = page.outline.said, page.outline.handed
+    return agent_matrix(said, handed, list(page.colours), more_than=MOST_AGENTS)
 
 
 def _number(text: str) -> int:

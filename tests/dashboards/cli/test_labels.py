@@ -11,6 +11,8 @@ from mast_trace_collector.storage import Store
 from mast_trace_judge.store.labels import HumanLabel, labels_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import CLI
 
 
@@ -39,6 +41,21 @@ def test_a_label_is_stored_with_the_agent_of_its_step(cli: CLI) -> None:
     assert _stored(cli, "ada") == [
         HumanLabel(run, "ada", "failure", ("1.3", "2.6"), 2, "analyst", "x", printed["project"])
     ]
+
+
+def test_several_steps_can_be_decisive_and_survive_an_export(own_cli: CLI, tmp_path: Path) -> None:
+    """The first one is the clearest, whose agent is blamed."""
+    run = own_cli.recorded.ids["invoices"]
+    printed = own_cli.json("label", run, "--annotator", "ada", "--step", "3", "--step", "0")
+    assert (printed["decisive_step"], printed["decisive_agent"]) == (3, "analyst")
+    assert [each.decisive_steps for each in _stored(own_cli, "ada")] == [(0, 3)]
+    file = tmp_path / "runs.jsonl"
+    assert own_cli("export", "--out", str(file))[0] == 0
+    with Store.open(own_cli.recorded.url) as store:
+        store.command("TRUNCATE TABLE mast_human_labels")
+    assert own_cli("import", str(file))[0] == 0
+    [label] = _stored(own_cli, "ada")
+    assert (label.decisive_step, label.decisive_steps) == (3, (0, 3))
 
 
 def test_a_later_label_takes_the_earlier_ones_place(cli: CLI) -> None:

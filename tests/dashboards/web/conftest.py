@@ -10,6 +10,7 @@ from replayed_runs import PROVED, SAID, TWIN, conclude, proof, team
 from view_server import serve
 from web_runs import (
     BARE,
+    CROWD,
     HEALTHY,
     HOSTILE,
     LIVE,
@@ -38,8 +39,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """The runs that the tests look at.
 
     One short with hostile texts, one of 5,000 steps, one without steps or verdict, one that says
-    the same again and again, one that has only begun, one of which the judge names no step, and one
-    that nothing is shown of. Two are of one team: replays have proved the first one's error, which
+    the same again and again, one that has only begun, one of which the judge names no step, one of thirty
+    agents, and one that nothing is shown of. Two are of one team: replays have proved the first one's error, which
     the second one does not make.
     """
     with Store.open(f"chdb://{tmp_path_factory.mktemp('web')}") as opened:
@@ -66,6 +67,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
                 *(message(UNSURE, n, "writer", f"Said {n}.") for n in range(4)),
             ],
             [root(HEALTHY, "healthy"), message(HEALTHY, 0, "writer", "All is well.")],
+            [
+                root(CROWD, "crowd"),
+                *(message(CROWD, n, f"member {n % 30}", f"Word {n}.") for n in range(90)),
+            ],
             team(PROVED),
             team(TWIN, (*SAID[:2], ("writer", "Two nights cost 236 EUR."))),
         ):

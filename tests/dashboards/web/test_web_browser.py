@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 from replayed_runs import PROVED, TWIN
-from web_runs import LIVE, LONG, LOOP, SHORT, judged, message, root
+from web_runs import CROWD, LIVE, LONG, LOOP, SHORT, judged, message, root
 
 from mast_trace_judge.store.verdicts import save
 
@@ -43,6 +43,7 @@ PAGES = (
     "/search?text=again&since=9d",
     "/queue",
     f"/runs/{SHORT}?queue=1",
+    f"/runs/{CROWD}",
 )
 FLAGS = (
     "--no-sandbox",
@@ -169,7 +170,7 @@ def test_the_first_stop_of_the_keyboard_skips_the_navigation(page: Page) -> None
 def test_the_raw_span_is_unfolded(page: Page) -> None:
     page.goto(f"/runs/{SHORT}")
     step = page.locator("#step-0")
-    step.locator("summary").click()
+    step.get_by_text("Raw span").click()
     step.locator("pre").wait_for()
     assert "mast.message.sender" in step.inner_text()
 
@@ -227,7 +228,7 @@ def test_a_run_is_followed_while_it_goes_on(page: Page, store: Store) -> None:
 def test_who_reads_is_not_disturbed(page: Page, store: Store) -> None:
     """Instead of the page changing under the reader, a line says that there is news."""
     page.goto(f"/runs/{LOOP}")
-    page.locator("#step-0 summary").click()
+    page.locator("#step-0").get_by_text("Raw span").click()
     store.insert("otel_traces", [message(LOOP, 10, "writer", "Once more.")])
     page.get_by_role("link", name="show its present state").click()
     page.locator("#step-10").wait_for(state="attached")
@@ -300,3 +301,10 @@ def test_a_step_is_labelled_by_keyboard_alone(page: Page) -> None:
     page.keyboard.press("l")
     assert page.locator("form.label [name=decisive_step]").input_value() == "1, 2"
     assert page.locator(":focus").get_attribute("name") == "annotator"
+
+
+def test_the_input_of_a_step_is_unfolded_by_keyboard(page: Page) -> None:
+    page.goto(f"/runs/{SHORT}")
+    page.locator("#step-0").get_by_text("what the agent saw").focus()
+    page.keyboard.press("Enter")
+    page.locator("#step-0").get_by_text("No model call with its input").wait_for()

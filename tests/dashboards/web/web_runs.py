@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SHORT, LONG, BARE, LOOP, LIVE = (letter * 32 for letter in "abcde")
 UNSURE, HEALTHY = (digit * 32 for digit in "12")
+CROWD = "9" * 32
 T0 = datetime.now(timezone.utc) - timedelta(hours=1)
 HOSTILE = (
     "<script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> "

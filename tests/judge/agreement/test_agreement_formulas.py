@@ -241,6 +241,12 @@ def test_agreement_on_steps(pairs):
     assert found.agent_kappa == (None if kappa is None else pytest.approx(kappa))
 
 
+def test_of_several_decisive_steps_the_nearest_count():
+    """A person who calls two steps decisive agrees with a judge that names either."""
+    found = step_agreement([((1, 9), "a"), ((4,), "a")], [(9, "a"), ((0, 2), "a")])
+    assert (found.exact, found.within_one, found.within_three) == (0.5, 0.5, 1.0)
+
+
 def test_decisive_steps_of_different_runs_are_refused():
     """As above."""
     with pytest.raises(ValueError, match="argument"):

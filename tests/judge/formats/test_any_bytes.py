@@ -243,6 +243,8 @@ def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.Monkey
     [
         ({"annotator": "ann", "decisive_step": "1"}, "decisive_step is no whole number"),
         ({"annotator": "ann", "decisive_step": 10**30}, "decisive_step is no step"),
+        ({"annotator": "ann", "decisive_steps": [1, "2"]}, "decisive_steps are no steps"),
+        ({"annotator": "ann", "decisive_steps": 3}, "decisive_steps are no steps"),
         ({"annotator": "ann", "note": 7}, "note is no text"),
         ({"annotator": ""}, "needs the name of who gives it"),
         ({"annotator": "ann", "modes": ["9.9"]}, "no failure mode 9.9"),
