@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -128,7 +127,6 @@ def planted(
     passed: Mapping[str, Counter[str]],
 ) -> dict[str, Any]:
     """Record one program in one voice, plant faults, and return the figures."""
-    started = time.monotonic()
     command = (python, str(HERE / program.file))
     with ExitStack() as held:
         server = held.enter_context(ScriptedLLM(policy(program.name, voice)))
@@ -188,10 +186,19 @@ def planted(
         ],
         "replays": made.replays,
         "live_calls": made.live_calls,
-        "seconds": round(time.monotonic() - started, 1),
+        "seconds": round(_seconds(store, run.trace_id), 1),
         "forked": parent is not None,
         "refused": made.refused,
     }
+
+
+def _seconds(store: Store, trace_id: str) -> float:
+    """Return the seconds of all replays of a run, those of earlier processes included."""
+    (row,) = store.query(
+        "SELECT sum(Seconds) AS Sum FROM mast_replays FINAL WHERE TraceId = {run:String}",
+        {"run": trace_id},
+    )
+    return float(row["Sum"])
 
 
 def _examined(injection: Injection) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import typer
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
-from mast_trace_judge.injection.dataset import CARD, RUNS, build
+from mast_trace_judge.injection.dataset import build
+from mast_trace_judge.injection.set_files import CARD, PARQUET, RUNS, has_parquet
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +40,8 @@ def build_set(
 ) -> None:
     """Write the runs of `mast-trace inject` and the errors that `mast-trace confirm` proved, with labels.
 
-    The folder gets runs.jsonl and card.md. The runs hold texts of your agents: treat them as such.
+    The folder gets runs.jsonl, runs.parquet (with pyarrow) and card.md. `mast-trace import`, `judge fit --dataset`,
+    `judge bench --data` and `train` read it. The runs hold texts of your agents: treat them as such.
 
     Example: `mast-trace dataset build --out my-failures --licence CC-BY-4.0`
     """
@@ -48,7 +50,12 @@ def build_set(
     counts = Counter((each.source, "failures" if each.failed else "survivors") for each in runs)
     if as_json:
         print_json(
-            {"folder": str(out), "runs": len(runs), "failures": sum(each.failed for each in runs)}
+            {
+                "folder": str(out),
+                "runs": len(runs),
+                "failures": sum(each.failed for each in runs),
+                "parquet": has_parquet(),
+            }
         )
         return
     told = ", ".join(
@@ -59,3 +66,5 @@ def build_set(
             f"Wrote {len(runs)} runs to {out / RUNS} ({told or 'nothing labelled yet'}); {CARD} describes them."
         )
     )
+    if not has_parquet():
+        console().print(plain(f"Without {PARQUET}, which needs pyarrow: pip install pyarrow"))

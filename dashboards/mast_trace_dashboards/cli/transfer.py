@@ -17,6 +17,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.run_names import parse_time, resolve_run
+from mast_trace_judge.study.datasets.injected import is_set
 from mast_trace_judge.transfer.exporting import (
     count_runs,
     export_runs,
@@ -25,6 +26,7 @@ from mast_trace_judge.transfer.exporting import (
 )
 from mast_trace_judge.transfer.formats import format_named
 from mast_trace_judge.transfer.importing import Importer
+from mast_trace_judge.transfer.labelled_sets import take_set
 
 
 class ExportFormat(str, Enum):
@@ -66,7 +68,8 @@ def import_files(
 
     The format is recognised by the content: traces of OpenTelemetry, Jaeger, Phoenix, LangSmith and
     Langfuse, chats of OpenAI, Anthropic, LangChain and AutoGen, published sets, and files of
-    `mast-trace export` (`--formats` lists all). Files may be compressed (gzip, Zstandard).
+    `mast-trace export` (`--formats` lists all). Of a folder of `mast-trace dataset build`, planted faults keep
+    their labels, and are in no list of runs. Files may be compressed (gzip, Zstandard).
     Unreadable lines are listed, the others are stored, and the exit status is 1.
 
     Examples: `mast-trace import chat.json runs.jsonl.gz` ·
@@ -78,6 +81,9 @@ def import_files(
     if not files:
         raise ConfigurationError("name a file or a folder, or - for standard input")
     row = format_named(kind) if kind else None
+    files = _without_sets(files, url, data_dir, config, as_json=as_json)
+    if not files:
+        return
     with ExitStack() as held:
         inputs = [each for path in files for each in inputs_of(path, held)]
         report = ImportReport()
@@ -93,6 +99,40 @@ def import_files(
         report.show()
     if report.refused:
         raise typer.Exit(1)
+
+
+def _without_sets(
+    files: list[Path],
+    url: str | None,
+    data_dir: Path | None,
+    config: Path | None,
+    *,
+    as_json: bool,
+) -> list[Path]:
+    """Store the labelled sets among files, say what of them, and return the other files.
+
+    Raises:
+        ConfigurationError: a set cannot be read, or there are both, and one JSON document is wanted.
+    """
+    folders = [path for path in files if path.is_dir() and is_set(path)]
+    if not folders:
+        return files
+    if as_json and len(files) > 1:
+        raise ConfigurationError("with --json, import a labelled set alone")
+    with open_store(url, data_dir, config) as store:
+        for folder in folders:
+            taken = take_set(store, folder)
+            if as_json:
+                print_json({"file": str(folder), "format": "labelled set", **vars(taken)})
+                continue
+            told = f"read {folder} as labelled set: {taken.faults} planted faults, {taken.new_faults} new"
+            if taken.failures:
+                told += (
+                    f"; {taken.failures} real failures, as runs without their labels, which "
+                    f"`judge fit --dataset {folder}` reads"
+                )
+            console().print(plain(f"{told}."), soft_wrap=True)
+    return [path for path in files if path not in folders]
 
 
 def export(

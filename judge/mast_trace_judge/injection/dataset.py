@@ -1,40 +1,46 @@
 """Builds a labelled set from a store: planted faults, and real failures whose decisive error was proved.
 
 These are the two ways of AgenTracer (arXiv 2509.03312): injection into successes, and replay of failures.
-A set is a folder with ``runs.jsonl`` (one labelled run a line) and ``card.md``.
+A set is a folder with ``runs.jsonl``, ``runs.parquet`` where pyarrow is installed, and ``card.md``.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_judge.injection.operators import OPERATORS
+from mast_trace_judge.injection.card import card
+from mast_trace_judge.injection.set_files import CARD, FORMAT, write_set
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.injections import injections
 from mast_trace_judge.store.runs import read_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.store.injections import Injection
 
-FORMAT: Final = 1
-RUNS: Final = "runs.jsonl"
-CARD: Final = "card.md"
 _LABELLED: Final = {"kept", "survived"}
 _PROVED: Final = """
 SELECT Project, TraceId FROM mast_confirmations FINAL
 WHERE OriginStep IS NOT NULL AND ({project:String} = '' OR Project = {project:String})
 ORDER BY Project, TraceId
+"""
+_DECIDED: Final = """
+SELECT Operator, Verdict FROM mast_injections FINAL
+WHERE Verdict != 'open' AND ({project:String} = '' OR Project = {project:String})
+"""
+_VERSIONS: Final = """
+SELECT DISTINCT SpanAttributes['mast.framework'] AS Framework,
+    SpanAttributes['mast.framework.version'] AS Version
+FROM otel_traces WHERE TraceId IN {runs:Array(String)} AND Version != ''
+ORDER BY Framework, Version
 """
 
 
@@ -103,7 +109,8 @@ def build(
 
     Args:
         store: the database.
-        folder: of the set; it is made, and earlier files of a set are replaced.
+        folder: of the set; it is made, and earlier files of a set are replaced. It gets Parquet as well
+            where pyarrow is installed.
         project: only this project's runs.
         licence: name of the licence, for the card.
 
@@ -111,60 +118,24 @@ def build(
         StorageError: the database does not answer.
         OSError: the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    partly, written = folder / f"{RUNS}.part", []
-    with partly.open("w", encoding="utf-8") as file:
+    written: list[Labelled] = []
+
+    def shapes() -> Iterator[dict[str, Any]]:
         for each in labelled(store, project=project):
-            file.write(json.dumps(_plain(each), ensure_ascii=False) + "\n")
             written.append(_without_texts(each))
-    partly.replace(folder / RUNS)
-    (folder / CARD).write_text(card(written, licence), "utf-8")
-    return written
+            yield _plain(each)
 
-
-def card(runs: Sequence[Labelled], licence: str) -> str:
-    """Return the card of a set: systems, operators, counts, shares kept, versions and licence."""
-    failed = [each for each in runs if each.failed]
-    built = f"Built by mast-trace {version('mast-trace')}, format {FORMAT}."
-    terms = f"Licence: {licence or 'not stated; ask whoever recorded the runs'}."
-    sizes = (
-        f"{len(runs)} runs: {len(failed)} failures and {len(runs) - len(failed)} runs that succeeded although a "
-        "fault was planted. Groups are original runs; no split divides a group."
+    write_set(folder, shapes())
+    decided = Counter(
+        (row["Operator"], row["Verdict"])
+        for row in store.query(_DECIDED, {"project": project or ""})
     )
-    lines = ["# A labelled set of failures", "", f"{built} {terms}", "", sizes, ""]
-    lines += [
-        "| system | framework | source | runs | failures | decisive |",
-        "|---|---|---|---|---|---|",
+    groups = sorted({each.group for each in written})
+    frameworks = [
+        (row["Framework"], row["Version"]) for row in store.query(_VERSIONS, {"runs": groups})
     ]
-    by_system = Counter((each.system, each.framework, each.source) for each in runs)
-    for key, count in sorted(by_system.items()):
-        own = [each for each in runs if (each.system, each.framework, each.source) == key]
-        shown = (sum(each.failed for each in own), sum(each.decisive for each in own))
-        lines.append(f"| {' | '.join(map(_cell, key))} | {count} | {shown[0]} | {shown[1]} |")
-    lines += [
-        "",
-        "| operator | mode | runs | failures | decisive | held out | certain because |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for name, operator in OPERATORS.items():
-        own = [each for each in runs if each.operator == name]
-        if own:
-            kept, decisive = sum(each.failed for each in own), sum(each.decisive for each in own)
-            held = "yes" if own[0].held_out_operator else "no"
-            mode = operator.mode or "none"
-            lines.append(
-                f"| {name} | {mode} | {len(own)} | {kept} | {decisive} | {held} | {operator.certain} |"
-            )
-    splits = Counter(each.split for each in runs)
-    lines += [
-        "",
-        "Splits by group: " + ", ".join(f"{n} {s}" for s, n in sorted(splits.items())) + ".",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ") or "unknown"
+    (folder / CARD).write_text(card(written, licence, decided, frameworks), "utf-8")
+    return written
 
 
 def _injected(each: Injection) -> Labelled:

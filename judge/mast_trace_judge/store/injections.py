@@ -12,7 +12,7 @@ from mast_trace.trajectory import to_dict, trajectory_from_dict
 from mast_trace_judge.store.verdict_rows import utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
@@ -89,7 +89,41 @@ def save_injection(store: Store, injection: Injection, original: RunSummary) -> 
     Raises:
         StorageError: the database does not accept it.
     """
-    shape = {
+    store.insert(TABLE, [_row(injection, utc(original.end))])
+
+
+def take_over(store: Store, taken: Iterable[tuple[Injection, datetime]]) -> int:
+    """Store planted faults of a set that another store has built; return the number of new ones.
+
+    A fault that this store has stays as it is.
+
+    Args:
+        store: the database.
+        taken: each fault, with the end of its run, whose retention it follows.
+
+    Raises:
+        StorageError: the database does not accept them.
+    """
+    new = 0
+    for injection, end in taken:
+        key = {
+            "project": injection.project,
+            "run": injection.original,
+            "fault": injection.fault_id,
+        }
+        known = store.query(
+            f"SELECT 1 FROM {TABLE} WHERE Project = {{project:String}} AND TraceId = {{run:String}}"  # noqa: S608
+            " AND FaultId = {fault:String} LIMIT 1",
+            key,
+        )
+        if not known:
+            store.insert(TABLE, [_row(injection, utc(end))])
+            new += 1
+    return new
+
+
+def _row(injection: Injection, end: datetime) -> dict[str, Any]:
+    return {
         "Project": injection.project,
         "TraceId": injection.original,
         "FaultId": injection.fault_id,
@@ -116,9 +150,8 @@ def save_injection(store: Store, injection: Injection, original: RunSummary) -> 
         "Run": "" if injection.run is None else json.dumps(to_dict(injection.run)),
         "ServiceName": injection.service,
         "Framework": injection.framework,
-        "RunEnd": utc(original.end),
+        "RunEnd": end,
     }
-    store.insert(TABLE, [shape])
 
 
 def injections(

@@ -101,7 +101,9 @@ def _tell(stream: IO[str], **values: object) -> None:
 def main() -> None:
     """Serve until the starter closes its end."""
     descriptor, *modules = sys.argv[1:]
-    with socket.socket(fileno=int(descriptor)) as connection:
+    request = None
+    with socket.socket(fileno=int(descriptor)) as connection, suppress(ConnectionError):
+        # A starter that was killed reads no more.
         request = serve(modules, connection.makefile("rw", encoding="utf-8"))
     if request is not None:
         run(request)

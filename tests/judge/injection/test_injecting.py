@@ -16,9 +16,13 @@ from scripted_llm import ScriptedLLM
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.injection.dataset import build
 from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
+from mast_trace_judge.injection.set_files import shapes_of, write_set
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.injections import injections
+from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
+from mast_trace_judge.study.stored_labels import labelled_runs
+from mast_trace_judge.transfer.labelled_sets import take_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +34,19 @@ pytestmark = pytest.mark.end_to_end
 
 SHOP = Path(__file__).parents[1] / "replay" / "shop.py"
 CHOICE, COUNTED, REPORT, PLAN, ORDER = range(5)
+
+
+def test_other_line_ends_in_texts_divide_no_row(tmp_path: Path) -> None:
+    """JSON leaves U+2028 and NEL as they are."""
+    shape = {"format": 1, "id": "a\u2028b\x85c", "run": {"text": "one\u2029two"}}
+    write_set(tmp_path, [shape, {**shape, "id": "second"}])
+    assert [row for _, row in shapes_of(tmp_path)] == [shape, {**shape, "id": "second"}]
+    (tmp_path / "runs.jsonl").unlink()
+    rows = [row for _, row in shapes_of(tmp_path)]
+    assert [(row["id"], row["run"]) for row in rows] == [
+        (shape["id"], shape["run"]),
+        ("second", shape["run"]),
+    ]
 
 
 class Team:
@@ -104,6 +121,25 @@ def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Pat
     card = (tmp_path / "set" / "card.md").read_text()
     assert "CC0-1.0" in card
     assert "2.6-computed" in card
+    assert "share kept" in card
+    lines = (tmp_path / "set" / "runs.jsonl").read_bytes()
+    # Parquet holds the same, and is read where it is alone.
+    (tmp_path / "set" / "runs.jsonl").unlink()
+    assert {each.name: each for each in read_injected(tmp_path / "set")} == read
+    (tmp_path / "set" / "runs.jsonl").write_bytes(lines)
+    # A store that has none of them takes them over, once.
+    store.command("TRUNCATE TABLE mast_injections")
+    taken = take_set(store, tmp_path / "set")
+    assert (taken.faults, taken.new_faults, taken.failures) == (len(labelled), len(labelled), 0)
+    assert take_set(store, tmp_path / "set").new_faults == 0
+    again = {each.fault_id: each for each in injections(store)}
+    for each in labelled:
+        there = again[each.fault_id]
+        assert (there.run, there.step, there.agent) == (each.run, each.step, each.agent)
+        assert (there.verdict, there.decisive) == (each.verdict, each.decisive)
+    assert labels_of(store) == []
+    assert store.query("SELECT count() AS n FROM mast_runs") == [{"n": 0}]
+    assert labelled_runs(store) == []
     (tmp_path / "set" / "runs.jsonl").write_text('{"format": 1}\n')
     with pytest.raises(ConfigurationError, match=r"runs\.jsonl:1 is no labelled run"):
         read_injected(tmp_path / "set")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
-from mast_trace_judge.injection.dataset import FORMAT, RUNS
+from mast_trace_judge.injection.set_files import FORMAT, PARQUET, RUNS, shapes_of
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def labelled_run(shape: Mapping[str, Any]) -> LabelledRun:
 
 def is_set(folder: Path) -> bool:
     """Return whether a folder holds a set that `mast-trace dataset build` has written."""
-    return (folder / RUNS).is_file()
+    return (folder / RUNS).is_file() or (folder / PARQUET).is_file()
 
 
 def read_injected(
@@ -56,18 +55,12 @@ def read_injected(
     Raises:
         ConfigurationError: the folder holds no set of this version.
     """
-    path = folder / RUNS
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError as error:
-        raise ConfigurationError(f"{folder} holds no labelled set: {error}") from error
     found = []
-    for number, line in enumerate(lines, 1):
+    for place, shape in shapes_of(folder):
         try:
-            shape = json.loads(line)
             if shape["format"] != FORMAT:
                 raise ConfigurationError(
-                    f"{path}:{number} has format {shape['format']}; this version reads {FORMAT}"
+                    f"{place} has format {shape['format']}; this version reads {FORMAT}"
                 )
             if not (shape["failed"] or survivors) or (
                 held_out is not None and shape["held_out_operator"] != held_out
@@ -75,6 +68,6 @@ def read_injected(
                 continue
             run = labelled_run(shape)
         except (ValueError, KeyError, TypeError) as error:
-            raise ConfigurationError(f"{path}:{number} is no labelled run: {error}") from error
+            raise ConfigurationError(f"{place} is no labelled run: {error}") from error
         found.append(run)
     return found
