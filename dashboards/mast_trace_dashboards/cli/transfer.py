@@ -68,7 +68,7 @@ def import_files(
 
     The format is recognised by the content: traces of OpenTelemetry, Jaeger, Phoenix, LangSmith and
     Langfuse, chats of OpenAI, Anthropic, LangChain and AutoGen, published sets, and files of
-    `mast-trace export` (`--formats` lists all). Of a folder of `mast-trace dataset build`, planted faults keep
+    `mast-trace export` (`--formats` lists all). Planted faults in a folder of `mast-trace dataset build` keep
     their labels, and are in no list of runs. Files may be compressed (gzip, Zstandard).
     Unreadable lines are listed, the others are stored, and the exit status is 1.
 

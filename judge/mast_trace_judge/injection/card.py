@@ -13,7 +13,7 @@ from mast_trace_judge.injection.set_files import FORMAT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.injection.dataset import Labelled
+    from mast_trace_judge.injection.labelled import Labelled
 
 
 def card(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TakenSet:
-    """What was taken of a set.
+    """The counts of what a set gave to a store.
 
     Attributes:
         faults: planted faults in the set.

@@ -110,7 +110,7 @@ def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
             for row in store.query("SELECT TraceId FROM mast_runs ORDER BY Start LIMIT 1")
         }
         assert labels_of(store) == []
-        page = TestClient(web_app(store)).get("/judge").text
+        page = TestClient(web_app(store), base_url="http://localhost").get("/judge").text
         rows = QUERIES["selftests"].run(store)
     assert "Self-test of shop" in page
     assert "all together" in page

@@ -1,0 +1,50 @@
+"""A run of a labelled set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One labelled run of a set.
+
+    Attributes:
+        id: of the run in the set.
+        source: ``injection`` or ``replay``.
+        group: original run; runs of a group are never divided by a split.
+        operator: name of the operator; empty for ``replay``.
+        mode: the planted failure mode; empty if none is known.
+        step: the labelled step.
+        agent: its agent; empty where no agent is to blame.
+        decisive: whether the step is decisive; otherwise it is the origin, or the run succeeded.
+        failed: whether the run failed. One that succeeded is a negative for the failure, and a positive
+            for the mode's rule: the fault is in it.
+        missed_by: agents that acted after the step.
+        success_after: success rate after the fault; None if unknown.
+        e_value: evidence that the fault is the cause.
+        system: service of the program.
+        framework: its framework.
+        split: ``train``, ``validation`` or ``test``, by group.
+        held_out_operator: whether the operator is one of those that no fit should see.
+        run: the run as JSON types.
+    """
+
+    id: str
+    source: str
+    group: str
+    operator: str
+    mode: str
+    step: int
+    agent: str
+    decisive: bool
+    failed: bool
+    missed_by: tuple[str, ...]
+    success_after: float | None
+    e_value: float | None
+    system: str
+    framework: str
+    split: str
+    held_out_operator: bool
+    run: dict[str, Any]
