@@ -85,10 +85,11 @@ WHERE {_EARLY}
   AND ({{session:String}} = '' OR ConversationId = {{session:String}})
   AND ({{version:String}} = '' OR ServiceVersion = {{version:String}})
 GROUP BY Project, TraceId
+HAVING min(Timestamp) < {{until:DateTime64(3)}}
 ORDER BY min(Timestamp) DESC, TraceId
 LIMIT {{limit:UInt32}}""",
     params={
-        "since": RANGE["since"],
+        **RANGE,
         "user": Param("String", "", "the user; empty for all"),
         "session": Param("String", "", "the session; empty for all"),
         "version": Param("String", "", "the version of the service; empty for all"),

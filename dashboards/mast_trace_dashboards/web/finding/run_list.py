@@ -96,9 +96,9 @@ class RunList:
         if filters.text:
             only = {row["TraceId"] for row in QUERIES["search"].run(self._store, text=filters.text)}
         if filters.group:
-            since = {"since": given["since"]} if "since" in given else {}
+            within = {name: given[name] for name in ("since", "until") if name in given}
             members = QUERIES["runs_of_group"].run(
-                self._store, **filters.group, **since, limit=MOST_OF_GROUP + 1
+                self._store, **filters.group, **within, limit=MOST_OF_GROUP + 1
             )
             if len(members) > MOST_OF_GROUP:
                 note = f"Among the latest {MOST_OF_GROUP:,} runs of the group."
