@@ -56,7 +56,9 @@ def answers(store: Store) -> dict[str, list[dict[str, Any]]]:
             given = {"run": trace_id(1)} if "run" in query.params else {}
             rows = query.run(store, **given)
             found[name] = [{key: row[key] for key in row if key not in OF_NOW} for row in rows]
-    found["to be judged"] = [vars(run) for run in finished_runs(store, judge_version="next")]
+    found["to be judged"] = [
+        vars(run) for run in finished_runs(store, judge_version="next", quiet=0, idle=0)
+    ]
     return found
 
 

@@ -69,7 +69,7 @@ def inject(stored: tuple[str, Path, ScriptedLLM], capsys: pytest.CaptureFixture[
 
 def test_a_planted_fault_becomes_a_labelled_set(inject: Succeeded, tmp_path: Path) -> None:
     """The command tells the counts, plants nothing twice, and the set is built from the store."""
-    status, out, err = inject("--yes", "--operator", "2.6-computed", "--json")
+    status, out, err = inject("--yes", "--operator", "2.6-computed", "--count", "1", "--json")
     assert status == 0, err
     (planted,) = json.loads(out)
     assert (planted["operator"], planted["step"], planted["agent"]) == (

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DAY = 24 * 60
-OF_SPANS = {"spans_over_time", "arrival", "table_sizes", "team_runs"}
+OF_SPANS = {
+    *("spans_over_time", "arrival", "table_sizes", "team_runs"),
+    *("runs_by_version", "runs_of_group"),  # a run's version and user are in its spans
+}
 """Queries on stored spans and tables."""
 
 

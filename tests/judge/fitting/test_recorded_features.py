@@ -105,10 +105,15 @@ def test_ten_times_the_steps_cost_about_ten_times_the_time():
         for number in range(steps):
             run.calls("clerk", "count", {"n": number}, f"{number} and {number + 1}")
             run.says("clerk", f"That makes {3 * number}.", to="lead").hands_over("clerk", "lead")
-        built = run.build()
-        begin = time.process_time()
-        all_features(built)
-        return time.process_time() - begin
+        taken = []
+        for _ in range(
+            3
+        ):  # texts are remembered between readings, and garbage is collected at any time
+            built = run.build()
+            begin = time.process_time()
+            all_features(built)
+            taken.append(time.process_time() - begin)
+        return min(taken)
 
     seconds(20)
     assert seconds(1000) < 40 * max(seconds(100), 0.01)
