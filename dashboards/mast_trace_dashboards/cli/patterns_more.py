@@ -13,6 +13,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Proje
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
+from mast_trace_judge.patterns.indexing import PatternIndexer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,8 +126,6 @@ def index(
 
     Example: `mast-trace patterns index`
     """
-    from mast_trace_judge.patterns.indexing import PatternIndexer  # needs the extra `judge`
-
     done = 0
     with open_store(url, data_dir, config) as store, Progress(console=console(stderr=True)) as bar:
         waiting = bar.add_task("judged runs", total=None)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Final
-
-from drain3.drain import Drain
-from drain3.masking import LogMasker, MaskingInstruction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from drain3.drain import Drain
+    from drain3.masking import LogMasker
 
 PARAMETER: Final = "<*>"
 """Stands for a word that differs between the texts of a template."""
@@ -43,16 +44,22 @@ _MASKS: Final = (
 )
 
 
+@cache
 def _masker() -> LogMasker:
+    from drain3.masking import LogMasker, MaskingInstruction  # a collector lacks the extra `judge`
+
     return LogMasker([MaskingInstruction(form, name) for form, name in _MASKS], "<", ">")
 
 
-_MASKER: Final = _masker()
+def _drain() -> Drain:
+    from drain3.drain import Drain
+
+    return Drain(depth=4, sim_th=_SIMILAR, max_clusters=_TEMPLATES, param_str=PARAMETER)
 
 
 def masked(text: str) -> str:
     """Return the first `WORDS` words of a text, with what differs between runs replaced by its kind."""
-    shown = _MASKER.mask(text[:_READ])
+    shown = _masker().mask(text[:_READ])
     return " ".join(word[:_LONGEST_WORD] for word in shown.split()[:WORDS])
 
 
@@ -60,11 +67,7 @@ def masked(text: str) -> str:
 class _Place:
     """The templates of one place, and the number of each cluster."""
 
-    drain: Drain = field(
-        default_factory=lambda: Drain(
-            depth=4, sim_th=_SIMILAR, max_clusters=_TEMPLATES, param_str=PARAMETER
-        )
-    )
+    drain: Drain = field(default_factory=_drain)
     numbers: dict[int, int] = field(default_factory=dict)
 
 

@@ -83,6 +83,13 @@ PLACES = {
     ],
     "/queue": ["/queue", f"/queue?project={THEIRS}"],
     "/queue/next": ["/queue/next"],
+    "/patterns": [
+        "/patterns",
+        f"/patterns?project={THEIRS}",
+        f"/patterns?service={CANARY}-service",
+        "/patterns?state=resolved",
+    ],
+    "/patterns/{pattern:str}": ["/patterns/nothing", f"/patterns/{CANARY}"],
     "/export.{kind:str}": [
         "/export.csv",
         "/export.jsonl?mode=2.6",
@@ -137,6 +144,7 @@ PLACES = {
 WRITTEN_BY_FORMS = {
     "/runs/{run:str}/label",
     "/runs/{run:str}/compare",
+    "/patterns/{pattern:str}/state",
     "/sign-in",
     "/sign-out",
 }
