@@ -157,7 +157,7 @@ NEW_PATTERNS: Final = Query(
     meaning="Patterns of a service that are new in the last day and no coincidence, or came back after they were "
     "resolved.",
     template=f"""
-SELECT toString(Service) AS service, toFloat64(sum(Counts)) AS Patterns
+SELECT CAST(Service AS String) AS service, toFloat64(sum(Counts)) AS Patterns
 FROM (
   SELECT Service, 0 AS Counts FROM ({_LOOKED})
   UNION ALL

@@ -83,7 +83,7 @@ def test_a_planted_fault_becomes_a_labelled_set(inject: Succeeded, tmp_path: Pat
         True,
     )
     asked = len(inject.server.requests)
-    status, out, _ = inject("--yes", "--operator", "2.6-computed")
+    status, out, _ = inject("--yes", "--operator", "2.6-computed", "--count", "1")
     assert status == 0
     assert "2.6-computed" in out
     assert len(inject.server.requests) == asked
