@@ -19,16 +19,19 @@ _DEEPEST: Final = 20
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Return a mapping, or an object of a client, as JSON can hold it, without what is empty."""
+    """Return a mapping, or an object of a client, as JSON can hold it.
+
+    Fields that the server did not send are left out; those that it sent empty stay, because a client that does
+    not know a field shows it as it came.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if depth > _DEEPEST:
         return shown(value)
     if hasattr(value, "model_dump"):
-        value = value.model_dump(exclude_none=True, warnings=False)
+        value = value.model_dump(exclude_unset=True, warnings=False)
     if isinstance(value, Mapping):
-        items = ((str(key), plain(item, depth + 1)) for key, item in value.items())
-        return {key: item for key, item in items if not _is_empty(item)}
+        return {str(key): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item, depth + 1) for item in value]
     return shown(value)
