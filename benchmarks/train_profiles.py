@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 SHIPPED = {
-    "ag2-captain": ("algorithm-generated", (r"expert$",)),
-    "magentic-one": ("hand-crafted", (r"orchestrator$", r"^(?:web|file) ?surfer$")),
+    "ag2-captain": "algorithm-generated",
+    "magentic-one": "hand-crafted",
 }
 FOLDER = Path(package.__file__).parent
 Sample = tuple[dict[int, float], int | None]
@@ -41,12 +41,11 @@ Sample = tuple[dict[int, float], int | None]
 def main() -> None:
     """Train and write every profile and calibration."""
     data = data_folder(sys.argv[1] if len(sys.argv) > 1 else None)
-    runs = {name: read_who_and_when(data, subset) for name, (subset, _) in SHIPPED.items()}
-    for name, (subset, agents) in SHIPPED.items():
+    runs = {name: read_who_and_when(data, subset) for name, subset in SHIPPED.items()}
+    for name, subset in SHIPPED.items():
         profile = fit(
             runs[name],
             name=name,
-            agents=agents,
             frameworks=(name,),
             trained_on=f"{len(runs[name])} {subset} failure logs of Who&When (arXiv 2505.00212)",
         )

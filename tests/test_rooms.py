@@ -64,7 +64,7 @@ FLOORS = {
         gate stored_run whole_files team_profile
         profile_words selftest_words
         found_run run_names run_outcome step_input alerts
-        found_pattern pattern_words
+        team_gaps found_pattern pattern_words
         grafana web
         mcp_server
         local

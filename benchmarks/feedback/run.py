@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections import Counter
 from pathlib import Path
@@ -20,6 +19,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from simulated_teams import AA, DEAF, HARMED, HELPED, Team, decided, simulated, tasks_until  # noqa: E402
+
+from mast_trace_judge.replay.statistics.intervals import wilson  # noqa: E402
 
 COUNT: Final = 1000
 RESULTS: Final = HERE / "results.json"
@@ -69,15 +70,6 @@ def measured(team: Team, count: int) -> dict[str, Any]:
         "high": round(high, 4),
         "tasks_until": round(tasks / count / (1 if paired else 2)),
     }
-
-
-def wilson(successes: int, count: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share."""
-    z, rate = 1.96, successes / count
-    scale = 1 + z * z / count
-    half = z * math.sqrt(rate * (1 - rate) / count + z * z / (4 * count * count)) / scale
-    middle = (rate + z * z / (2 * count)) / scale
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def line(found: dict[str, Any]) -> str:

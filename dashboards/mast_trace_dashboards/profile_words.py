@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mast_trace_judge.multi_agent.gap import LEAST
+
 if TYPE_CHECKING:
     from mast_trace_dashboards.team_profile import ServiceProfile
+    from mast_trace_judge.multi_agent.gap import Gap, Side
     from mast_trace_judge.multi_agent.measure import Measure
     from mast_trace_judge.multi_agent.presence import Presence
 
@@ -52,6 +55,27 @@ def presence_words(found: Presence) -> str:
         f"{found.agent}: {with_it} of {runs} runs in which it acted succeeded, "
         f"{without} of {others} in which it did not ({difference})"
     )
+
+
+def side_words(found: Side) -> str:
+    """Return the successes of a variant in words."""
+    missing = f", {found.missing} without an outcome" if found.missing else ""
+    tokens = "" if found.tokens is None else f", {found.tokens:,.0f} tokens a run"
+    return f"{found.variant}: {found.successes} of {found.runs} runs succeeded{missing}{tokens}"
+
+
+def gap_words(found: Gap) -> str:
+    """Return the difference of two variants in words, or the reason why there is none."""
+    between = f"{found.team.variant} against {found.other.variant}"
+    if found.difference is None or found.low is None or found.high is None:
+        return f"{between}: not told below {LEAST} runs with an outcome on each side"
+    interval = f"{100 * found.low:+.0f} to {100 * found.high:+.0f}"
+    words = [f"{between}: {100 * found.difference:+.0f} points of success ({interval})"]
+    if found.amplification is not None:
+        words.append(f"{found.amplification:.1f} times the failures")
+    if found.overhead is not None:
+        words.append(f"{100 * found.overhead:+.0f} % tokens")
+    return ", ".join(words)
 
 
 def runs_words(found: ServiceProfile) -> str:

@@ -15,14 +15,17 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Proje
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.profile_words import (
     HINT,
+    gap_words,
     interval_words,
     null_words,
     presence_words,
     runs_words,
+    side_words,
     value_words,
 )
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
+from mast_trace_dashboards.team_gaps import team_gaps
 from mast_trace_dashboards.team_profile import MOST_RUNS, service_names, service_profile
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.team_profile import ServiceProfile
+    from mast_trace_judge.multi_agent.gap import Gap
     from mast_trace_judge.multi_agent.measure import Measure
 
 
@@ -52,6 +56,15 @@ def profile(
     runs: Annotated[
         int, typer.Option("--runs", min=1, help="Most runs to read, the newest ones.")
     ] = MOST_RUNS,
+    experiment: Annotated[
+        str, typer.Option(help="Compare the arms of this experiment too.", show_default=False)
+    ] = "",
+    team: Annotated[
+        str,
+        typer.Option(
+            help="Arm with the whole team.", show_default="the arm in which the most agents act"
+        ),
+    ] = "",
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,
@@ -63,13 +76,23 @@ def profile(
     Each measure has an interval over runs and, where chance alone gives a value, that value. Below 20
     runs nothing is told, and there is no total score.
 
-    Example: `mast-trace profile shop --since 30d --version 2.1`
+    Examples: `mast-trace profile shop --since 30d --version 2.1` ·
+    `mast-trace profile shop --experiment crew-or-one --team crew`
     """
+    if team and not experiment:
+        raise ConfigurationError("--team names an arm of --experiment: give both")
+    gaps: list[Gap] = []
     with open_store(url, data_dir, config) as store:
         chosen = service or _only_service(store, project)
         shown = console(stderr=True)
         with Progress(console=shown, transient=True, disable=not shown.is_terminal) as progress:
             reading = progress.add_task("Reading runs", total=None)
+
+            def tell(done: int, of: int) -> None:
+                progress.update(reading, completed=done, total=of)
+
+            if experiment:
+                gaps = team_gaps(store, experiment, team=team, project=project, tell=tell)
             found = service_profile(
                 store,
                 chosen,
@@ -77,7 +100,7 @@ def profile(
                 since=parse_time(since) if since else None,
                 project=project,
                 most=runs,
-                tell=lambda done, of: progress.update(reading, completed=done, total=of),
+                tell=tell,
             )
         missing = _left_out(store, chosen, since, project)
     if not found.profile.runs and not found.unread:
@@ -85,9 +108,12 @@ def profile(
             f"{chosen} has no such finished runs; `mast-trace runs` lists those that exist"
         )
     if as_json:
-        print_json(dataclasses.asdict(found))
+        print_json(
+            {**dataclasses.asdict(found), "gaps": [dataclasses.asdict(each) for each in gaps]}
+        )
     else:
         _show(found)
+        _listed(f"Variants of {experiment}", _variants(experiment, gaps))
     if missing:
         warn(
             f"retention left out the spans of {missing:,} successful runs of this time, which are not "
@@ -127,6 +153,14 @@ def _show(found: ServiceProfile) -> None:
     _listed("Not told", [f"{each.question.title}: {each.silent}" for each in silent])
     hints = [presence_words(each) for each in found.profile.presences]
     _listed("Success with and without an agent", [*hints, HINT] if hints else [])
+
+
+def _variants(experiment: str, gaps: Sequence[Gap]) -> list[str]:
+    if not gaps:
+        return []
+    sides = [gaps[0].team, *(each.other for each in gaps)]
+    decided = f"`mast-trace experiment {experiment}` says which differences are decided, and allows a look at any time."
+    return [*map(side_words, sides), *map(gap_words, gaps), decided]
 
 
 def _table(measures: Sequence[Measure]) -> Table:

@@ -15,6 +15,7 @@ from operator import eq
 from typing import TYPE_CHECKING
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
+from mast_trace_judge.replay.statistics import intervals
 from mast_trace_judge.study.numeric import numpy_module
 
 if TYPE_CHECKING:
@@ -210,14 +211,7 @@ def _steps(named: int | Sequence[int]) -> Sequence[int]:
 
 def wilson(successes: int, trials: int) -> Interval:
     """Return Wilson's interval for a share; from 0 to 1 where nothing was tried."""
-    if not trials:
-        return Interval(0.0, 1.0)
-    z = 1.959964
-    share = successes / trials
-    denominator = 1 + z * z / trials
-    middle = (share + z * z / (2 * trials)) / denominator
-    half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2)) / denominator
-    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+    return Interval(*intervals.wilson(successes, trials))
 
 
 def _equal(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:

@@ -38,6 +38,20 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
         stored(store, "hidden", teams.hidden_profile, 24)
         stored(store, "stamps", teams.rubber_stamp, 24)
         stored(store, "young", teams.relay, 3)
+        arms = {"hidden": "crew", "stamps": "one", "young": "two"}
+        store.insert(
+            "mast_experiment_runs",
+            [
+                {
+                    "TraceId": row["TraceId"],
+                    "Experiment": "size",
+                    "Arm": arms[row["ServiceName"]],
+                    "Task": row["TraceId"],
+                    "Start": row["Start"],
+                }
+                for row in store.query("SELECT TraceId, ServiceName, Start FROM mast_runs")
+            ],
+        )
     return url
 
 
@@ -60,6 +74,23 @@ def test_as_json(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert values["talk"] is None
 
 
+def test_arms_of_an_experiment_are_compared_with_the_team(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A crew that always succeeds, one that never does, and one of which too few runs are there."""
+    assert run(["profile", "hidden", "--experiment", "size", "--url", url]) == 0
+    told = capsys.readouterr().out
+    assert "crew: 24 of 24 runs succeeded" in told
+    assert "crew against one: +100 points of success (+80 to +100), 0.0 times the failures" in told
+    assert "crew against two: not told below 20 runs with an outcome on each side" in told
+    options = ["--experiment", "size", "--team", "one", "--json", "--url", url]
+    assert run(["profile", "hidden", *options]) == 0
+    gaps = json.loads(capsys.readouterr().out)["gaps"]
+    (found,) = [each for each in gaps if each["other"]["variant"] == "crew"]
+    assert found["difference"] == -1
+    assert found["amplification"] is None  # the other never fails
+
+
 def test_few_runs_are_named_and_not_measured(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["profile", "young", "--url", url]) == 0
     told = capsys.readouterr().out
@@ -74,6 +105,9 @@ def test_few_runs_are_named_and_not_measured(url: str, capsys: pytest.CaptureFix
         (["hidden", "--version", "9"], 1, "has no such finished runs"),
         ([], 2, "name one of the services: "),
         (["hidden", "--since", "yesterday-ish"], 2, "yesterday-ish"),
+        (["hidden", "--experiment", "none"], 1, "there is no experiment none with runs yet"),
+        (["hidden", "--experiment", "size", "--team", "x"], 1, "it has crew, one, two"),
+        (["hidden", "--team", "x"], 2, "give both"),
     ],
 )
 def test_errors_say_what_to_do(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
+
+from mast_trace_judge.replay.statistics.intervals import wilson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,15 +50,8 @@ def clustered_rate(tasks: Sequence[tuple[int, int]]) -> Rate:
         if variance > 0:
             # Between the runs, all independent, and the tasks, all runs of which are alike.
             effective = min(float(runs), max(rate * (1 - rate) / variance, 1.0))
-    low, high = _wilson(rate, effective, _t_quantile(0.5 + _LEVEL / 2, count - 1))
+    low, high = wilson(rate * effective, effective, _t_quantile(0.5 + _LEVEL / 2, count - 1))
     return Rate(rate, low, high)
-
-
-def _wilson(rate: float, runs: float, z: float) -> tuple[float, float]:
-    scale = 1 + z * z / runs
-    middle = (rate + z * z / (2 * runs)) / scale
-    half = z * math.sqrt(rate * (1 - rate) / runs + z * z / (4 * runs * runs)) / scale
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _t_quantile(probability: float, freedom: int) -> float:

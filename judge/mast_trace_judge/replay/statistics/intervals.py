@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 
 
-def wilson(successes: int, runs: int, z: float = 1.959964) -> tuple[float, float]:
+def wilson(successes: float, runs: float, z: float = 1.959964) -> tuple[float, float]:
     """Return Wilson's score interval of a rate, by default with 95 %.
 
     Wilson (1927), as in Brown, Cai and DasGupta (2001). Without runs it is (0, 1).
+
+    Args:
+        successes: among the runs; a part of one where ``runs`` is an effective number.
+        runs: their number.
+        z: quantile of the normal distribution, or of Student's t.
     """
     if not runs:
         return 0.0, 1.0
