@@ -85,9 +85,9 @@ GROUP BY Project"""
 
 _OF_CODE: Final = code_index("p.OfCode")
 _TESTS: Final = at_least(
-    "[Failed, RecentRuns, Runs - RecentRuns]",
+    "[Failed, RecentRuns, toUInt64(Runs - RecentRuns)]",
     "[KnownFailed, Runs, Runs]",
-    "[Failed + Succeeded, RecentExamined, Examined - RecentExamined]",
+    "[Failed + Succeeded, RecentExamined, toUInt64(Examined - RecentExamined)]",
     "[KnownFailed + KnownSucceeded, Examined, Examined]",
 )
 _LOW, _HIGH = wilson("Runs", "Examined")
