@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace import semconv
@@ -46,12 +47,12 @@ class TeamRun:
     requests: int = 0
     shared: int | None = None
 
-    @property
+    @cached_property
     def actions(self) -> list[Step]:
         """The steps that agents and tools made, in order."""
         return ordinary(self.trajectory)
 
-    @property
+    @cached_property
     def said(self) -> list[Step]:
         """The messages that agents wrote themselves, in order; repeated deliveries count once."""
         kept: list[Step] = []
@@ -63,12 +64,12 @@ class TeamRun:
             kept.append(step)
         return kept
 
-    @property
+    @cached_property
     def agents(self) -> tuple[str, ...]:
         """The agents that act, in the order of their first step."""
         return tuple(dict.fromkeys(step.agent for step in self.actions if step.agent))
 
-    @property
+    @cached_property
     def edges(self) -> Counter[tuple[str, str]]:
         """Messages and hand-offs between different agents of the run, by sender and recipient."""
         inside = set(self.agents)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -111,25 +112,27 @@ def _counted(
         told: the words that tools returned to each agent.
         shown: agents by message; only they use its words. All do if it is None.
     """
-    later: list[dict[str, frozenset[str]]] = [{}]
-    for use, author in zip(reversed(uses), reversed(authors), strict=True):
-        after = later[-1]
-        later.append({**after, author: after.get(author, frozenset()) | use.words})
-    later.pop()
+    last: dict[str, dict[str, int]] = defaultdict(dict)
+    acted: dict[str, int] = {}
+    for place, (use, author) in enumerate(zip(uses, authors, strict=True)):
+        acted[author] = place
+        for word in use.words:
+            last[word][author] = place
     said: set[str] = set()
     used = new = 0
-    for use, author, after in zip(uses, authors, reversed(later), strict=True):
+    for place, (use, author) in enumerate(zip(uses, authors, strict=True)):
         first = use.words - said if use.is_message else frozenset[str]()
         said |= use.words
-        others = {agent: words for agent, words in after.items() if agent != author}
+        others = {other for other, end in acted.items() if other != author and end > place}
         if not first or not others:
             continue
         new += len(first)
-        readers = others if shown is None else shown.get(use.message_id, set())
-        taken = [
-            words - told.get(agent, frozenset())
-            for agent, words in others.items()
-            if agent in readers
-        ]
-        used += len(first & frozenset().union(*taken))
+        readers = others if shown is None else others & shown.get(use.message_id, set())
+        used += sum(
+            any(
+                reader in readers and end > place and word not in told.get(reader, frozenset())
+                for reader, end in last[word].items()
+            )
+            for word in first
+        )
     return used, new

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -142,3 +143,25 @@ def test_one_agent_alone_is_no_team() -> None:
 def test_the_same_runs_give_the_same_profile() -> None:
     runs = played(teams.hidden_profile)
     assert measured(runs) == measured(runs)
+
+
+def test_a_long_run_is_measured_in_memory_that_grows_with_its_length() -> None:
+    """Thousands of messages, each with a new word that the next one repeats."""
+    run = played(teams.relay, 1)[0]
+    (message,) = run.said[:1]
+    steps = tuple(
+        dataclasses.replace(
+            message,
+            index=place,
+            agent=("first", "second")[place % 2],
+            text=" ".join(f"{number}" for number in range(10**6 + place, 10**6 + place + 40)),
+        )
+        for place in range(4000)
+    )
+    long = dataclasses.replace(run, trajectory=dataclasses.replace(run.trajectory, steps=steps))
+    tracemalloc.start()
+    found = measured([long])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.teams == 1
+    assert peak < 150 * 2**20
