@@ -130,7 +130,9 @@ LIMIT {{limit:UInt32}}""",
         "Peer": Column("String", "recipient, where that step is a message to one agent"),
         "Tool": Column("String", "tool, where it is a tool call"),
         "Text": Column("String", "template of the masked texts; empty where they differ"),
-        "Sentence": Column("String", "a sentence on it, from `mast_pattern_names`; empty if there is none"),
+        "Sentence": Column(
+            "String", "a sentence on it, from `mast_pattern_names`; empty if there is none"
+        ),
         "Quotes": Column("Array(String)", "verified passages that it rests on"),
         "State": Column("String", "open, acknowledged, resolved, reopened"),
         "StateVersion": Column("String", "version in which it was resolved"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,12 +15,16 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
 
+FRESH_SECONDS = 60.0
+"""Time for which a measured profile is shown, even if new runs arrive: measuring takes seconds."""
 _KEPT: Final = 32
 _VERSIONS: Final = 20
 
 
 class ProfilePage:
-    """Profiles of the services of a store; one is measured at a time, and again only after new runs.
+    """Profiles of the services of a store.
+
+    One is measured at a time, and again only after new runs, once in `FRESH_SECONDS` at most.
 
     Args:
         store: one project's, if only that may be seen.
@@ -28,7 +33,7 @@ class ProfilePage:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._measuring = Lock()
-        self._kept: dict[tuple[str, str], tuple[object, ServiceProfile]] = {}
+        self._kept: dict[tuple[str, str], tuple[float, object, ServiceProfile]] = {}
 
     def values(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Return the variables of the template; the profile is measured while the page is sent."""
@@ -54,10 +59,12 @@ class ProfilePage:
         state = tuple((row["TraceId"], row["Spans"], row["Outcome"]) for row in newest)
         with self._measuring:
             kept = self._kept.get((service, version))
-            if kept is not None and kept[0] == state:
-                return kept[1]
+            if kept is not None and (
+                kept[1] == state or time.monotonic() - kept[0] < FRESH_SECONDS
+            ):
+                return kept[2]
             found = service_profile(self._store, service, version=version)
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
-            self._kept[service, version] = (state, found)
+            self._kept[service, version] = (time.monotonic(), state, found)
             return found

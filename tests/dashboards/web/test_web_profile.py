@@ -15,6 +15,7 @@ import mast_trace
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_dashboards.web import profile_page
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
@@ -57,12 +58,16 @@ def test_an_empty_store_says_so(client: TestClient) -> None:
     assert "There are no runs yet." in text_of(client, "/profile")
 
 
-def test_values_follow_new_runs(store: Store, client: TestClient) -> None:
+def test_values_follow_new_runs_after_a_while(
+    store: Store, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stored(store, EVIL, teams.hidden_profile, 19)
     before = text_of(client, "/profile")
     assert "19 runs read" in before
     assert "19 of at least 20 runs" in before
     stored(store, EVIL, teams.hidden_profile, 5)
+    assert text_of(client, "/profile") == before
+    monkeypatch.setattr(profile_page, "FRESH_SECONDS", 0.0)
     after = text_of(client, "/profile?service=%3Cb%3Eshop%3C/b%3E")
     assert "24 runs read, 24 of them of several agents." in after
     assert "Uptake of what is new: 100 %" in after
