@@ -42,4 +42,4 @@ def nothing_left_in_the_process() -> Iterator[None]:
         clients._cached_async_httpx_client.cache_clear()
 
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "migrated_store"]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pattern_runs import NOW, add_run
 from scipy.stats import binom
-from stores import Tables, new_store
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards import pattern_words as words
@@ -20,7 +19,6 @@ from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.states import PatternState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from mast_trace_collector.storage import Store
 
@@ -37,49 +35,34 @@ def patterns(store: Store, **given: Any) -> list[dict[str, Any]]:
     return QUERIES["patterns"].run(store, **given)
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Tables]]:
-    """The module's store."""
-    with new_store(tmp_path_factory.mktemp("store")) as opened:
-        yield opened, Tables(opened, made=True)
-
-
-@pytest.fixture
-def fresh(tables: tuple[Store, Tables]) -> Store:
-    """A store with all tables, and nothing in them."""
-    opened, made = tables
-    made.renew()
-    return opened
-
-
 def test_a_resolved_pattern_opens_again_only_by_a_run_that_should_have_the_fix(
-    fresh: Store,
+    store: Store,
 ) -> None:
     number = iter(range(1, 1000))
 
     def seen(version: str, at: Any) -> str:
-        add_run(fresh, next(number), **SEARCH, text="timed out after 3 s", version=version, at=at)
-        index(fresh)
-        (row,) = patterns(fresh, min_runs=1)
+        add_run(store, next(number), **SEARCH, text="timed out after 3 s", version=version, at=at)
+        index(store)
+        (row,) = patterns(store, min_runs=1)
         return str(row["State"])
 
     for _ in range(3):
         assert seen("1.0", NOW - timedelta(days=1)) == "open"
-    name = patterns(fresh)[0]["PatternId"]
-    set_state(fresh, name[:6], "acknowledged", "ada", note="ticket 17")
-    assert patterns(fresh)[0]["State"] == "acknowledged"
-    set_state(fresh, name, "resolved", "ada", version="1.1")
-    assert words.state(patterns(fresh)[0]) == "resolved (in version 1.1), by ada"
+    name = patterns(store)[0]["PatternId"]
+    set_state(store, name[:6], "acknowledged", "ada", note="ticket 17")
+    assert patterns(store)[0]["State"] == "acknowledged"
+    set_state(store, name, "resolved", "ada", version="1.1")
+    assert words.state(patterns(store)[0]) == "resolved (in version 1.1), by ada"
     later = NOW + timedelta(minutes=30)
     assert seen("1.0", later) == "resolved"
     assert seen("1.1", NOW - timedelta(hours=1)) == "resolved"
     assert seen("1.1", later) == "reopened"
-    (alerted,) = QUERIES["new_patterns"].run(fresh, until=later + timedelta(minutes=1))
+    (alerted,) = QUERIES["new_patterns"].run(store, until=later + timedelta(minutes=1))
     assert alerted["Patterns"] == 1
-    set_state(fresh, name, "resolved", "ada")
-    assert patterns(fresh)[0]["State"] == "reopened"
-    set_state(fresh, name, "open", "ada")
-    assert patterns(fresh)[0]["State"] == "open"
+    set_state(store, name, "resolved", "ada")
+    assert patterns(store)[0]["State"] == "reopened"
+    set_state(store, name, "open", "ada")
+    assert patterns(store)[0]["State"] == "open"
 
 
 @pytest.mark.parametrize(
@@ -98,42 +81,42 @@ def test_a_state_is_checked(given: dict[str, str], said: str) -> None:
         )
 
 
-def test_the_alert_tells_a_new_pattern_and_ends_when_it_is_acknowledged(fresh: Store) -> None:
+def test_the_alert_tells_a_new_pattern_and_ends_when_it_is_acknowledged(store: Store) -> None:
     """Rare findings and a first day fire nothing."""
     rule = [rule for rule in RULES if rule.query == "new_patterns"]
     for n in range(60):
-        add_run(fresh, n + 1, at=NOW - timedelta(days=3, minutes=n))
+        add_run(store, n + 1, at=NOW - timedelta(days=3, minutes=n))
     for n in range(2):
-        add_run(fresh, 200 + n, **SKIP, text="once", at=NOW - timedelta(hours=2))
+        add_run(store, 200 + n, **SKIP, text="once", at=NOW - timedelta(hours=2))
     for n in range(30):
-        add_run(fresh, 300 + n, service="desk", **SEARCH, text="no", at=NOW - timedelta(hours=3))
-    index(fresh)
-    evaluator = Evaluator(fresh, rules=rule)
+        add_run(store, 300 + n, service="desk", **SEARCH, text="no", at=NOW - timedelta(hours=3))
+    index(store)
+    evaluator = Evaluator(store, rules=rule)
     assert evaluator.look(NOW) == []
     for n in range(12):
         add_run(
-            fresh, 100 + n, **SEARCH, text=f"timed out after {n} s", at=NOW - timedelta(hours=1)
+            store, 100 + n, **SEARCH, text=f"timed out after {n} s", at=NOW - timedelta(hours=1)
         )
-    index(fresh)
+    index(store)
     (change,) = evaluator.look(NOW + timedelta(minutes=5))
     assert (change.kind, dict(change.alert.labels)) == ("firing", {"service": "shop"})
     assert change.alert.value == 1.0
-    (row,) = patterns(fresh, services=["shop"], modes=["2.6"])
-    set_state(fresh, row["PatternId"], "acknowledged", "ada")
+    (row,) = patterns(store, services=["shop"], modes=["2.6"])
+    set_state(store, row["PatternId"], "acknowledged", "ada")
     assert evaluator.look(NOW + timedelta(minutes=10)) == []
     (ended,) = evaluator.look(NOW + timedelta(minutes=30))
     assert ended.kind == "resolved"
 
 
-def test_a_version_that_fails_more_often_is_found_and_a_steady_one_is_not(fresh: Store) -> None:
+def test_a_version_that_fails_more_often_is_found_and_a_steady_one_is_not(store: Store) -> None:
     for n in range(150):
         name, bad = (("1.0", 5), ("1.1", 5), ("1.2", 20))[n // 50]
         found = SEARCH if n % 50 < bad else {}
         outcome = "failure" if n % 50 < bad else "success"
         at = NOW - timedelta(days=9 - n // 20)
-        add_run(fresh, n + 1, version=name, outcome=outcome, at=at, **found)
-    index(fresh)
-    rows = QUERIES["version_regressions"].run(fresh)
+        add_run(store, n + 1, version=name, outcome=outcome, at=at, **found)
+    index(store)
+    rows = QUERIES["version_regressions"].run(store)
     told = {(row["Version"], row["Measure"]): row for row in rows}
     worse = told["1.2", "failures"]
     assert (worse["Runs"], worse["Examined"], worse["RunsBefore"], worse["ExaminedBefore"]) == (

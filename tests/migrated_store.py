@@ -1,14 +1,18 @@
-"""A migrated store for tests that name it."""
+"""The fixtures `tables` and `store`: a migrated store for tests that name it, empty for each of them.
+
+A folder of tests that needs another store overrides them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from stores import Tables, new_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from stores import Tables
 
     from mast_trace_collector.storage import Store
 
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Tables]]:
     """The module's store."""
+    from stores import Tables, new_store  # environments of single frameworks have no storage
+
     with new_store(tmp_path_factory.mktemp("store")) as opened:
         yield opened, Tables(opened, made=True)
 
