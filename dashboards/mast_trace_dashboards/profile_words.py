@@ -19,9 +19,11 @@ HINT = (
 
 
 def value_words(measure: Measure) -> str:
-    """Return the value with its unit; ``not told`` where it is silent."""
+    """Return the value with its unit; ``not measured`` where it is silent."""
     return (
-        "not told" if measure.value is None else number_words(measure.value, measure.question.unit)
+        "not measured"
+        if measure.value is None
+        else number_words(measure.value, measure.question.unit)
     )
 
 
@@ -68,7 +70,7 @@ def gap_words(found: Gap) -> str:
     """Return the difference of two variants in words, or the reason why there is none."""
     between = f"{found.team.variant} against {found.other.variant}"
     if found.difference is None or found.low is None or found.high is None:
-        return f"{between}: not told below {LEAST} runs with an outcome on each side"
+        return f"{between}: not compared below {LEAST} runs with an outcome on each side"
     interval = f"{100 * found.low:+.0f} to {100 * found.high:+.0f}"
     words = [f"{between}: {100 * found.difference:+.0f} points of success ({interval})"]
     if found.amplification is not None:

@@ -19,7 +19,6 @@ from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.states import PatternState
 
 if TYPE_CHECKING:
-
     from mast_trace_collector.storage import Store
 
 SEARCH = {"code": "2.6", "tool": "search"}

@@ -74,7 +74,7 @@ def profile(
     """Measure how multi-agent a service is: who uses whose words, who does what, what talk costs.
 
     Each measure has an interval over runs and, where chance alone gives a value, that value. Below 20
-    runs nothing is told, and there is no total score.
+    runs nothing is measured, and there is no total score.
 
     Examples: `mast-trace profile shop --since 30d --version 2.1` ·
     `mast-trace profile shop --experiment crew-or-one --team crew`
@@ -150,7 +150,7 @@ def _show(found: ServiceProfile) -> None:
     for each in told:
         _explain(each)
     silent = [each for each in found.profile.measures if each.value is None]
-    _listed("Not told", [f"{each.question.title}: {each.silent}" for each in silent])
+    _listed("Not measured", [f"{each.question.title}: {each.silent}" for each in silent])
     hints = [presence_words(each) for each in found.profile.presences]
     _listed("Success with and without an agent", [*hints, HINT] if hints else [])
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 LEAST_RUNS: Final = 20
-"""Runs below which a measure is not told."""
+"""Runs below which nothing is measured."""
 _RESAMPLES: Final = 400
 _SEED: Final = 20250521
 _EACH_SIDE: Final = 0.025
@@ -48,12 +48,12 @@ class Measure:
     Attributes:
         question: what is measured.
         runs: number of runs that say something about it.
-        value: None where it is not told; ``silent`` gives the reason then.
+        value: None where it was not measured; ``silent`` gives the reason then.
         low: lower end of the 95 % interval, by resampling runs.
         high: its upper end.
         null: the value that the null reaches on the same runs; None if the question has none.
         detail: further counts in words.
-        silent: the reason for which no value is told; empty if there is one.
+        silent: the reason for which there is no value; empty if there is one.
     """
 
     question: Question

@@ -82,7 +82,7 @@ def test_arms_of_an_experiment_are_compared_with_the_team(
     told = capsys.readouterr().out
     assert "crew: 24 of 24 runs succeeded" in told
     assert "crew against one: +100 points of success (+80 to +100), 0.0 times the failures" in told
-    assert "crew against two: not told below 20 runs with an outcome on each side" in told
+    assert "crew against two: not compared below 20 runs with an outcome on each side" in told
     options = ["--experiment", "size", "--team", "one", "--json", "--url", url]
     assert run(["profile", "hidden", *options]) == 0
     gaps = json.loads(capsys.readouterr().out)["gaps"]
