@@ -83,7 +83,7 @@ FROM (
 )
 GROUP BY Project"""
 
-_OF_CODE: Final = code_index("p.OfCode")
+_OF_CODE: Final = code_index("found.OfCode")
 _TESTS: Final = at_least(
     "[Failed, RecentRuns, toUInt64(Runs - RecentRuns)]",
     "[KnownFailed, Runs, Runs]",
@@ -97,17 +97,17 @@ SELECT *, {_LOW} AS Low, {_HIGH} AS High, {_TESTS} AS Tails,
     multiIf(RecentExamined = 0 OR RecentExamined = Examined, 'unknown', Tails[2] <= 0.01, 'rising',
       Tails[3] <= 0.01, 'falling', 'steady') AS Trend
 FROM (
-  SELECT p.*, t.AllExamined[{_OF_CODE}] AS Examined, t.AllRecent[{_OF_CODE}] AS RecentExamined,
+  SELECT found.*, t.AllExamined[{_OF_CODE}] AS Examined, t.AllRecent[{_OF_CODE}] AS RecentExamined,
     t.AllFailed[{_OF_CODE}] AS KnownFailed, t.AllSucceeded[{_OF_CODE}] AS KnownSucceeded
-  FROM ({_COUNTED}) AS p
-  INNER JOIN ({_TOTALS}) AS t ON t.Project = p.Project
+  FROM ({_COUNTED}) AS found
+  INNER JOIN ({_TOTALS}) AS t ON t.Project = found.Project
 )"""
 
 PATTERNS: Final = Query(
     name="patterns",
     meaning="Failures that recur over runs, most frequent first.",
     template=f"""
-SELECT p.Project AS Project, p.PatternId AS PatternId, OfCode AS Code, OfAgent AS Agent, OfPeer AS Peer,
+SELECT found.Project AS Project, found.PatternId AS PatternId, OfCode AS Code, OfAgent AS Agent, OfPeer AS Peer,
     OfTool AS Tool, OfText AS Text, n.Sentence AS Sentence, n.Quotes AS Quotes,
     multiIf(WasSaid = 'resolved' AND Again > 0, 'reopened', WasSaid = '', 'open', WasSaid) AS State,
     OfVersion AS StateVersion, By AS StateBy, WithNote AS Note, if(WasSaid = '', NULL, WasSaidAt) AS StateSince,
@@ -115,9 +115,9 @@ SELECT p.Project AS Project, p.PatternId AS PatternId, OfCode AS Code, OfAgent A
     RecentRuns, RecentExamined, Trend, Failed, Succeeded, KnownFailed, KnownSucceeded, PValue, Corrected,
     TypicalStep, TypicalSteps, Decided, DecidedHere, arraySort(InServices) AS Services,
     arraySort(InVersions) AS Versions, AllTokens AS Tokens, Replayed, Confirmed, NewestRun
-FROM ({with_holm(_TESTED, "PValue", "Corrected")}) AS p
+FROM ({with_holm(_TESTED, "PValue", "Corrected")}) AS found
 LEFT JOIN (SELECT * FROM mast_pattern_names FINAL ORDER BY NamedAt DESC LIMIT 1 BY Project, PatternId) AS n
-  ON n.Project = p.Project AND n.PatternId = p.PatternId
+  ON n.Project = found.Project AND n.PatternId = found.PatternId
 WHERE empty({{states:Array(String)}}) OR has({{states:Array(String)}}, State)
 ORDER BY Runs DESC, LastSeen DESC, PatternId
 LIMIT {{limit:UInt32}}""",

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from conftest import CLI
 
 
-def test_a_persons_label_becomes_an_example(cli: CLI, tmp_path: Path) -> None:
-    run = cli.recorded.ids["invoices"]
+def test_a_persons_label_becomes_an_example(own_cli: CLI, tmp_path: Path) -> None:
+    run = own_cli.recorded.ids["invoices"]
     opinion = ("--outcome", "failure", "--mode", "2.6", "--mode", "1.3", "--step", "2")
-    cli.json("label", run[:8], "--annotator", "ada", *opinion)
+    own_cli.json("label", run[:8], "--annotator", "ada", *opinion)
     out = tmp_path / "train.jsonl"
-    told = cli.json("train", "export", "--out", str(out))
+    told = own_cli.json("train", "export", "--out", str(out))
     assert told["examples"] == 1
     assert told["by_source"] == {"person": 1}
     (example,) = read_examples(out)
     assert (example.id, example.step, example.agent) == (run, 2, "analyst")
     assert (example.mode, example.question, example.source) == ("1.3, 2.6", "read", "person")
-    status, shown, _ = cli("train", "export", "--question", "step", "--out", str(out))
+    status, shown, _ = own_cli("train", "export", "--question", "step", "--out", str(out))
     assert status == 0
     assert "Wrote 1 examples to" in shown
     assert read_examples(out)[0].question == "step"
