@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,16 @@ def answer(asked: str) -> ScriptedAnswer | Reply | str:
     if "reset" in asked:
         return ScriptedAnswer(ANSWER, reset_after=5)
     return ANSWER
+
+
+@pytest.fixture(autouse=True)
+def _streams_end_here() -> Iterator[None]:
+    """Collect the streams that LiteLLM 1.74 leaves open, which are part of cycles.
+
+    One that is collected while httpcore holds its pool's lock waits for that lock for ever.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.fixture
