@@ -67,12 +67,13 @@ _ALL_EVENTS: Final = f"""arraySort(event -> (event.1, -event.2), arrayFlatten(ar
 # Nobody works after the last event, so its time is of no account.
 _TIMES: Final = """arrayMap((event, after) -> after.1 - event.1, Events,
       arrayResize(arraySlice(Events, 2), length(Events)))"""
-_PER_RUN: Final = f"""SELECT Project, TraceId, Service, Version, Agents, Messages, Acts, Chosen, ByAgents,
-    Read, Written, Spoken, Calls, Tools, {_WORK} AS Work, {_ALL_EVENTS} AS Events,
-    arrayCumSum(event -> event.2, Events) AS Open, {_TIMES} AS Times,
+# Each level reads the columns of the one inside: names within one level are replaced by their definitions
+# wherever they occur, which took engines of 25.8 two seconds before they read a row.
+_PER_RUN: Final = f"""SELECT *,
     arraySum((time, open) -> if(open > 1, time, 0), Times, Open) AS Together,
     arraySum((time, open) -> if(open > 0, time, 0), Times, Open) AS Active
-  FROM (
+  FROM (SELECT *, arrayCumSum(event -> event.2, Events) AS Open, {_TIMES} AS Times FROM (
+  SELECT *, {_ALL_EVENTS} AS Events FROM (SELECT *, {_WORK} AS Work FROM (
     SELECT s.Project AS Project, s.TraceId AS TraceId, any(s.ServiceName) AS Service,
       max({_VERSION}) AS Version,
       uniqExactIf(s.Actor, s.Actor != '') AS Agents,
@@ -102,7 +103,7 @@ _PER_RUN: Final = f"""SELECT Project, TraceId, Service, Version, Agents, Message
       ) AS a ON a.Project = t.Project AND a.TraceId = t.TraceId AND a.SpanId = t.ParentSpanId
     ) AS s
     GROUP BY Project, TraceId
-  )"""
+  ))))"""
 
 TEAMS_BY_VERSION: Final = Query(
     name="teams_by_version",
