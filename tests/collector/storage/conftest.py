@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 from endpoint_server import PASSWORD, WRITE_TOKEN, serve
-from stores import SERVER, Tables, new_store
+from stores import SERVER, Tables, new_store, server_address
 
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.clickhouse_http.confinement import Confinement
@@ -75,15 +75,24 @@ def endpoint(embedded):
     app.close()
 
 
+@pytest.fixture(scope="session")
+def on_server(tmp_path_factory):
+    """The database that tests on a server share, and its tables."""
+    with new_store(tmp_path_factory.mktemp("server")) as opened:
+        yield opened.database, Tables(opened, made=True)
+
+
 @pytest.fixture(params=["server"] if SERVER else ["embedded", "http"])
-def store(request, tmp_path):
+def store(request):
     """The store that a test writes to and reads from, by both ways to ClickHouse.
 
     Where no server is named, the HTTP way goes through the endpoint that `mast-trace up` serves,
     with the same client that talks to a real server.
     """
     if request.param == "server":
-        with new_store(tmp_path) as store:
+        database, tables = request.getfixturevalue("on_server")
+        tables.renew()
+        with Store.open(server_address(), database=database) as store:
             yield store
         return
     if request.param == "embedded":
