@@ -13,7 +13,8 @@ from mast_trace.experiment.assignment import ARMS, HASH, PAIRS
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
-from mast_trace_dashboards.cli.render_experiment import looked, planned
+from mast_trace_dashboards.cli.render_experiment import looked
+from mast_trace_dashboards.experiment_words import planned
 from mast_trace_judge.feedback.experiment import look_at, make_plan
 from mast_trace_judge.feedback.statistics.plan import Plan
 from mast_trace_judge.store.experiments import projects_with

@@ -162,5 +162,17 @@ MODES: Final = Dashboard(
                 ),
             ),
         ),
+        (
+            table(
+                "Experiments",
+                "Runs of each arm of each experiment, whenever they ran. Counts alone: `mast-trace experiment` and "
+                "the page /experiments have the intervals, and say which arm is better.",
+                sql(
+                    "experiment_arms",
+                    "Experiment, Arm, Tasks, Runs, Succeeded, Failed, Missing AS `No outcome`, "
+                    "Told AS `Given a text`",
+                ),
+            ),
+        ),
     ),
 )

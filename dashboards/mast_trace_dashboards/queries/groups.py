@@ -29,6 +29,19 @@ def _members(column: str) -> str:
     GROUP BY Project, TraceId"""
 
 
+def _versions() -> str:
+    """Return the same for versions, with the runs whose spans retention has left out."""
+    stored = _members(_COLUMNS["version"])
+    return f"""SELECT RunKey, max(toString(Value)) AS Value, max(toString(Service)) AS Service
+    FROM (
+      {stored}
+      UNION ALL
+      SELECT RunKey, toString(ServiceVersion) AS Value, toString(ServiceName) AS Service
+      FROM mast_left_out WHERE RunStart >= {{since:DateTime64(3)}} AND ServiceVersion != ''
+    )
+    GROUP BY RunKey"""
+
+
 def _by(name: str, column: str) -> Query:
     group = "Value, Service" if name == "version" else "Value"
     service = "m.Service" if name == "version" else "max(m.Service)"
@@ -40,7 +53,7 @@ SELECT m.Value AS Value, {service} AS ServiceName, count() AS Runs,
     countIf(v.Outcome IN ('failure', 'success')) AS Known, countIf(v.Outcome = 'failure') AS Failures,
     countIf(v.RunKey != 0) AS Judged, sum(v.RunInputTokens + v.RunOutputTokens) AS Tokens,
     min(r.Begun) AS First, max(r.Begun) AS Last
-FROM ({_members(column)}) AS m
+FROM ({_versions() if name == "version" else _members(column)}) AS m
 INNER JOIN ({COUNTED_RUNS}) AS r ON r.RunKey = m.RunKey
 LEFT JOIN (
   SELECT RunKey, if(RunOutcome != '', RunOutcome, if(Status = 'ok', Outcome, '')) AS Outcome,
@@ -79,14 +92,24 @@ RUNS_OF_GROUP: Final = Query(
     meaning="The ids of the runs of a user, a session or a version, the latest first.",
     template=f"""
 SELECT TraceId
-FROM otel_traces
-WHERE {_EARLY}
-  AND ({{user:String}} = '' OR UserId = {{user:String}})
-  AND ({{session:String}} = '' OR ConversationId = {{session:String}})
-  AND ({{version:String}} = '' OR ServiceVersion = {{version:String}})
-GROUP BY Project, TraceId
-HAVING min(Timestamp) < {{until:DateTime64(3)}}
-ORDER BY min(Timestamp) DESC, TraceId
+FROM (
+  SELECT toString(Project) AS OfProject, TraceId, min(Timestamp) AS Begun
+  FROM otel_traces
+  WHERE {_EARLY}
+    AND ({{user:String}} = '' OR UserId = {{user:String}})
+    AND ({{session:String}} = '' OR ConversationId = {{session:String}})
+    AND ({{version:String}} = '' OR ServiceVersion = {{version:String}})
+  GROUP BY OfProject, TraceId
+  UNION ALL
+  SELECT toString(Project) AS OfProject, TraceId, min(RunStart) AS Begun
+  FROM mast_left_out
+  WHERE RunStart >= {{since:DateTime64(3)}} AND {{user:String}} = '' AND {{session:String}} = ''
+    AND ({{version:String}} = '' OR ServiceVersion = {{version:String}})
+  GROUP BY OfProject, TraceId
+)
+GROUP BY OfProject, TraceId
+HAVING min(Begun) < {{until:DateTime64(3)}}
+ORDER BY min(Begun) DESC, TraceId
 LIMIT {{limit:UInt32}}""",
     params={
         **RANGE,

@@ -13,7 +13,9 @@ _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:Date
 _KNOWN: Final = f"""SELECT toString(ServiceName) AS Service, Outcome = 'failure' AS Failed,
     arrayMap(i -> toString(i), `Actions.Agent`) AS Agents, arrayMap(i -> toString(i), `Actions.Name`) AS Names
   FROM ({NEWEST})
-  WHERE {_IN_RANGE} AND {OWNED} AND Outcome IN ('failure', 'success')"""
+  WHERE {_IN_RANGE} AND {OWNED} AND Outcome IN ('failure', 'success')
+    AND (notEmpty(`Actions.Agent`) OR RunKey NOT IN (SELECT RunKey FROM mast_left_out))"""
+# The actions of a run whose spans were left out before they were counted are unknown, not absent.
 _SEPARATED: Final = f"""
 SELECT Service, OfAgent AS Agent, OfAction AS Action, Absent,
     if(Absent, AllFailed - With, With) AS FailedRuns, if(Absent, AllPassed - Without, Without) AS PassedRuns,

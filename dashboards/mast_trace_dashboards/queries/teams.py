@@ -117,7 +117,10 @@ SELECT Service, Version, count() AS Runs, max(Begun) AS Newest,
     if(Runs < {_LEAST} OR sum(Chosen) = 0, NULL, sum(ByAgents) / sum(Chosen)) AS ChosenByAgents,
     if(Runs < {_LEAST} OR sum(Messages) = 0, NULL, sum(Acts) / sum(Messages)) AS Acts
 FROM ({_PER_RUN}) AS p
-INNER JOIN (SELECT Project, TraceId, Start AS Begun FROM ({RUNS}) WHERE RootSeen = 1) AS r
+INNER JOIN (
+  SELECT Project, TraceId, Start AS Begun FROM ({RUNS})
+  WHERE RootSeen = 1 AND RunKey NOT IN (SELECT RunKey FROM mast_left_out)
+) AS r
   ON r.Project = p.Project AND r.TraceId = p.TraceId
 WHERE Agents > 1
 GROUP BY Service, Version

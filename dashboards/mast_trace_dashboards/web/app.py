@@ -122,6 +122,8 @@ def _pages(views: Views) -> list[Route]:
             views.page("pattern_state", Right.LABEL),
             methods=["POST"],
         ),
+        Route("/experiments", views.page("experiments.listed")),
+        Route("/experiments/{name:path}", views.page("experiments.one")),
         Route("/compare", views.page("compare")),
         Route("/groups/{by:str}", views.page("finding.groups")),
         Route("/queue", views.page("finding.queue")),

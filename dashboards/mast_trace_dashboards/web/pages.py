@@ -17,6 +17,7 @@ from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation_graph import MOST_AGENTS, drawn
+from mast_trace_dashboards.web.experiment_pages import ExperimentPages
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
 from mast_trace_dashboards.web.finding.agent_matrix import agent_matrix
 from mast_trace_dashboards.web.finding.pages import FindingPages
@@ -52,6 +53,7 @@ class Pages(PatternPages):
 
     Attributes:
         finding: the handlers of further pages.
+        experiments: the handlers of the pages on experiments.
     """
 
     def __init__(self, store: Store, templates: Jinja2Templates, *, idle: float) -> None:
@@ -61,6 +63,7 @@ class Pages(PatternPages):
         self._measuring = Lock()
         self._offered: tuple[int, FitOffer] | None = None
         self._list = RunList(store, idle=idle)
+        self.experiments = ExperimentPages(store, templates)
         self.finding = FindingPages(store, templates, self._open, self._list, self._offer)
 
     async def runs(self, request: Request) -> Response:

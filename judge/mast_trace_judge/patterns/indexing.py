@@ -80,6 +80,12 @@ FROM otel_traces
 WHERE {_OF_RUNS} AND {_THEN} AND Operation != ''
 GROUP BY OfProject, TraceId
 """  # noqa: S608  # made of constants
+_LEFT_OUT: Final = f"""
+SELECT toString(Project) AS OfProject, TraceId, max(toString(ServiceVersion)) AS Version
+FROM mast_left_out
+WHERE {_OF_RUNS}
+GROUP BY OfProject, TraceId
+"""  # noqa: S608  # made of constants
 _KNOWN: Final = """
 SELECT toString(Project) AS OfProject, Code, Agent, Peer, Tool, Template, min(RunStart) AS First,
     groupArraySample(3, 1)(Text) AS Texts
@@ -146,6 +152,9 @@ class PatternIndexer:
         acted = {
             (row["OfProject"], row["TraceId"]): row for row in self._store.query(_ACTIONS, given)
         }
+        # Retention may have left out a run's spans before this pass; the run has a version all the same.
+        for row in self._store.query(_LEFT_OUT, given):
+            acted.setdefault((row["OfProject"], row["TraceId"]), row)
         miner = self._miner or self._learned()
         # Oldest first, so that a text has the number that it would have had without an interruption.
         verdicts = sorted(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from markupsafe import escape
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from starlette.testclient import TestClient
 
@@ -17,6 +19,7 @@ from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.erasure import of_project, of_runs
 from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
@@ -216,6 +219,54 @@ def test_a_look_says_who_is_better(empty: CLI) -> None:
     uncounted = empty.json("experiment", "e", "--no-count")
     assert uncounted["looks"] == 0
     assert empty.json("experiment", "e")["looks"] == 3
+
+
+def test_pages_say_the_same_and_count_no_look(empty: CLI) -> None:
+    empty.json("experiment", "e", "--plan", "--baseline", ".2", "--effect", ".6")
+    with web(empty) as view:
+        assert "there are no runs" in view.get("/experiments/e").text
+    store_all(empty, in_arms(60, lambda arm: None if arm == "placebo" else arm == "feedback"))
+    store_all(empty, lambda: run_of("stranger", 1))
+    store_all(empty, lambda: run_of("none", "", True))
+    look = empty.json("experiment", "e", "--no-count")
+    with web(empty) as view:
+        page = view.get("/experiments/e").text.replace("\xa0", " ")
+        listed = view.get("/experiments").text
+        assert view.get("/experiments/nothing").status_code == 404
+    for each in look["conclusion"]["contrasts"]:
+        assert f"<strong>{each['word']}</strong>" in page
+        assert f"{each['low']:+.2f} to {each['high']:+.2f}" in page
+    for text in (*look["conclusion"]["objections"], *look["warnings"]):
+        assert escape(text) in page
+    assert 'href="/experiments/e' in listed
+    assert "(not planned)" in listed
+    with Store.open(empty.recorded.url) as store:
+        assert store.query("SELECT count() AS n FROM mast_experiment_looks") == [{"n": 0}]
+        rows = {row["Arm"]: row for row in QUERIES["experiment_arms"].run(store)}
+    for arm in look["conclusion"]["arms"]:
+        row = rows[arm["arm"]]
+        told = (arm["tasks"], arm["runs"], arm["successes"], arm["missing"], arm["delivered"])
+        assert told == (row["Tasks"], row["Runs"], row["Succeeded"], row["Missing"], row["Told"])
+    assert rows["stranger"]["Planned"] == 0
+    assert sum(row["WithoutTask"] for row in rows.values()) == look["conclusion"]["without_task"]
+
+
+def test_a_page_without_a_plan_or_with_a_strange_name(empty: CLI) -> None:
+    evil = "<b>a/b?c\u202e"
+    empty.json("experiment", evil, "--plan", "--arm", "base", "--arm", "<i>other")
+    store_all(empty, in_arms(3, lambda _: True))
+    with web(empty) as view:
+        listed = view.get("/experiments").text
+        (link,) = re.findall(r'href="(/experiments/%3Cb[^"]*)"', listed)
+        page = view.get(link).text
+        assert view.get("/experiments/e").status_code == 200  # late, with the default plan
+    for text in (listed, page):
+        assert "<b>a" not in text
+        assert "<i>other" not in text
+        assert "\u202e" not in text
+    assert "&lt;i&gt;other" in page
+    with Store.open(empty.recorded.url) as store:
+        assert store.query("SELECT Name FROM mast_experiments") == [{"Name": evil}]
 
 
 def test_a_program_without_outcomes_is_never_decided(empty: CLI) -> None:

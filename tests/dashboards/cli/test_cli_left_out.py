@@ -13,16 +13,14 @@ from mast_trace_collector.storage import Store, migrate
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
+from mast_trace_judge.patterns.indexing import PatternIndexer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 DAY = 24 * 60
-OF_SPANS = {
-    *("spans_over_time", "arrival", "table_sizes", "team_runs"),
-    *("runs_by_version", "runs_of_group"),  # a run's version and user are in its spans
-}
+OF_SPANS = {"spans_over_time", "arrival", "table_sizes", "team_runs"}
 """Queries on stored spans and tables."""
 
 
@@ -72,6 +70,31 @@ def test_no_number_of_runs_and_no_share_changes(thinned, command) -> None:
     assert after["runs"] == before["runs"]
     assert after["run_counts"] == before["run_counts"]
     assert {row["Version"] for row in after["run_counts"]} == {"1", "2"}
+
+
+def test_runs_of_a_version_are_the_same(thinned, command) -> None:
+    """Also those of the list of runs, and of patterns that are counted only after the thinning."""
+    url, good = thinned
+    with Store.open(url) as store:
+        before = QUERIES["runs_of_group"].run(store, version="1")
+        both = {row["Value"]: row["Runs"] for row in QUERIES["runs_by_version"].run(store)}
+    assert len(before) == 50
+    assert both == {"1": 50, "2": 6}
+    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
+    with Store.open(url) as store:
+        after = QUERIES["runs_of_group"].run(store, version="1")
+        assert sorted(row["TraceId"] for row in after) == sorted(row["TraceId"] for row in before)
+        assert QUERIES["runs_of_group"].run(store, user="nobody") == []
+        PatternIndexer(store).index()
+        rows = store.query("SELECT TraceId, Version FROM mast_pattern_runs WHERE Version = '1'")
+        assert {row["TraceId"] for row in rows} >= set(good)
+        found = QUERIES["separating_actions"].run(store)
+        # The 40 successes without spans say nothing of any action.
+        assert all(row["AllPassed"] <= 5 for row in found)
+        (failures,) = [
+            row for row in QUERIES["version_regressions"].run(store) if row["Measure"] == "failures"
+        ]
+        assert (failures["RunsBefore"], failures["ExaminedBefore"]) == (10, 50)
 
 
 def test_it_says_what_would_go_what_went_and_when(thinned, command) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +28,8 @@ from web_runs import (
 
 from mast_trace_collector import security
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_judge.feedback.experiment import make_plan
+from mast_trace_judge.feedback.statistics.plan import Plan
 from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:
@@ -86,7 +89,27 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             ],
         )
         conclude(opened, PROVED, proof())
+        plan(opened)
         yield opened
+
+
+def plan(store: Store) -> None:
+    """Plan the experiment `planned` of three variants, with runs in two of them."""
+    arms = ("team", "single agent", "without the agent who reads all documents first")
+    make_plan(store, "", Plan("planned", arms=arms))
+    store.insert(
+        "mast_experiment_runs",
+        [
+            {
+                "TraceId": run,
+                "Experiment": "planned",
+                "Arm": arm,
+                "Task": run,
+                "Start": datetime.now(timezone.utc),
+            }
+            for run, arm in ((SHORT, "team"), (LOOP, "stranger"))
+        ],
+    )
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,8 @@ PAGES = (
     f"/runs/{LOOP}",
     "/judge",
     "/profile",
+    "/experiments",
+    "/experiments/planned",
     "/runs/nope",
     f"/compare?run={SHORT}&run={LONG}",
     f"/runs/{PROVED}",

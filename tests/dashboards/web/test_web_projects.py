@@ -115,6 +115,12 @@ PLACES = {
         f"/profile?service={CANARY}-service",
         f"/profile?service={CANARY}-service&project={THEIRS}",
     ],
+    "/experiments": ["/experiments", f"/experiments?project={THEIRS}"],
+    "/experiments/{name:path}": [
+        f"/experiments/{name}{asked}"
+        for name in ("shared", "theirs", CANARY, "", "a/b")
+        for asked in ("", f"?project={THEIRS}", "?project=")
+    ],
     "/compare": [
         f"/compare?run={RUN}&run={SECOND}",
         f"/compare?run={RUN}&run={THEIR_RUN}",
