@@ -27,9 +27,10 @@ from filling import DAYS, SPANS_PER_RUN, fill, judge, spread
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_judge.patterns.indexing import PatternIndexer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _CHUNK = 5_000 * SPANS_PER_RUN
 _FINISHED = "(the judge scans all runs)"
@@ -53,36 +54,58 @@ def filled(folder: Path, spans: int, end: datetime) -> Store:
     for half_day in range(2 * DAYS + 1):
         since = start + timedelta(hours=12 * half_day)
         judge(store, since, since + timedelta(hours=12))
+    indexer = PatternIndexer(store)
+    indexed = 0
+    while new := indexer.index():
+        indexed += new
+        print(f"\r{indexed:,} runs looked through for patterns", end="", file=sys.stderr, flush=True)
     print(f"\nfilled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return store
 
 
-def latencies(store: Store, names: Iterable[str], end: datetime, repeat: int) -> dict[str, Any]:
-    """Return milliseconds of each query, sorted."""
+def latencies(
+    store: Store, names: Iterable[str], end: datetime, repeat: int
+) -> dict[str, tuple[list[float], float]]:
+    """Return milliseconds of each query, sorted, and the median ratio to the query `runs`.
+
+    Each call follows a call of `runs`, so that what else the machine does strikes both.
+    """
     known = store.query(
         "SELECT TraceId FROM mast_run_states WHERE Start > {t:DateTime64(9)} LIMIT 1",
         {"t": end - timedelta(hours=20)},
     )
-    usual = {"since": end - timedelta(days=1), "until": end, "run": known[0]["TraceId"]}
+    usual = {
+        "since": end - timedelta(days=1),
+        "until": end,
+        "run": known[0]["TraceId"],
+        "text": "planner",
+    }
     found = {}
-    for name in names:
-        query = QUERIES.get(name)
-        given = {key: value for key, value in usual.items() if query and key in query.params}
-        times = []
+    for number, name in enumerate(names, 1):
+        times, ratios = [], []
         for _ in range(repeat + 1):
-            began = time.perf_counter()
-            if query:
-                query.run(store, **given)
-            else:
-                # As if the newest run had arrived just now.
-                age = (datetime.now(timezone.utc) - end).total_seconds()
-                recent = _OF_LATE + age if name == _FINISHED_OF_LATE else None
-                finished_runs(
-                    store, judge_version="benchmark", lookback_days=DAYS + 1, recent=recent
-                )
-            times.append((time.perf_counter() - began) * 1e3)
-        found[name] = sorted(times[1:])
+            reference = _took(store, "runs", usual, end)
+            times.append(_took(store, name, usual, end))
+            ratios.append(times[-1] / reference)
+        found[name] = (sorted(times[1:]), statistics.median(ratios[1:]))
+        print(f"\r{number} queries: {name:<40}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
     return found
+
+
+def _took(store: Store, name: str, usual: Mapping[str, Any], end: datetime) -> float:
+    """Return the milliseconds that a query takes."""
+    query = QUERIES.get(name)
+    given = {key: value for key, value in usual.items() if query and key in query.params}
+    began = time.perf_counter()
+    if query:
+        query.run(store, **given)
+    else:
+        # As if the newest run had arrived just now.
+        age = (datetime.now(timezone.utc) - end).total_seconds()
+        recent = _OF_LATE + age if name == _FINISHED_OF_LATE else None
+        finished_runs(store, judge_version="benchmark", lookback_days=DAYS + 1, recent=recent)
+    return (time.perf_counter() - began) * 1e3
 
 
 def main() -> None:
@@ -111,12 +134,12 @@ def main() -> None:
                     "WHERE active AND database = currentDatabase()"
                 )[0]["n"]
             print(f"{spans:,} spans: {size / spans:.0f} bytes on disk a span", flush=True)
-    heads = [f"{spans:,}: median ms | p95 ms" for spans in columns]
-    print(f"\n| query | {' | '.join(heads)} |\n|---|{'---|---|' * len(heads)}")
+    heads = [f"{spans:,}: median ms | p95 ms | times `runs`" for spans in columns]
+    print(f"\n| query | {' | '.join(heads)} |\n|---|{'---|---|---|' * len(heads)}")
     for name in options.only:
         cells = [
-            f"{statistics.median(times):.0f} | {times[int(len(times) * 0.95)]:.0f}"
-            for times in (columns[spans][name] for spans in columns)
+            f"{statistics.median(times):.0f} | {times[int(len(times) * 0.95)]:.0f} | {ratio:.1f}"
+            for times, ratio in (columns[spans][name] for spans in columns)
         ]
         print(f"| {name} | {' | '.join(cells)} |")
 

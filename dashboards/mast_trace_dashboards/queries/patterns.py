@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries.exact_tests import at_least, wilson, with_holm
 from mast_trace_dashboards.queries.pattern_rows import (
     EXAMINED,
@@ -13,7 +14,7 @@ from mast_trace_dashboards.queries.pattern_rows import (
     code_index,
 )
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import BUCKET, OWNED, OWNERS, RANGE
+from mast_trace_dashboards.queries.sql import BUCKET, CODES, OWNED, OWNERS, RANGE
 
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
 _LATE: Final = (
@@ -29,13 +30,14 @@ _CHOSEN: Final = {
     "limit": Param("UInt32", 100, "most rows to return"),
 }
 
+_CONFIRMATIONS: Final = "SELECT RunKey, Fingerprint FROM mast_confirmations FINAL"
 _COUNTED: Final = f"""
-SELECT Project, PatternId, any(Code) AS OfCode, any(Agent) AS OfAgent, any(Peer) AS OfPeer,
-    any(Tool) AS OfTool,
-    if(any(Kept) = 0, '', arrayStringConcat(arrayMap((one, other) -> if(one = other, one, '<*>'),
-      minForEachIf(splitByChar(' ', Text), Kept != 0), maxForEachIf(splitByChar(' ', Text), Kept != 0)), ' '))
+SELECT toString(any(Project)) AS OfProject, lower(leftPad(hex(PatternKey), 16, '0')) AS Id, toString(any(Code)) AS OfCode,
+    toString(any(Agent)) AS OfAgent, toString(any(Peer)) AS OfPeer, toString(any(Tool)) AS OfTool,
+    arrayStringConcat(arrayMap((one, other) -> if(one = other, one, '<*>'), minForEach(Words), maxForEach(Words)), ' ')
       AS OfText,
     min(RunStart) AS FirstSeen, max(RunStart) AS LastSeen,
+    maxMap(map(toString(Version), toUnixTimestamp64Nano(RunStart))) AS LastOfVersions,
     countIf(Inside) AS Runs, countIf(Inside AND Late) AS RecentRuns,
     countIf(Inside AND Outcome = 'failure') AS Failed, countIf(Inside AND Outcome = 'success') AS Succeeded,
     quantileExactIf(0.5)(Step, Inside) AS TypicalStep, quantileExactIf(0.5)(Steps, Inside) AS TypicalSteps,
@@ -44,46 +46,36 @@ SELECT Project, PatternId, any(Code) AS OfCode, any(Agent) AS OfAgent, any(Peer)
     groupUniqArrayIf(20)(toString(ServiceName), Inside) AS InServices,
     groupUniqArrayIf(20)(toString(Version), Inside AND Version != '') AS InVersions,
     sumIf(Tokens, Inside) AS AllTokens,
-    countIf(Inside AND ReplayedKey != 0) AS Replayed,
-    countIf(Inside AND isNotNull(OriginStep)) AS Confirmed,
-    argMaxIf(TraceId, RunStart, Inside) AS NewestRun,
-    any(Said) AS WasSaid, any(SaidAt) AS WasSaidAt, any(SaidVersion) AS OfVersion, any(SaidBy) AS By,
-    any(SaidNote) AS WithNote,
-    countIf(Said = 'resolved' AND RunStart > SaidAt AND (SaidVersion = '' OR NOT has(OldVersions, Version)))
-      AS Again
+    countIf(Inside AND (RunKey, Fingerprint) IN ({_CONFIRMATIONS})) AS Replayed,
+    countIf(Inside AND (RunKey, Fingerprint) IN ({_CONFIRMATIONS} WHERE isNotNull(OriginStep))) AS Confirmed,
+    argMaxIf(TraceId, RunStart, Inside) AS NewestRun
 FROM (
-  SELECT *, {_IN_RANGE} AS Inside, {_LATE} AS Late
-  FROM (SELECT * FROM ({PLACES}) WHERE {OWNED}) AS h
-  LEFT JOIN (
-    SELECT RunKey AS ReplayedKey, Fingerprint AS ReplayedState, OriginStep FROM mast_confirmations FINAL
-  ) AS c ON c.ReplayedKey = h.RunKey AND c.ReplayedState = h.Fingerprint
-  LEFT JOIN (
-    SELECT toString(Project) AS SaidProject, PatternId AS SaidPattern, toString(State) AS Said,
-      ChangedAt AS SaidAt, Version AS SaidVersion, OldVersions, toString(Author) AS SaidBy, Note AS SaidNote
-    FROM mast_pattern_states FINAL
-  ) AS s ON s.SaidProject = h.Project AND s.SaidPattern = h.PatternId
+  SELECT *, splitByChar(' ', if(Kept = 0, '', Text)) AS Words, {_IN_RANGE} AS Inside, {_LATE} AS Late
+  FROM ({PLACES})
+  WHERE {OWNED}
 )
-GROUP BY Project, PatternId
+GROUP BY PatternKey
 HAVING Runs >= {{min_runs:UInt32}}
   AND (empty({{modes:Array(String)}}) OR has({{modes:Array(String)}}, OfCode))
   AND (empty({{agents:Array(String)}}) OR has({{agents:Array(String)}}, OfAgent))
-  AND (empty({{patterns:Array(String)}}) OR has({{patterns:Array(String)}}, PatternId))"""
+  AND (empty({{patterns:Array(String)}}) OR has({{patterns:Array(String)}}, Id))"""
 
+# The empty code is of decisive errors without a mode, which are always looked for.
 _TOTALS: Final = f"""
-SELECT Project, sumForEach(arrayMap(i -> i * Inside * Times, Looked)) AS AllExamined,
-    sumForEach(arrayMap(i -> i * (Inside AND Late) * Times, Looked)) AS AllRecent,
-    sumForEach(arrayMap(i -> i * (Inside AND Outcome = 'failure') * Times, Looked)) AS AllFailed,
-    sumForEach(arrayMap(i -> i * (Inside AND Outcome = 'success') * Times, Looked)) AS AllSucceeded
+SELECT Project AS LookedProject, LookedCode, sum(Runs) AS Examined, sum(Recent) AS RecentExamined,
+    sum(Failed) AS KnownFailed, sum(Succeeded) AS KnownSucceeded
 FROM (
-  SELECT toString(Project) AS Project, {EXAMINED} AS Looked, toString(Outcome) AS Outcome,
-    {_IN_RANGE} AS Inside, {_LATE} AS Late, count() AS Times
+  SELECT toString(Project) AS Project, ExaminedBits, countIf({_IN_RANGE}) AS Runs,
+    countIf({_IN_RANGE} AND {_LATE}) AS Recent, countIf({_IN_RANGE} AND Outcome = 'failure') AS Failed,
+    countIf({_IN_RANGE} AND Outcome = 'success') AS Succeeded
   FROM ({NEWEST})
   WHERE {OWNED}
-  GROUP BY Project, Looked, Outcome, Inside, Late
+  GROUP BY Project, ExaminedBits
 )
-GROUP BY Project"""
+ARRAY JOIN arrayPushFront(arrayFilter((code, i) -> bitTest(ExaminedBits, i), {CODES}, range({len(FAILURE_MODES)})), '')
+  AS LookedCode
+GROUP BY Project, LookedCode"""
 
-_OF_CODE: Final = code_index("found.OfCode")
 _TESTS: Final = at_least(
     "[Failed, RecentRuns, toUInt64(Runs - RecentRuns)]",
     "[KnownFailed, Runs, Runs]",
@@ -92,32 +84,36 @@ _TESTS: Final = at_least(
 )
 _LOW, _HIGH = wilson("Runs", "Examined")
 _TESTED: Final = f"""
-SELECT *, {_LOW} AS Low, {_HIGH} AS High, {_TESTS} AS Tails,
+SELECT found.*, Examined, RecentExamined, KnownFailed, KnownSucceeded, {_LOW} AS Low, {_HIGH} AS High, {_TESTS} AS Tails,
     if(Failed + Succeeded = 0 OR KnownFailed = 0 OR KnownSucceeded = 0, NULL, Tails[1]) AS PValue,
     multiIf(RecentExamined = 0 OR RecentExamined = Examined, 'unknown', Tails[2] <= 0.01, 'rising',
       Tails[3] <= 0.01, 'falling', 'steady') AS Trend
-FROM (
-  SELECT found.*, t.AllExamined[{_OF_CODE}] AS Examined, t.AllRecent[{_OF_CODE}] AS RecentExamined,
-    t.AllFailed[{_OF_CODE}] AS KnownFailed, t.AllSucceeded[{_OF_CODE}] AS KnownSucceeded
-  FROM ({_COUNTED}) AS found
-  INNER JOIN ({_TOTALS}) AS t ON t.Project = found.Project
-)"""
+FROM ({_COUNTED}) AS found
+LEFT JOIN ({_TOTALS}) AS t ON t.LookedProject = found.OfProject AND t.LookedCode = found.OfCode"""
 
 PATTERNS: Final = Query(
     name="patterns",
     meaning="Failures that recur over runs, most frequent first.",
     template=f"""
-SELECT found.Project AS Project, found.PatternId AS PatternId, OfCode AS Code, OfAgent AS Agent, OfPeer AS Peer,
+SELECT OfProject AS Project, found.Id AS PatternId, OfCode AS Code, OfAgent AS Agent, OfPeer AS Peer,
     OfTool AS Tool, OfText AS Text, n.Sentence AS Sentence, n.Quotes AS Quotes,
-    multiIf(WasSaid = 'resolved' AND Again > 0, 'reopened', WasSaid = '', 'open', WasSaid) AS State,
-    OfVersion AS StateVersion, By AS StateBy, WithNote AS Note, if(WasSaid = '', NULL, WasSaidAt) AS StateSince,
+    multiIf(Said = 'resolved' AND arrayExists((version, seen) -> seen > toUnixTimestamp64Nano(SaidAt)
+        AND (SaidVersion = '' OR NOT has(OldVersions, version)),
+      mapKeys(LastOfVersions), mapValues(LastOfVersions)), 'reopened', Said = '', 'open', Said) AS State,
+    SaidVersion AS StateVersion, SaidBy AS StateBy, SaidNote AS Note, if(Said = '', NULL, toDateTime64(SaidAt, 6)) AS StateSince,
     FirstSeen, LastSeen, Runs, Examined, Runs / Examined AS Share, Low, High,
     RecentRuns, RecentExamined, Trend, Failed, Succeeded, KnownFailed, KnownSucceeded, PValue, Corrected,
     TypicalStep, TypicalSteps, Decided, DecidedHere, arraySort(InServices) AS Services,
     arraySort(InVersions) AS Versions, AllTokens AS Tokens, Replayed, Confirmed, NewestRun
 FROM ({with_holm(_TESTED, "PValue", "Corrected")}) AS found
+LEFT JOIN (
+  SELECT toString(Project) AS SaidProject, PatternId AS SaidPattern, toString(State) AS Said,
+    toDateTime64(ChangedAt, 9) AS SaidAt, Version AS SaidVersion, OldVersions, toString(Author) AS SaidBy,
+    Note AS SaidNote
+  FROM mast_pattern_states FINAL
+) AS s ON s.SaidProject = found.OfProject AND s.SaidPattern = found.Id
 LEFT JOIN (SELECT * FROM mast_pattern_names FINAL ORDER BY NamedAt DESC LIMIT 1 BY Project, PatternId) AS n
-  ON n.Project = found.Project AND n.PatternId = found.PatternId
+  ON n.Project = found.OfProject AND n.PatternId = found.Id
 WHERE empty({{states:Array(String)}}) OR has({{states:Array(String)}}, State)
 ORDER BY Runs DESC, LastSeen DESC, PatternId
 LIMIT {{limit:UInt32}}""",
