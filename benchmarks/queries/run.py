@@ -58,7 +58,9 @@ def filled(folder: Path, spans: int, end: datetime) -> Store:
     indexed = 0
     while new := indexer.index():
         indexed += new
-        print(f"\r{indexed:,} runs looked through for patterns", end="", file=sys.stderr, flush=True)
+        print(
+            f"\r{indexed:,} runs looked through for patterns", end="", file=sys.stderr, flush=True
+        )
     print(f"\nfilled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return store
 
