@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,7 +52,7 @@ def test_a_resolved_pattern_opens_again_only_by_a_run_that_should_have_the_fix(
     assert patterns(store)[0]["State"] == "acknowledged"
     set_state(store, name, "resolved", "ada", version="1.1")
     assert words.state(patterns(store)[0]) == "resolved (in version 1.1), by ada"
-    later = NOW + timedelta(minutes=30)
+    later = datetime.now(timezone.utc) + timedelta(minutes=30)
     assert seen("1.0", later) == "resolved"
     assert seen("1.1", NOW - timedelta(hours=1)) == "resolved"
     assert seen("1.1", later) == "reopened"

@@ -107,12 +107,17 @@ def test_a_long_name_takes_one_line_of_the_list(page: Page, width: int) -> None:
     """The whole of it stands in its title."""
     page.set_viewport_size({"width": width, "height": 700})
     page.goto("/")
-    height = "(one) => (one.closest('a') ?? one).getBoundingClientRect().height"
+    # In one go, since the page may show the list anew in between.
+    grow = """(one) => {
+        const height = () => (one.closest('a') ?? one).getBoundingClientRect().height;
+        const before = height();
+        one.textContent = 'a very long name '.repeat(30);
+        return [before, height()];
+    }"""
     for line in page.locator(".runs .line").all():
         assert line.get_attribute("title") is not None
-        before = line.evaluate(height)
-        line.evaluate("(one) => { one.textContent = 'a very long name '.repeat(30); }")
-        assert line.evaluate(height) <= before
+        before, after = line.evaluate(grow)
+        assert after <= before
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
