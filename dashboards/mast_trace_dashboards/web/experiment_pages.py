@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards import experiment_words
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.web.stored_pages import StoredPages
 from mast_trace_judge.feedback.experiment import look_at
 from mast_trace_judge.store.experiments import projects_with
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.templating import Jinja2Templates
 
-    from mast_trace_collector.storage import Store
     from mast_trace_judge.feedback.experiment import Look
 
 
-class ExperimentPages:
-    """The handlers of these pages; each queries the database in a thread.
+class ExperimentPages(StoredPages):
+    """The handlers of these pages.
 
     Reading a page neither counts nor stores a look: intervals and e-values hold at every look all the same.
-
-    Args:
-        store: the database; one project's, if only that may be seen.
-        templates: of the pages.
     """
-
-    def __init__(self, store: Store, templates: Jinja2Templates) -> None:
-        self._store = store
-        self._templates = templates
 
     async def listed(self, request: Request) -> Response:
         """Answer with the experiments and the counts of their arms."""
@@ -69,6 +60,3 @@ class ExperimentPages:
             return look_at(self._store, asked if asked in owners else owners[0], name, count=False)
         except ConfigurationError as error:
             raise HTTPException(400, f"{error}.") from error
-
-    def _html(self, request: Request, name: str, **values: Any) -> Response:
-        return self._templates.TemplateResponse(request, name, values)

@@ -15,13 +15,12 @@ from mast_trace_dashboards.found_pattern import find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_dashboards.web.forms import read_form
+from mast_trace_dashboards.web.stored_pages import StoredPages
 from mast_trace_dashboards.web.visitor import visitor_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.templating import Jinja2Templates
 
-    from mast_trace_collector.storage import Store
     from mast_trace_dashboards.found_pattern import FoundPattern
 
 SINCE: Final = ("1d", "7d", "30d")
@@ -30,17 +29,8 @@ _MOST: Final = 100
 _OF_SERVICE: Final = 15
 
 
-class PatternPages:
-    """The handlers of these pages; each queries the database in a thread.
-
-    Args:
-        store: the database; one project's, if only that may be seen.
-        templates: of the pages.
-    """
-
-    def __init__(self, store: Store, templates: Jinja2Templates) -> None:
-        self._store = store
-        self._templates = templates
+class PatternPages(StoredPages):
+    """The handlers of these pages."""
 
     async def patterns(self, request: Request) -> Response:
         """Answer with the patterns, the actions that separate runs, and the versions that got worse."""
@@ -116,6 +106,3 @@ class PatternPages:
             raise HTTPException(404, f"There is no pattern {name}.") from error
         except ConfigurationError as error:
             raise HTTPException(400, str(error)) from error
-
-    def _html(self, request: Request, name: str, **values: Any) -> Response:
-        return self._templates.TemplateResponse(request, name, values)

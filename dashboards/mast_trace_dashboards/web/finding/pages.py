@@ -20,6 +20,7 @@ from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
 from mast_trace_dashboards.web.finding.text_search import TextSearch
 from mast_trace_dashboards.web.numbers import whole
+from mast_trace_dashboards.web.stored_pages import StoredPages
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.fit_gain import FitOffer
 
 
-class FindingPages:
-    """The handlers; each queries the database in a thread.
+class FindingPages(StoredPages):
+    """The handlers of these pages.
 
     Args:
         store: the database, of the visitor's project.
@@ -55,10 +56,9 @@ class FindingPages:
         run_list: RunList,
         offer: Callable[[], FitOffer],
     ) -> None:
+        super().__init__(store, templates)
         self._list = run_list
         self._offer = offer
-        self._store = store
-        self._templates = templates
         self._open = open_run
 
     async def step_input(self, request: Request) -> Response:
@@ -182,6 +182,3 @@ class FindingPages:
         if seen is None:
             return {"view": None, "reason": why_unknown(run, number)}
         return {"view": seen_view(seen), "reason": ""}
-
-    def _html(self, request: Request, name: str, **values: Any) -> Response:
-        return self._templates.TemplateResponse(request, name, values)
