@@ -61,6 +61,13 @@ class Frameworks:
 
     def __init__(self) -> None:
         self._known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+        if not self._known:
+            logger.warning(
+                "mast-trace records no framework: this program has no metadata of the package "
+                "mast-trace, by which instrumentations are found. A frozen program has to bring it "
+                "(PyInstaller: --copy-metadata mast-trace --collect-submodules "
+                "mast_trace_instrumentations)."
+            )
         self._active: dict[str, FrameworkInstrumentor] = {}
         self._inactive: dict[str, FrameworkReport] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -473,3 +474,24 @@ print(loaded & (frameworks | {"openai", "anthropic", "google.genai", "litellm", 
         timeout=60,
     )
     assert found.stdout.strip() == "set()"
+
+
+def test_a_program_without_metadata_runs_and_says_so(tmp_path: Path) -> None:
+    """Frozen programs (PyInstaller) bring modules, and metadata only where they are told to."""
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "mast_trace").symlink_to(Path(mast_trace.__file__).parent)
+    for one in Path(pytest.__file__).parents[1].iterdir():
+        if not one.name.startswith("mast_trace"):
+            (modules / one.name).symlink_to(one)
+    program = "import mast_trace, sys; print(mast_trace.instrument(endpoint='http://127.0.0.1:9'))"
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={"PYTHONPATH": str(modules)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "--copy-metadata mast-trace" in result.stderr

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -57,10 +58,9 @@ def make_provider(service_name: str, processor: SpanProcessor) -> RunProvider:
         service_name: as set by the user; empty for the name of the program.
         processor: receives each span that ends.
     """
-    attributes = {
-        "telemetry.distro.name": "mast-trace",
-        "telemetry.distro.version": version("mast-trace"),
-    }
+    attributes = {"telemetry.distro.name": "mast-trace"}
+    with suppress(PackageNotFoundError):  # a frozen program may have left the metadata out
+        attributes["telemetry.distro.version"] = version("mast-trace")
     if service_name:
         attributes[SERVICE_NAME] = service_name
     # Resource.create reads OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME.
