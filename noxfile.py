@@ -248,7 +248,7 @@ def pythons(session: nox.Session) -> None:
     for version in found:
         here = [name for name, versions in ELSEWHERE.items() if version in versions]
         for name in ["fast", *(f"framework({name})" for name in here)]:
-            command = [sys.executable, "-m", "nox", "-f", str(HERE / "noxfile.py"), "-s", name]
+            command = _nox(name)
             own = ["-P", version, "--envdir", str(HERE / ".nox" / f"python-{version}")]
             if subprocess.run([*command, *own], check=False).returncode:
                 failed.append(f"{name} on {version}")
@@ -341,13 +341,19 @@ def _install(
     )
 
 
+def _nox(name: str) -> list[str]:
+    """Return the command of another session, which only installs where this process only installs."""
+    options = ["--install-only"] if "--install-only" in sys.argv else []
+    return [sys.executable, "-m", "nox", "-f", str(HERE / "noxfile.py"), *options, "-s", name]
+
+
 def _run_session(name: str, output: IO[str], *posargs: str) -> str:
     """Run another session, its output in a file; return the problem, or nothing.
 
     A pipe would be read until the last process that a test left behind closes it. A session that
     hangs is asked for the stacks of its threads, and then killed with all its children.
     """
-    command = [sys.executable, "-m", "nox", "-f", str(HERE / "noxfile.py"), "-s", name]
+    command = _nox(name)
     process = subprocess.Popen(
         [*command, "--", *posargs],
         env={**os.environ, "PYTHONFAULTHANDLER": "1"},
