@@ -6,15 +6,10 @@ from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries.exact_tests import at_least, wilson, with_holm
-from mast_trace_dashboards.queries.pattern_rows import (
-    EXAMINED,
-    NEWEST,
-    PLACES,
-    RECURS,
-    code_index,
-)
+from mast_trace_dashboards.queries.pattern_rows import EXAMINED, code_index
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import BUCKET, CODES, OWNED, OWNERS, RANGE
+from mast_trace_judge.patterns.places import NEWEST, PLACES, RECURS
 
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
 _LATE: Final = (
