@@ -78,34 +78,32 @@ def checked(answer: PatternName, record: NameRecord) -> Name | str:
 
 def _fault(sentence: str, record: NameRecord) -> str:
     """Return why a sentence cannot be a name, whatever its quotes are; empty if it can."""
-    if not any(char.isalpha() for char in sentence):
-        return "it is empty"
-    if len(sentence) > LONGEST:
-        return f"it is longer than {LONGEST} characters"
-    if addresses_reader(sentence):
-        return "it addresses the reader of the record"
-    if _ADDRESS.search(sentence):
-        return "it holds an address or markup"
     evidence = record.evidence
-    if not _numbers(sentence) <= _numbers(evidence):
-        return "it says a number that is not in the runs"
     known = FoldedText.of(evidence)
-    for quoted in _INLINE.finditer(sentence):
-        passage = FoldedText.of(next(filter(None, quoted.groups()))).folded
-        if passage and known.find(passage) is None:
-            return "it quotes what is not in the runs"
     own = _INLINE.sub(" ", sentence)
-    if _SEVERAL.search(own):
-        return "it is more than one sentence"
-    if _repeats(own, known):
-        return "it is a text of the runs, not the model's own words"
-    return ""
+    faults = {
+        "it is empty": not any(char.isalpha() for char in sentence),
+        f"it is longer than {LONGEST} characters": len(sentence) > LONGEST,
+        "it addresses the reader of the record": addresses_reader(sentence),
+        "it holds an address or markup": bool(_ADDRESS.search(sentence)),
+        "it says a number that is not in the runs": not _numbers(sentence) <= _numbers(evidence),
+        "it quotes what is not in the runs": not _quotes_truly(sentence, known),
+        "it is more than one sentence": bool(_SEVERAL.search(own)),
+        "it is a text of the runs, not the model's own words": _repeats(own, known),
+    }
+    return next((told for told, found in faults.items() if found), "")
+
+
+def _quotes_truly(sentence: str, known: FoldedText) -> bool:
+    passages = (next(filter(None, found.groups())) for found in _INLINE.finditer(sentence))
+    folded = (FoldedText.of(passage).folded for passage in passages)
+    return all(known.find(passage) is not None for passage in folded if passage)
 
 
 def _found(quote: str, record: NameRecord) -> Iterator[tuple[str, str]]:
     """Yield run and passage for each run that holds a quote."""
     cleaned = clean(quote)
-    long_enough = _LEAST_QUOTE <= len(FoldedText.of(cleaned).folded)
+    long_enough = len(FoldedText.of(cleaned).folded) >= _LEAST_QUOTE
     if not long_enough or len(cleaned) > LONGEST or addresses_reader(cleaned):
         return
     for read in record.runs:

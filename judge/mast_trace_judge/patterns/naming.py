@@ -13,7 +13,7 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.patterns.name_check import Name, PatternName, checked
 from mast_trace_judge.patterns.name_question import name_question
 from mast_trace_judge.patterns.name_record import RUNS, name_record, readable
-from mast_trace_judge.patterns.unnamed import TABLE, lapsed
+from mast_trace_judge.patterns.unnamed import STAGE, TABLE, lapsed
 from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers
 from mast_trace_judge.store.runs import read_alone
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.patterns.name_record import NameRecord, ReadRun
     from mast_trace_judge.patterns.unnamed import Unnamed
 
-STAGE: Final = "name pattern"
-"""The question's name in the ledger."""
 _QUESTIONS: Final = 3300
 """Tokens of both attempts at an answer beside the record: instructions, question, answers."""
 _LEAST_RECORD: Final = 300

@@ -21,7 +21,7 @@ NEWEST: Final = f"""WITH {_TWICE} AS twice
       LIMIT 1 BY RunKey
     )
   )
-  WHERE ExaminedBits != 0"""
+  WHERE ExaminedBits != 0"""  # noqa: S608  # made of constants
 """The judged runs, each once: the row of its newest verdict. Few runs have several rows, and only those are sorted."""
 
 _PLACE: Final = "Project, Code, Agent, Peer, Tool"
@@ -33,13 +33,13 @@ _HITS: Final = f"""SELECT RunKey, TraceId, Fingerprint, RunStart, RunEnd, Projec
     FROM ({NEWEST})
     ARRAY JOIN `Hits.Code` AS Code, `Hits.Agent` AS Agent, `Hits.Peer` AS Peer, `Hits.Tool` AS Tool,
       `Hits.Template` AS Template, `Hits.Text` AS Text, `Hits.Step` AS Step
-    WHERE notEmpty(`Hits.Code`)"""
+    WHERE notEmpty(`Hits.Code`)"""  # noqa: S608  # likewise
 
 PLACES: Final = f"""SELECT *, halfMD5({_PLACE}, Kept) AS PatternKey,
     lower(leftPad(hex(PatternKey), 16, '0')) AS PatternId
   FROM ({_HITS})
   ORDER BY Step
-  LIMIT 1 BY PatternKey, RunKey"""
+  LIMIT 1 BY PatternKey, RunKey"""  # noqa: S608  # likewise
 """Each pattern of each judged run, once, at the first step that shows it. A text that recurs makes a pattern of
 its own; the others of its place are one.
 """

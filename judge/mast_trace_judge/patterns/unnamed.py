@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
 
 TABLE: Final = "mast_pattern_names"
+STAGE: Final = "name pattern"
+"""The name of the question for a name in the ledger of the judge's calls."""
 _TRIED: Final = 6
 """Runs of a pattern that are looked up: some may have no texts any more."""
 _AGAIN_DAYS: Final = 1

@@ -16,8 +16,9 @@ from mast_trace_collector.storage import erasure
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns.indexing import PatternIndexer
-from mast_trace_judge.patterns.naming import STAGE, PatternNamer
+from mast_trace_judge.patterns.naming import PatternNamer
 from mast_trace_judge.patterns.naming_passes import NamingPasses
+from mast_trace_judge.patterns.unnamed import STAGE
 from mast_trace_judge.store.ledger import StoreLedger
 
 if TYPE_CHECKING:
@@ -180,9 +181,10 @@ def test_a_pass_keeps_to_its_calls_and_tokens_and_a_killed_one_is_continued(stor
         original(self, *args)
         raise Killed
 
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(Killed):
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(PatternNamer, "_save", save_and_die)
-        one_pass(store, dies)
+        with pytest.raises(Killed):
+            one_pass(store, dies)
     assert len(asked) == 1
     assert len(one_pass(store, lambda _: good)) == 1
     assert len(sentences(store)) == 3
