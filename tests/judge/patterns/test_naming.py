@@ -155,7 +155,7 @@ def test_a_dead_endpoint_leaves_patterns_without_names_and_the_reason_in_the_led
 
 
 def test_a_pass_keeps_to_its_calls_and_tokens_and_a_killed_one_is_continued(store: Store) -> None:
-    """What was stored before the kill is not asked for again."""
+    """A name that was stored before the kill is not asked for again."""
     for place in range(3):
         for n in range(3):
             text = f"no answer within {n} s" + " and more words" * 400
