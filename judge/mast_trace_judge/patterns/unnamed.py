@@ -101,8 +101,15 @@ def unnamed(store: Store, model: str, *, without: Collection[str], limit: int) -
 
 
 def _unnamed(row: Mapping[str, Any], runs: Sequence[ShowingRun]) -> Unnamed:
-    place = (row[name] for name in ("OfProject", "Id", "OfCode", "OfAgent", "OfPeer", "OfTool"))
-    return Unnamed(*place, runs=tuple(runs))
+    return Unnamed(
+        project=row["OfProject"],
+        pattern=row["Id"],
+        code=row["OfCode"],
+        agent=row["OfAgent"],
+        peer=row["OfPeer"],
+        tool=row["OfTool"],
+        runs=tuple(runs),
+    )
 
 
 def lapsed(store: Store) -> list[tuple[str, str, datetime]]:

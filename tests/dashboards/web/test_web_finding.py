@@ -343,7 +343,7 @@ class TestQueue:
         assert "decisive steps <a" in client.get(f"/runs/{SURE}").text
 
     def test_the_judges_word_is_hidden_until_the_label_is_saved(
-        self, client: TestClient, store: Store
+        self, client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """In the list, on the page, in its refreshed part and in further steps; others' labels too, and to nobody else."""
         save_labels(store, [HumanLabel(SURE, "zoe", note="I know", project="")])
@@ -355,39 +355,37 @@ class TestQueue:
             'class="chip"',
             "I know",
         )
-        steps = f"/runs/{SURE}/steps?from=0&to=2"
+        monkeypatch.setattr("mast_trace_dashboards.web.pages.PAGE", 2)
+        steps = f"/runs/{SURE}/steps?from=0&to=4"
         plain = client.get(f"/runs/{SURE}").text
         assert [word for word in told if word in plain] == list(told)
         assert "is not blind" in plain
         assert "DECISIVE" in client.get(steps).text
         # A proxy's user has not labelled the run that somebody else did.
-        config = WebConfig(
-            web_trusted_proxies="127.0.0.1",  # type: ignore[arg-type]
-            web_user_header="x-user",
-            web_public_names="localhost",  # type: ignore[arg-type]
-        )
+        proxy = {"web_trusted_proxies": "127.0.0.1", "web_user_header": "x-user"}
+        config = WebConfig.load(**proxy, web_public_names="localhost", web_rights="read,label")
         proxied = web_app(store, Access(config))
         with TestClient(proxied, base_url="http://localhost", client=("127.0.0.1", 1)) as named:
-            ada = {"x-user": "ada"}
+            bob = {"x-user": "bob"}
             for address in (f"/runs/{SURE}?queue=1", f"/runs/{SURE}?queue=1&part=1"):
-                page = named.get(address, headers=ada).text
+                page = named.get(address, headers=bob).text
                 assert [word for word in told if word in page] == []
                 assert "Hidden until your label" in page
                 assert "download.json" not in page
                 assert "Said 1." in page
-            further = named.get(f"{steps}&queue=1", headers=ada).text
+            further = named.get(f"{steps}&queue=1", headers=bob).text
             assert [word for word in told if word in further] == []
-            assert "queue=1" in further
-            listed = named.get("/queue", headers=ada).text
+            assert "from=2&amp;to=4&amp;queue=1" in further
+            listed = named.get("/queue", headers=bob).text
             assert 'class="chip"' not in listed
             assert "failure</td>" not in listed
             zoe = named.get(f"/runs/{SURE}?queue=1", headers={"x-user": "zoe"}).text
             assert "decisive-line" in zoe
             form = {"outcome": "failure"}
-            same_site = {**ada, "origin": "http://localhost", "sec-fetch-site": "same-origin"}
+            same_site = {**bob, "origin": "http://localhost", "sec-fetch-site": "same-origin"}
             saved = named.post(f"/runs/{SURE}/label?queue=1", data=form, headers=same_site)
             assert f'href="/runs/{SURE}">The judge' in saved.text
-            assert "decisive-line" in named.get(f"/runs/{SURE}?queue=1", headers=ada).text
+            assert "decisive-line" in named.get(f"/runs/{SURE}?queue=1", headers=bob).text
         assert "decisive-line" in client.get(f"/runs/{SURE}?queue=1").text
         assert "is saved" not in client.get("/queue?labelled=%3Cb%3E").text
 
