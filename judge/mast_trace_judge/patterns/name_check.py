@@ -109,7 +109,8 @@ def _found(quote: str, record: NameRecord) -> Iterator[tuple[str, str]]:
     for read in record.runs:
         for passage in read.passages(cleaned):
             shown = " ".join(clean(passage).split())
-            if shown and not addresses_reader(shown):
+            # A passage may hold any number of signs between two words of its quote.
+            if 0 < len(shown) <= 2 * LONGEST and not addresses_reader(shown):
                 yield read.run.trace_id, shown
 
 

@@ -71,7 +71,7 @@ class PatternNamer:
         name: Name | str
         try:
             interview = self.judge.interview(
-                f"{record.text}\n",
+                record.text,
                 project=pattern.project,
                 trace_id=trace_id,
                 tokens=self.tokens,
