@@ -8,10 +8,11 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.printable import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _SURE: Final = 0.05
 _TEXT: Final = 160
+_REASON: Final = 300
 
 
 def title(row: Mapping[str, Any]) -> str:
@@ -21,6 +22,42 @@ def title(row: Mapping[str, Any]) -> str:
     agent = row["Agent"] or "unknown agent"
     where = f"{agent} to {row['Peer']}" if row["Peer"] else agent
     return f"{what}: {where}, tool {row['Tool']}" if row["Tool"] else f"{what}: {where}"
+
+
+def named(row: Mapping[str, Any]) -> str:
+    """Return a model's sentence on a pattern, with the model; empty without one."""
+    if row["Sentence"]:
+        return f"{row['Sentence']} (named by {row['NamedBy']})"
+    return ""
+
+
+def nameless(row: Mapping[str, Any]) -> str:
+    """Return why a pattern that a model was asked about has no sentence; empty for all others."""
+    if row["Sentence"] or not row["NamedBy"]:
+        return ""
+    when = f", {row['NamedAt']:%Y-%m-%d %H:%M} UTC" if row["NamedAt"] else ""
+    return (
+        f"No name: the sentence of {row['NamedBy']} rested on no quote that its runs hold, or said more than they "
+        f"do{when}"
+    )
+
+
+def naming_problems(
+    problems: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Return why patterns among some are not named, where a model's last call for a name failed.
+
+    Args:
+        problems: rows of the query `pattern_naming`.
+        rows: of the query `patterns`.
+    """
+    waiting = {row["Project"] for row in rows if not row["Sentence"]}
+    return [
+        f"Patterns{_of(problem['Project'])} without a sentence wait for {problem['NamedBy']}: "
+        f"{clip(problem['Reason'], _REASON)} ({problem['AskedAt']:%Y-%m-%d %H:%M} UTC)."
+        for problem in problems
+        if problem["Project"] in waiting
+    ]
 
 
 def share(row: Mapping[str, Any]) -> str:
@@ -81,6 +118,10 @@ def confirmed(row: Mapping[str, Any]) -> str:
 def text(row: Mapping[str, Any]) -> str:
     """Return the template of its texts, clipped."""
     return clip(row["Text"], _TEXT)
+
+
+def _of(project: str) -> str:
+    return f" of {project}" if project else ""
 
 
 def _percent(value: float) -> str:

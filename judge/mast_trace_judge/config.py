@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import (
     Field,
     NonNegativeFloat,
+    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     SecretStr,
@@ -199,6 +200,14 @@ class WorkerConfig(ProcessSettings):
         True,
         description="Keep track of failures that recur over runs; of several workers, the first share's "
         "does it.",
+    )
+    worker_pattern_names: NonNegativeInt = Field(
+        5,
+        description="Most patterns that the judge's model, if there is one, is asked to name in one pass; passes are "
+        "a minute or more apart. 0: it names none.",
+    )
+    worker_pattern_name_tokens: int = Field(
+        8000, ge=4000, description="Tokens that naming one pattern may take."
     )
     worker_attempts: PositiveInt = Field(
         3, description="Times that judging a run is tried before it is left unscored."

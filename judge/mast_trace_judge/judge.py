@@ -19,6 +19,7 @@ from mast_trace_judge.version import judge_version, own_profiles
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage.runs import RunSummary
+    from mast_trace_judge.llm.interview import Interview
     from mast_trace_judge.llm.layer import ModelLayer
     from mast_trace_judge.llm.verification import ModelReading
     from mast_trace_judge.local.layers import LocalFindings
@@ -141,6 +142,18 @@ class Judge:
             return True
         drawn = int.from_bytes(hashlib.sha256(run.trace_id.encode()).digest()[:8], "big") / 2**64
         return drawn < self.config.judge_sample_rate
+
+    def interview(
+        self, record: str, *, project: str, trace_id: str, tokens: int, ledger: Ledger
+    ) -> Interview:
+        """Return an interview with the first model about texts of several runs; see `ModelLayer.interview`.
+
+        Raises:
+            JudgeError: a model is set, and its client is not installed.
+        """
+        return self._model_layer().interview(
+            record, project=project, trace_id=trace_id, tokens=tokens, ledger=ledger
+        )
 
     async def aclose(self) -> None:
         """Close the connections to the model's endpoint; may be called twice."""

@@ -20,6 +20,8 @@ from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.patterns.keeping import PatternKeeper
+from mast_trace_judge.patterns.naming import PatternNamer
+from mast_trace_judge.patterns.naming_passes import NamingPasses
 from mast_trace_judge.store import verdicts as verdict_store
 
 if TYPE_CHECKING:
@@ -89,6 +91,8 @@ class Worker:
         # One worker of several does it for all: see `PatternIndexer`.
         keeps = self._config.worker_patterns and self._config.shard[0] == 0
         self._patterns = PatternKeeper(store) if keeps else None
+        namer = PatternNamer(store, judge, self._config.worker_pattern_name_tokens)
+        self._naming = NamingPasses(namer, self._config.worker_pattern_names) if keeps else None
         self._in_patterns = 0
         self._in_flight: dict[Key, asyncio.Task[None]] = {}
         self._saving: set[asyncio.Task[None]] = set()
@@ -172,7 +176,12 @@ class Worker:
                 break
         if wait and self._in_flight:
             await asyncio.gather(*self._in_flight.values())
-        return await self._keep_patterns() or taken
+        indexed = await self._keep_patterns()
+        if self._naming is not None and not self._stopping.is_set():
+            self._naming.start(indexed=indexed)
+            if wait:
+                await self._naming.finish()
+        return indexed or taken
 
     async def _keep_patterns(self) -> bool:
         """Add newly judged runs to the patterns; return whether there was one."""
@@ -299,6 +308,8 @@ class Worker:
 
     async def _finish(self) -> None:
         """Give runs that the model reads a moment; then drop them, but never a verdict half stored."""
+        if self._naming is not None:
+            await self._naming.stop()
         tasks = list(self._in_flight.values())
         if tasks:
             _, pending = await asyncio.wait(tasks, timeout=_GRACE)

@@ -16,6 +16,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Proje
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_patterns import details, listing
 from mast_trace_dashboards.found_pattern import find_pattern, set_state
+from mast_trace_dashboards.pattern_words import naming_problems
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
 
@@ -85,6 +86,7 @@ def list_patterns(
     }
     with open_store(url, data_dir, config) as store:
         rows = QUERIES["patterns"].run(store, **given)
+        problems = QUERIES["pattern_naming"].run(store, projects=given["projects"])
     if as_json:
         print_json(rows)
     elif not rows:
@@ -94,6 +96,8 @@ def list_patterns(
         )
     else:
         console().print(listing(rows))
+        for problem in naming_problems(problems, rows):
+            warn(problem)
 
 
 def show(

@@ -29,6 +29,8 @@ def listing(rows: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(name, overflow="fold")
     for row in rows:
         told = words.title(row)
+        if row["Sentence"]:
+            told = f"{told}\n  {words.named(row)}"
         if row["Text"]:
             told = f"{told}\n  {words.text(row)}"
         table.add_row(
@@ -62,8 +64,11 @@ def details(found: FoundPattern, cost: Mapping[str, Any]) -> Iterator[Renderable
     """
     row = found.row
     yield plain(words.title(row), style="bold")
-    if row["Sentence"]:
-        yield plain(row["Sentence"])
+    for told in (words.named(row), words.nameless(row)):
+        if told:
+            yield plain(told)
+    for quote in row["Quotes"]:
+        yield plain(f'  "{quote}"', style="dim")
     facts = Table.grid(padding=(0, 3))
     for name, told in _facts(row, cost, len(found.runs)):
         facts.add_row(plain(name), plain(told))

@@ -49,13 +49,14 @@ MODES: Final = Dashboard(
             table(
                 "Patterns",
                 "Failures that recur: a mode at an agent, with a tool or a form of text. p: of so many failed "
-                "runs among its own if it had nothing to do with failing, corrected for all patterns.",
+                "runs among its own if it had nothing to do with failing, corrected for all patterns. Name: a sentence of "
+                "the model beside it, which rests on quotes of the runs; empty without one.",
                 sql(
                     "patterns",
-                    "Code AS Mode, if(Peer = '', Agent, concat(Agent, ' to ', Peer)) AS Agent, Tool, Text, Share, "
-                    "Low, High, Runs, Examined AS n, Trend, State, FirstSeen AS `First seen`, "
-                    "LastSeen AS `Last seen`, Corrected AS p, arrayStringConcat(Versions, ', ') AS Versions, "
-                    "PatternId AS Id",
+                    "Code AS Mode, if(Peer = '', Agent, concat(Agent, ' to ', Peer)) AS Agent, Tool, Text, "
+                    "Sentence AS Name, if(empty(Sentence), '', NamedBy) AS `Named by`, Share, Low, High, Runs, "
+                    "Examined AS n, Trend, State, FirstSeen AS `First seen`, LastSeen AS `Last seen`, "
+                    "Corrected AS p, arrayStringConcat(Versions, ', ') AS Versions, PatternId AS Id",
                 ),
                 width=24,
                 overrides=(share("Share", _THRESHOLDS), share("Low"), share("High")),

@@ -27,7 +27,8 @@ def patterns_of(store: Store, since: str, state: str, service: str, first: int) 
         given["services"] = [service]
     rows = QUERIES["patterns"].run(store, limit=first + _PAGE + 1, **given)[max(0, first) :]
     taken, more = page([_told(row) for row in rows], _PAGE, max(0, first))
-    return {"patterns": taken, "next": more}
+    problems = words.naming_problems(QUERIES["pattern_naming"].run(store), rows)
+    return {"patterns": taken, "next": more, **({"not_named": problems} if problems else {})}
 
 
 def pattern_of(store: Store, name: str) -> Any:
@@ -68,6 +69,7 @@ def _told(row: Mapping[str, Any]) -> dict[str, Any]:
         "project": row["Project"],
         "title": words.title(row),
         "sentence": row["Sentence"],
+        "named_by": row["NamedBy"] if row["Sentence"] else "",
         "text": row["Text"],
         "state": words.state(row),
         "note": row["Note"],

@@ -1,30 +1,10 @@
-"""SQL parts of the queries on patterns."""
+"""SQL parts of the queries on patterns; those of `mast_trace_judge.patterns.places` as well."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from mast_trace_dashboards.queries.sql import CODES, MODES_EXAMINED
-
-RECURS: Final = 3
-"""Runs from which a text counts as recurring; texts of fewer runs are one pattern of their place together."""
-
-# Sorted keys show which come twice in a third of the time of grouping them.
-_TWICE: Final = """(SELECT arrayDistinct(arrayFilter((key, last) -> key = last, keys,
-      arraySlice(arrayPushFront(keys, 0), 1, length(keys))))
-    FROM (SELECT arraySort(groupArray(RunKey)) AS keys FROM mast_pattern_runs))"""
-NEWEST: Final = f"""WITH {_TWICE} AS twice
-  SELECT * FROM (
-    SELECT * FROM mast_pattern_runs WHERE empty(twice) OR RunKey NOT IN (SELECT arrayJoin(twice))
-    UNION ALL
-    SELECT * FROM (
-      SELECT * FROM mast_pattern_runs WHERE notEmpty(twice) AND RunKey IN (SELECT arrayJoin(twice))
-      ORDER BY JudgedAt DESC
-      LIMIT 1 BY RunKey
-    )
-  )
-  WHERE ExaminedBits != 0"""
-"""The judged runs, each once: the row of its newest verdict. Few runs have several rows, and only those are sorted."""
 
 EXAMINED: Final = f"arrayConcat([toUInt64(1)], {MODES_EXAMINED})"
 """1 for a decisive error without a mode, which is always looked for; then as `MODES_EXAMINED`."""
@@ -33,24 +13,3 @@ EXAMINED: Final = f"arrayConcat([toUInt64(1)], {MODES_EXAMINED})"
 def code_index(code: str) -> str:
     """Return the SQL of a failure mode's place in `EXAMINED`."""
     return f"(1 + indexOf({CODES}, {code}))"
-
-
-_PLACE: Final = "Project, Code, Agent, Peer, Tool"
-# A window reads the rows once, where a set of recurring texts would read them twice.
-_HITS: Final = f"""SELECT RunKey, TraceId, Fingerprint, RunStart, RunEnd, Project, ServiceName, Framework, Version, Outcome,
-      Steps, DecisiveStep, Tokens, Code, Agent, Peer, Tool, Text, Step,
-      if(Template != 0 AND uniqExact(RunKey) OVER (PARTITION BY halfMD5({_PLACE}, Template)) >= {RECURS},
-        Template, toUInt64(0)) AS Kept
-    FROM ({NEWEST})
-    ARRAY JOIN `Hits.Code` AS Code, `Hits.Agent` AS Agent, `Hits.Peer` AS Peer, `Hits.Tool` AS Tool,
-      `Hits.Template` AS Template, `Hits.Text` AS Text, `Hits.Step` AS Step
-    WHERE notEmpty(`Hits.Code`)"""
-
-PLACES: Final = f"""SELECT *, halfMD5({_PLACE}, Kept) AS PatternKey,
-    lower(leftPad(hex(PatternKey), 16, '0')) AS PatternId
-  FROM ({_HITS})
-  ORDER BY Step
-  LIMIT 1 BY PatternKey, RunKey"""
-"""Each pattern of each judged run, once, at the first step that shows it. A text that recurs makes a pattern of
-its own; the others of its place are one.
-"""

@@ -6,15 +6,11 @@ from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries.exact_tests import at_least, wilson, with_holm
-from mast_trace_dashboards.queries.pattern_rows import (
-    EXAMINED,
-    NEWEST,
-    PLACES,
-    RECURS,
-    code_index,
-)
+from mast_trace_dashboards.queries.pattern_rows import EXAMINED, code_index
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import BUCKET, CODES, OWNED, OWNERS, RANGE
+from mast_trace_judge.patterns.places import NEWEST, PLACES, RECURS
+from mast_trace_judge.patterns.unnamed import STAGE
 
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
 _LATE: Final = (
@@ -97,6 +93,7 @@ PATTERNS: Final = Query(
     template=f"""
 SELECT OfProject AS Project, found.Id AS PatternId, OfCode AS Code, OfAgent AS Agent, OfPeer AS Peer,
     OfTool AS Tool, OfText AS Text, n.Sentence AS Sentence, n.Quotes AS Quotes,
+    toString(n.Model) AS NamedBy, if(empty(n.Model), NULL, toDateTime64(n.NamedAt, 6)) AS NamedAt,
     multiIf(Said = 'resolved' AND arrayExists((version, seen) -> seen > toUnixTimestamp64Nano(SaidAt)
         AND (SaidVersion = '' OR NOT has(OldVersions, version)),
       mapKeys(LastOfVersions), mapValues(LastOfVersions)), 'reopened', Said = '', 'open', Said) AS State,
@@ -127,9 +124,11 @@ LIMIT {{limit:UInt32}}""",
         "Tool": Column("String", "tool, where it is a tool call"),
         "Text": Column("String", "template of the masked texts; empty where they differ"),
         "Sentence": Column(
-            "String", "a sentence on it, from `mast_pattern_names`; empty if there is none"
+            "String", "a model's sentence on it, from `mast_pattern_names`; empty if there is none"
         ),
-        "Quotes": Column("Array(String)", "verified passages that it rests on"),
+        "Quotes": Column("Array(String)", "passages of its runs that the sentence rests on"),
+        "NamedBy": Column("String", "the model that was asked for the sentence; empty if none was"),
+        "NamedAt": Column("Nullable(DateTime64(6))", "time of its answer"),
         "State": Column("String", "open, acknowledged, resolved, reopened"),
         "StateVersion": Column("String", "version in which it was resolved"),
         "StateBy": Column("String", "the person who acknowledged or resolved it"),
@@ -171,6 +170,30 @@ LIMIT {{limit:UInt32}}""",
         "Replayed": Column("UInt64", "runs with a conclusion of replays"),
         "Confirmed": Column("UInt64", "of these, runs whose decisive step was confirmed"),
         "NewestRun": Column("String", "id of the newest run"),
+    },
+)
+
+PATTERN_NAMING: Final = Query(
+    name="pattern_naming",
+    meaning="Projects in which a model's last call for the name of a pattern failed, in the last week.",
+    template="""
+SELECT toString(Project) AS Project, argMax(toString(Model), StartedAt) AS NamedBy, max(StartedAt) AS AskedAt,
+    argMax(if(Status = 'ok', '', if(empty(Error), 'no answer', Error)), StartedAt) AS Reason
+FROM mast_judge_calls FINAL
+WHERE Stage = {stage:String} AND StartedAt >= now64(3) - toIntervalDay(7)
+  AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
+GROUP BY Project
+HAVING notEmpty(Reason)
+ORDER BY AskedAt DESC, Project""",
+    params={
+        "projects": OWNERS["projects"],
+        "stage": Param("String", STAGE, "the ledger's name of the question"),
+    },
+    columns={
+        "Project": Column("String"),
+        "NamedBy": Column("String", "the model"),
+        "AskedAt": Column("DateTime64(3)"),
+        "Reason": Column("String", "for which it gave no name"),
     },
 )
 

@@ -37,7 +37,7 @@ LABEL_QUEUE: Final = Query(
 WITH ({_OF_MODE}) AS of_mode
 SELECT v.Project AS Project, v.TraceId AS TraceId, v.Name AS Name, v.ServiceName AS ServiceName,
     v.Framework AS Framework, v.Steps AS Steps, v.RunStart AS Start,
-    if(v.Recorded != '', v.Recorded, v.Judged) AS Outcome, v.ShownModes AS Modes,
+    v.Recorded AS RecordedOutcome, if(v.Recorded != '', v.Recorded, v.Judged) AS Outcome, v.ShownModes AS Modes,
     if(Outcome = 'success' OR empty(v.Chances), 0,
       1 - (v.Chances[1] - if(length(v.Chances) > 1, v.Chances[2], 0))) AS Unsure,
     greatest(if(v.Readings > 1, 1 - v.Agreeing / v.Readings, 0),
@@ -70,6 +70,7 @@ LIMIT {{limit:UInt32}}""",
         "Framework": Column("String"),
         "Steps": Column("UInt32"),
         "Start": Column("DateTime64(9)"),
+        "RecordedOutcome": Column("String", "empty if none was recorded"),
         "Outcome": Column("String", "recorded, else judged"),
         "Modes": Column("Array(String)", "codes of the failure modes shown"),
         "Unsure": Column(

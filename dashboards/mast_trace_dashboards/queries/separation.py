@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_dashboards.queries.exact_tests import at_least, evidence, with_holm
-from mast_trace_dashboards.queries.pattern_rows import EXAMINED, NEWEST, PLACES, code_index
+from mast_trace_dashboards.queries.pattern_rows import EXAMINED, code_index
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import CODES, END, MODES_EXAMINED, OWNED, OWNERS, RANGE
+from mast_trace_judge.patterns.places import NEWEST, PLACES
 
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
 _KNOWN: Final = f"""SELECT toString(ServiceName) AS Service, Outcome = 'failure' AS Failed,

@@ -20,6 +20,13 @@ from mast_trace_dashboards.web.conversation_graph import MOST_AGENTS, drawn
 from mast_trace_dashboards.web.experiment_pages import ExperimentPages
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
 from mast_trace_dashboards.web.finding.agent_matrix import agent_matrix
+from mast_trace_dashboards.web.finding.blind import (
+    LABELLED,
+    QUEUE,
+    blinded,
+    is_blind,
+    just_labelled,
+)
 from mast_trace_dashboards.web.finding.pages import FindingPages
 from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.forms import read_form
@@ -93,15 +100,16 @@ class Pages(PatternPages):
 
         The verdict is sent at once; the steps of a long run once they are counted.
         """
-        opened = await asyncio.to_thread(self._open, request.path_params["run"])
+        opened, labels, blind = await asyncio.to_thread(self._seen_by, request)
         if request.query_params.get("known") == opened.version:
             return Response(status_code=204)
-        labels = await asyncio.to_thread(labels_of, self._store, opened.stored.trace_id)
         values = {
+            "blind": blind,
+            "just_labelled": just_labelled(request.query_params),
             "opened": opened,
             "row": opened.row,
             "verdict": opened.verdict,
-            "labels": [each for each in labels if each.project == opened.row["Project"]],
+            "labels": [] if blind else labels,
             "modes": FAILURE_MODES,
             "first_steps": _first_steps,
             "graph_of": _graph_of,
@@ -115,7 +123,7 @@ class Pages(PatternPages):
     async def steps(self, request: Request) -> Response:
         """Answer with further steps of a long run: one page at most, from one number up to another."""
         begin = _number(request.query_params.get("from", "0"))
-        opened = await asyncio.to_thread(self._open, request.path_params["run"])
+        opened, _, blind = await asyncio.to_thread(self._seen_by, request)
         page = await asyncio.to_thread(lambda: opened.page)
         end = min(_number(request.query_params.get("to", str(page.count))), page.count)
         rows = await asyncio.to_thread(page.rows, begin, min(begin + PAGE, end))
@@ -125,6 +133,7 @@ class Pages(PatternPages):
             blocks=list(blocks(rows)),
             next=begin + PAGE,
             end=end,
+            blind=blind,
             run_id=opened.stored.trace_id,
             run_project=opened.stored.project,
         )
@@ -181,10 +190,10 @@ class Pages(PatternPages):
         except ConfigurationError as error:
             raise HTTPException(400, str(error)) from error
         await asyncio.to_thread(save_labels, self._store, [label])
-        query = {key: value for key, value in request.query_params.items() if key != "queue"}
+        query = {key: value for key, value in request.query_params.items() if key != QUEUE}
+        if QUEUE in request.query_params:
+            return RedirectResponse(f"/queue/next?{urlencode({**query, LABELLED: trace_id})}", 303)
         asked = f"?{urlencode(query)}" if query else ""
-        if "queue" in request.query_params:
-            return RedirectResponse(f"/queue/next{asked}", 303)
         return RedirectResponse(f"/runs/{trace_id}{asked}#labels", 303)
 
     async def compare(self, request: Request) -> Response:
@@ -232,6 +241,15 @@ class Pages(PatternPages):
             if self._offered is None or self._offered[0] != key:
                 self._offered = key, fit_offer(self._store, labels)
             return self._offered[1]
+
+    def _seen_by(self, request: Request) -> tuple[LoadedRun, list[HumanLabel], bool]:
+        """Look a run up with its labels, and without the judge's word where that is hidden from the visitor."""
+        opened = self._open(request.path_params["run"])
+        project = opened.row["Project"]
+        found = labels_of(self._store, opened.stored.trace_id)
+        labels = [label for label in found if label.project == project]
+        blind = is_blind(request.query_params, visitor_of(request), labels)
+        return blinded(opened) if blind else opened, labels, blind
 
     def _open(self, trace_id: str) -> LoadedRun:
         found = find_run(self._store, trace_id, idle=self._idle)

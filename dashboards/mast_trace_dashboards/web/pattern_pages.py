@@ -43,7 +43,7 @@ class PatternPages(StoredPages):
         if service:
             given["services"] = [service]
         chosen = {"states": [state] if state else [], "modes": [mode] if mode else []}
-        rows, separating, versions = await asyncio.to_thread(self._listed, given, chosen)
+        rows, separating, versions, problems = await asyncio.to_thread(self._listed, given, chosen)
         return self._html(
             request,
             "patterns.html",
@@ -51,6 +51,7 @@ class PatternPages(StoredPages):
             more=len(rows) > _MOST,
             separating=separating,
             versions=versions,
+            problems=pattern_words.naming_problems(problems, rows[:_MOST]),
             chosen={"since": since, "state": state, "service": service, "mode": mode},
             times=SINCE,
             states=_STATES,
@@ -63,6 +64,7 @@ class PatternPages(StoredPages):
             QUERIES["patterns"].run(self._store, **given, **chosen, limit=_MOST + 1),
             QUERIES["separating_actions"].run(self._store, **given, limit=_OF_SERVICE),
             QUERIES["version_regressions"].run(self._store, **given, limit=_OF_SERVICE),
+            QUERIES["pattern_naming"].run(self._store),
         )
 
     async def pattern(self, request: Request) -> Response:

@@ -11,7 +11,7 @@ from mast_trace.urls import check_proxies
 from mast_trace_judge.llm.budget import DailyCap, RunBudget, UsageMeter
 from mast_trace_judge.llm.concurrency import together
 from mast_trace_judge.llm.endpoint import ModelEndpoint
-from mast_trace_judge.llm.interview import RunContext
+from mast_trace_judge.llm.interview import Interview, RunContext
 from mast_trace_judge.llm.panel import vote
 from mast_trace_judge.llm.retry import AdaptiveLimit, Retry
 from mast_trace_judge.llm.run_reader import RunReader
@@ -86,6 +86,32 @@ class ModelLayer:
             self._samples(endpoint, context, trajectory, local) for endpoint in self._endpoints
         )
         return _voted(results)
+
+    def interview(
+        self, record: str, *, project: str, trace_id: str, tokens: int, ledger: Ledger
+    ) -> Interview:
+        """Return an interview with the first model about texts that are not one run's.
+
+        The day's cap, the limit of concurrent calls and the knowledge that the endpoint is away are those of the runs.
+
+        Args:
+            record: the texts, between fences.
+            project: to which the texts belong.
+            trace_id: of the run to which the ledger counts the calls.
+            tokens: that all questions of the interview may take.
+            ledger: records the calls.
+        """
+        endpoint = self._endpoints[0]
+        context = RunContext(
+            project=project,
+            trace_id=trace_id,
+            version=self._version,
+            ledger=ledger,
+            budget=RunBudget(tokens),
+            cap=self._cap,
+            meter=UsageMeter(),
+        )
+        return Interview(endpoint, context, self._config.judge_prices.get(endpoint.model), record)
 
     async def aclose(self) -> None:
         """Close the connections."""

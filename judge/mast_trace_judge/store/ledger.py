@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -167,6 +167,40 @@ class StoreLedger:
             " WHERE StartedAt >= toStartOfDay(now64(3, 'UTC'))"
         )
         return float(rows[0]["Spent"])
+
+
+class LedgerWithoutAnswers:
+    """A ledger that keeps calls and their cost, and no answer.
+
+    A row is erased with one run. The answer to a question about several runs may quote each of them.
+
+    Args:
+        ledger: records the calls.
+
+    Attributes:
+        last: the last call; None before the first.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.last: JudgeCall | None = None
+
+    async def record(self, call: JudgeCall) -> None:
+        """Write a call without its answer."""
+        self.last = replace(call, answer="")
+        await self._ledger.record(self.last)
+
+    async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:  # noqa: ARG002
+        """Return nothing: no answer is kept."""
+        return {}
+
+    async def flush(self) -> None:
+        """Write calls that could not be written before."""
+        await self._ledger.flush()
+
+    def spent_today(self) -> float:
+        """Return the US dollars of all calls since midnight UTC."""
+        return self._ledger.spent_today()
 
 
 def _row(call: JudgeCall) -> dict[str, Any]:

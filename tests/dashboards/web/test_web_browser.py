@@ -310,6 +310,28 @@ def test_a_step_is_labelled_by_keyboard_alone(page: Page) -> None:
     assert page.locator(":focus").get_attribute("name") == "annotator"
 
 
+def test_a_run_of_the_queue_is_labelled_blind_by_keyboard_alone(page: Page) -> None:
+    """Its verdict is nowhere until the label is saved, and then a link leads to it."""
+    page.goto("/queue", wait_until="networkidle")
+    page.get_by_role("link", name="Begin with the first run").focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("Hidden until your label of this run is saved").wait_for()
+    run = page.url.split("/runs/")[1].split("?")[0]
+    assert page.locator(".decisive, .candidate, .decisive-line, .chip, .tick.first").count() == 0
+    page.keyboard.press("d")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("l")
+    page.keyboard.type("grace")
+    page.locator("form.label [name=outcome]").select_option("failure")
+    page.get_by_role("button", name="Save, and show the next run").press("Enter")
+    page.get_by_role("status").get_by_text(f"Your label of run {run[:8]} is saved").wait_for()
+    page.get_by_role("link", name="The judge's verdict on that run").press("Enter")
+    page.wait_for_url(f"**/runs/{run}")
+    assert page.get_by_text("Hidden until your label").count() == 0
+    assert "grace" in page.locator("section[aria-labelledby=labels]").inner_text()
+
+
 def test_the_input_of_a_step_is_unfolded_by_keyboard(page: Page) -> None:
     page.goto(f"/runs/{SHORT}")
     page.locator("#step-0").get_by_text("what the agent saw").focus()

@@ -21,7 +21,9 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.step_input import seen_at, why_unknown
 from mast_trace_dashboards.stored_run import StoredRun
+from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.app import web_app
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.finding import text_search
 from mast_trace_dashboards.web.finding.run_costs import run_costs
 from mast_trace_dashboards.web.finding.span_tree import tree_rows
@@ -328,7 +330,9 @@ class TestQueue:
         wrong = client.post(f"/runs/{SURE}/label", data={**form, "decisive_step": "1, 4"})
         assert wrong.status_code == 400
         saved = client.post(f"/runs/{SURE}/label?queue=1", data=form, follow_redirects=False)
-        assert saved.headers["location"] == "/queue/next"
+        assert saved.headers["location"] == f"/queue/next?labelled={SURE}"
+        following = client.get(saved.headers["location"], follow_redirects=False)
+        assert following.headers["location"] == f"/runs/{CLOSE}?labelled={SURE}&queue=1#label"
         [label] = labels_of(store, SURE)
         assert (label.decisive_step, label.decisive_steps) == (3, (1, 3))
         assert [row["TraceId"] for row in QUERIES["label_queue"].run(store)] == [CLOSE, FINE]
@@ -337,6 +341,53 @@ class TestQueue:
         page = client.get("/queue").text.replace("\N{NO-BREAK SPACE}", " ")
         assert "1 (100 %, 21 to 100 %)" in page
         assert "decisive steps <a" in client.get(f"/runs/{SURE}").text
+
+    def test_the_judges_word_is_hidden_until_the_label_is_saved(
+        self, client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """In the list, on the page, in its refreshed part and in further steps; others' labels too, and to nobody else."""
+        save_labels(store, [HumanLabel(SURE, "zoe", note="I know", project="")])
+        told = (
+            "DECISIVE",
+            "decisive-line",
+            'candidates"',
+            "by the judge",
+            'class="chip"',
+            "I know",
+        )
+        monkeypatch.setattr("mast_trace_dashboards.web.pages.PAGE", 2)
+        steps = f"/runs/{SURE}/steps?from=0&to=4"
+        plain = client.get(f"/runs/{SURE}").text
+        assert [word for word in told if word in plain] == list(told)
+        assert "is not blind" in plain
+        assert "DECISIVE" in client.get(steps).text
+        # A proxy's user has not labelled the run that somebody else did.
+        proxy = {"web_trusted_proxies": "127.0.0.1", "web_user_header": "x-user"}
+        config = WebConfig.load(**proxy, web_public_names="localhost", web_rights="read,label")
+        proxied = web_app(store, Access(config))
+        with TestClient(proxied, base_url="http://localhost", client=("127.0.0.1", 1)) as named:
+            bob = {"x-user": "bob"}
+            for address in (f"/runs/{SURE}?queue=1", f"/runs/{SURE}?queue=1&part=1"):
+                page = named.get(address, headers=bob).text
+                assert [word for word in told if word in page] == []
+                assert "Hidden until your label" in page
+                assert "download.json" not in page
+                assert "Said 1." in page
+            further = named.get(f"{steps}&queue=1", headers=bob).text
+            assert [word for word in told if word in further] == []
+            assert "from=2&amp;to=4&amp;queue=1" in further
+            listed = named.get("/queue", headers=bob).text
+            assert 'class="chip"' not in listed
+            assert "failure</td>" not in listed
+            zoe = named.get(f"/runs/{SURE}?queue=1", headers={"x-user": "zoe"}).text
+            assert "decisive-line" in zoe
+            form = {"outcome": "failure"}
+            same_site = {**bob, "origin": "http://localhost", "sec-fetch-site": "same-origin"}
+            saved = named.post(f"/runs/{SURE}/label?queue=1", data=form, headers=same_site)
+            assert f'href="/runs/{SURE}">The judge' in saved.text
+            assert "decisive-line" in named.get(f"/runs/{SURE}?queue=1", headers=bob).text
+        assert "decisive-line" in client.get(f"/runs/{SURE}?queue=1").text
+        assert "is saved" not in client.get("/queue?labelled=%3Cb%3E").text
 
     def test_a_label_without_a_list_of_steps_has_its_one_step(self, store: Store) -> None:
         save_labels(store, [HumanLabel(FINE, "eve", decisive_step=2)])

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
 from pattern_runs import NOW, add_run
+from rich.console import Console
 from starlette.testclient import TestClient
 from stores import new_store
 
+from mast_trace_dashboards.cli.render_patterns import details, listing
+from mast_trace_dashboards.found_pattern import find_pattern
+from mast_trace_dashboards.mcp_server.patterns import patterns_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.patterns.indexing import PatternIndexer
+from mast_trace_judge.patterns.unnamed import STAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,3 +80,40 @@ def test_a_pattern_shows_its_runs_and_takes_a_state(view: TestClient, store: Sto
     wrong = view.post(f"/patterns/{name}/state", data={**sent, "state": "done"}, headers=same_site)
     assert wrong.status_code == 400
     assert view.get("/patterns/ffffffffffffffff").status_code == 404
+
+
+def test_a_name_stands_beside_the_title_with_its_model(view: TestClient, store: Store) -> None:
+    """Quotes are escaped; a sentence that did not hold is not there, and the reason is; so is that of a call that failed."""
+    (row,) = QUERIES["patterns"].run(store)
+    name = row["PatternId"]
+    assert row["NamedAt"] is None
+    called = {"CallId": "c", "Stage": STAGE, "Model": "m-1", "Status": "error", "StartedAt": NOW}
+    store.insert("mast_judge_calls", [{**called, "Error": "no connection: <refused>"}])
+    page = view.get("/patterns").text
+    assert "Patterns without a sentence wait for m-1: no connection: &lt;refused&gt;" in page
+    stored = {"PatternId": name, "Model": "m-1", "TraceIds": [f"{1:032x}"], "RunEnd": NOW}
+    dropped = {**stored, "NamedAt": NOW, "Sentence": ""}
+    store.insert("mast_pattern_names", [dropped])
+    page = view.get(f"/patterns/{name}").text
+    assert "No name: the sentence of m-1 rested on no quote" in page
+    said = {"Sentence": "The search <b>gives up</b>.", "Quotes": ["timed out <script>"]}
+    later = NOW + timedelta(seconds=1)
+    store.insert("mast_pattern_names", [{**stored, **said, "NamedAt": later}])
+    for address in ("/patterns", f"/patterns/{name}"):
+        page = view.get(address).text
+        assert "The search &lt;b&gt;gives up&lt;/b&gt;." in page
+        assert "named by m-1" in page
+        assert "wait for m-1" not in page
+        assert "2.6" in page
+    assert "timed out &lt;script&gt;" in page
+    (told,) = patterns_of(store, "", "", "", 0)["patterns"]
+    assert (told["sentence"], told["named_by"]) == (said["Sentence"], "m-1")
+    assert told["title"].startswith("2.6")
+    table = Console(width=200, record=True, file=StringIO())
+    table.print(listing(QUERIES["patterns"].run(store)))
+    for part in details(find_pattern(store, name), {}):
+        table.print(part)
+    shown = table.export_text()
+    assert shown.count("The search <b>gives up</b>. (named by m-1)") == 2
+    assert '"timed out <script>"' in shown
+    assert "2.6" in shown

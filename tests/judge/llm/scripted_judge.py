@@ -29,6 +29,7 @@ _STAGES = (
     ("counterfactual", re.compile(r"Suppose that only step (\d+) had been done right")),
     ("map", re.compile(r"The failure modes of the MAST taxonomy:")),
     ("segment", re.compile(r"This record is part (\d+) of")),
+    ("name", re.compile(r"Write one sentence that names this failure")),
     ("read", re.compile(r"Read the whole record from its beginning")),
 )
 
@@ -103,6 +104,7 @@ GOOD: dict[str, Answer | Callable[[str], Answer]] = {
     "map": {"modes": [mode("2.6", [WRONG_STEP], "costs 181 EUR a night")]},
     "segment": {"summary": "prices were looked up", "points": []},
 }
+_NAMELESS = {"sentence": "", "quotes": []}
 
 
 OPINION = "the model reads the run as a failure; no outcome was recorded, so this is an opinion"
@@ -131,7 +133,7 @@ class JudgeScript:
             self.asked.append(stage)
             if self.first:
                 return _reply(self.first.pop(0))
-        answer = self.answers[stage]
+        answer = self.answers.get(stage, _NAMELESS) if stage == "name" else self.answers[stage]
         return _reply(answer(caught) if callable(answer) else answer)
 
 

@@ -13,6 +13,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.groups import GROUPS
 from mast_trace_dashboards.step_input import seen_at, why_unknown
 from mast_trace_dashboards.web.filters import AGES, Filters
+from mast_trace_dashboards.web.finding.blind import LABELLED, just_labelled
 from mast_trace_dashboards.web.finding.exporting import KINDS, MOST_EXPORTED, csv_of, jsonl_of
 from mast_trace_dashboards.web.finding.groups import groups
 from mast_trace_dashboards.web.finding.queue_view import agreement_as_it_grows, queue
@@ -111,6 +112,7 @@ class FindingPages(StoredPages):
             "queued": await asyncio.to_thread(queue, self._store, user),
             "grown": await asyncio.to_thread(agreement_as_it_grows, self._store),
             "offer": self._offer,
+            "just_labelled": just_labelled(request.query_params),
         }
         return streamed(self._templates, request, "queue.html", values)
 
@@ -123,11 +125,13 @@ class FindingPages(StoredPages):
         rest = rows[places[0] + 1 :] if places else rows
         chosen = request.query_params.get("project", "")
         kept = {"project": chosen} if chosen else {}
+        saved = just_labelled(request.query_params)
+        kept |= {LABELLED: saved} if saved else {}
         if not rest:
             return RedirectResponse(f"/queue{'?' + urlencode(kept) if kept else ''}", 303)
         sees_all = visitor_of(request).project is None
         if sees_all and rest[0]["Project"]:
-            kept = {"project": rest[0]["Project"]}
+            kept["project"] = rest[0]["Project"]
         query = urlencode({**kept, "queue": "1"})
         return RedirectResponse(f"/runs/{rest[0]['TraceId']}?{query}#label", 303)
 

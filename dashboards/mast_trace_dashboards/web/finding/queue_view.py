@@ -77,13 +77,10 @@ def _words(agree: int, labels: int) -> str:
 
 
 def _reasons(row: Mapping[str, Any]) -> list[str]:
+    """Return what a label would teach, in words that do not tell what the judge says of the run."""
     found = []
-    if row["Unsure"] >= _NOTABLE:
-        found.append("the likeliest steps are close")
-    if row["Disagreement"] >= _NOTABLE:
-        found.append("judge and record, or a model's readings, disagree")
-    if row["NewMode"] >= _NOTABLE:
-        found.append("a failure mode with few labels")
-    if row["NewService"] >= _NOTABLE:
-        found.append("a service with few labels")
+    if max(row["Unsure"], row["Disagreement"]) >= _NOTABLE:
+        found.append("the judge is unsure, or contradicted")
+    if max(row["NewMode"], row["NewService"]) >= _NOTABLE:
+        found.append("few labels of runs like it")
     return found or ["little: similar runs are labelled"]

@@ -1,0 +1,122 @@
+"""Decides when patterns are named, and keeps it from holding up the judging of runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from mast_trace.exceptions import StorageError
+from mast_trace_judge.patterns.unnamed import unnamed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mast_trace_judge.patterns.naming import PatternNamer, Result
+    from mast_trace_judge.patterns.unnamed import Unnamed
+
+_LOG = logging.getLogger(__name__)
+_PAUSE: Final = 60.0
+"""Least seconds between two passes."""
+_IDLE: Final = 300.0
+"""Seconds between two passes without new runs in patterns."""
+_LONGEST_PAUSE: Final = 600.0
+_PUT_OFF: Final = 3600.0
+
+
+class NamingPasses:
+    """Passes over the patterns without names, in a task of their own.
+
+    Args:
+        namer: asks for a name.
+        most: patterns that one pass asks about; 0: none.
+        clock: returns monotonic seconds.
+    """
+
+    def __init__(
+        self, namer: PatternNamer, most: int, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._namer = namer
+        self._most = most if namer.model else 0
+        self._clock = clock
+        self._task: asyncio.Task[int] | None = None
+        self._soonest = 0.0
+        self._latest = 0.0
+        self._pause = _PAUSE
+        self._indexed = False
+        self._put_off: dict[str, float] = {}
+
+    def start(self, *, indexed: bool) -> None:
+        """Begin a pass if it is time and none is running.
+
+        Args:
+            indexed: whether runs were added to the patterns since the last call.
+        """
+        self._indexed = self._indexed or indexed
+        now = self._clock()
+        if self._task is not None and not self._task.done():
+            return
+        if now >= self._latest or (self._indexed and now >= self._soonest):
+            self._task = asyncio.create_task(self.run())
+
+    async def finish(self) -> None:
+        """Wait until no pass is running."""
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Break off a pass; what is stored remains."""
+        if self._task is not None:
+            self._task.cancel()
+            await self.finish()
+
+    async def run(self) -> int:
+        """Make one pass now; return the number of stored names."""
+        self._indexed = False
+        named = asked = 0
+        reached = True
+        try:
+            await asyncio.to_thread(self._namer.retire)
+            now = self._clock()
+            self._put_off = {key: end for key, end in self._put_off.items() if end > now}
+            waiting = await asyncio.to_thread(
+                unnamed,
+                self._namer.store,
+                self._namer.model,
+                without=self._put_off,
+                limit=self._most,
+            )
+            for pattern in waiting:
+                asked += 1
+                result = await self._name(pattern)
+                named += result == "named"
+                reached = result != "away"
+                if not reached:
+                    break
+        except StorageError as error:
+            _LOG.warning(
+                "patterns are not named: %s", error, extra={"action": "patterns_not_named"}
+            )
+            reached = False
+        self._pause = _PAUSE if reached else min(_LONGEST_PAUSE, 2 * self._pause)
+        now = self._clock()
+        self._soonest = now + self._pause
+        more = asked == self._most > 0 or not reached
+        self._latest = now + (self._pause if more else _IDLE)
+        return named
+
+    async def _name(self, pattern: Unnamed) -> Result:
+        """Ask for one name; a pattern that cannot be asked about makes room for the others for an hour."""
+        try:
+            result = await self._namer.name(pattern)
+        except StorageError:
+            raise
+        except Exception:  # noqa: BLE001 - a run that cannot be read must not stop the naming of others
+            _LOG.exception(
+                "pattern %s is not named", pattern.pattern, extra={"action": "patterns_not_named"}
+            )
+            result = "put off"
+        if result == "put off":
+            self._put_off[pattern.pattern] = self._clock() + _PUT_OFF
+        return result
