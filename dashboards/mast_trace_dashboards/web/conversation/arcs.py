@@ -87,7 +87,9 @@ def arcs_of(spans: Sequence[Span]) -> list[Arc]:
                 break
     return [
         Arc(
-            path="M{:.1f} {:.1f} C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}".format(*curves[number]),
+            path="M{:.1f} {:.1f} C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}".format(
+                *curves[number]
+            ),
             thickness=round(min(1.2 + math.log2(span.times) / 2, 4.0), 1),
             x=places[number][0] if number in places else None,
             y=places[number][1] if number in places else None,

@@ -241,4 +241,3 @@ def _words(pair: Pair, times: int) -> str:
 def _summary(found: Mapping[Pair, int]) -> str:
     busiest = max(found, key=lambda pair: found[pair])
     return f"{len(_traffic(found)):,} agents; most often {_words(busiest, found[busiest])}"
-
