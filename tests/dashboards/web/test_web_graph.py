@@ -120,7 +120,7 @@ def test_those_who_write_to_each_other_stand_together_below_who_began() -> None:
     assert order[0] == "boss"
     for place, agent in enumerate(order):
         if agent and agent.startswith("lead") and "worker" not in agent:
-            assert {each for each in order[place + 1 : place + 6]} == {
+            assert set(order[place + 1 : place + 6]) == {
                 f"{agent} worker {n}" for n in range(5)
             }
 
