@@ -161,7 +161,8 @@ LIMIT {{limit:UInt32}}""",
             "Nullable(Float64)", "share of messages with an explicit speech act; likewise"
         ),
         "LeftOut": Column(
-            "UInt64", "further runs of the version, whose spans retention has left out: not measured"
+            "UInt64",
+            "further runs of the version, whose spans retention has left out: not measured",
         ),
     },
 )

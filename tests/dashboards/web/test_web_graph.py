@@ -120,9 +120,7 @@ def test_those_who_write_to_each_other_stand_together_below_who_began() -> None:
     assert order[0] == "boss"
     for place, agent in enumerate(order):
         if agent and agent.startswith("lead") and "worker" not in agent:
-            assert set(order[place + 1 : place + 6]) == {
-                f"{agent} worker {n}" for n in range(5)
-            }
+            assert set(order[place + 1 : place + 6]) == {f"{agent} worker {n}" for n in range(5)}
 
 
 def test_a_ring_is_drawn_as_one() -> None:
