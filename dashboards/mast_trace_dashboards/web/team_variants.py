@@ -98,9 +98,8 @@ def _shown(store: Store, project: str, name: str, rows: Sequence[Mapping[str, An
     of_arm = {row["Arm"]: row for row in rows}
     arms = [
         (
-            result.arm,
+            *experiment_words.arm_cells(result)[:-1],
             *_team_cells(of_arm.get(result.arm), team),
-            *experiment_words.arm_cells(result)[1:-1],
         )
         for result in look.conclusion.arms
     ]

@@ -135,6 +135,13 @@ def test_variants_are_compared_and_no_look_is_counted(store: Store, client: Test
     assert "Below 20 runs with an outcome in both arms no difference is given." in section
     assert "Nothing can be told of it: the experiment" in section
     assert store.query("SELECT count() AS n FROM mast_experiment_looks") == [{"n": 0}]
+    listed = text_of(client, "/experiments").split("/experiments/size")[1]
+    assert re.findall(r'<th scope="row">(.*?)</th>', listed) == [
+        "&lt;i&gt;team",
+        "one agent",
+        "cut",
+        "unused",
+    ]
     (row,) = [
         each
         for each in QUERIES["experiment_arms"].run(store)
