@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 MOST: Final = 3
 """Most experiments of which a page shows more than the name, the ones with the latest runs."""
 _MOST_NAMES: Final = 5
-COLUMNS: Final = (
-    "arm",
-    "agents a run",
-    "lacks",
-    "tokens a run",
-    *experiment_words.ARM_COLUMNS[1:-1],
-)
+COLUMNS: Final = (*experiment_words.ARM_COLUMNS[:-1], "agents a run", "lacks", "tokens a run")
 """Headings of `Variants.arms`."""
 
 

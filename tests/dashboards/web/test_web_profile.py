@@ -119,6 +119,12 @@ def test_variants_are_compared_and_no_look_is_counted(store: Store, client: Test
     look = look_at(store, "", "size", count=False)
     section = page.split('id="variants"')[1]
     assert "No variants" not in section
+    (heads, *_) = re.findall(r"<thead>(.*?)</thead>", section.split("Arms of size")[1])
+    assert re.findall(r"<th[^>]*>(.*?)</th>", heads)[-3:] == [
+        "Agents a run",
+        "Lacks",
+        "Tokens a run",
+    ]
     assert re.findall(r'<th scope="row">(&lt;i&gt;team|one agent|cut|unused)</th>', section) == [
         "&lt;i&gt;team",
         "one agent",
