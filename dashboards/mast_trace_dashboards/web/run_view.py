@@ -46,11 +46,6 @@ class Blamed:
     decisive: str = ""
     modes: frozenset[str] = frozenset()
 
-    @property
-    def all(self) -> frozenset[str]:
-        """All of them."""
-        return self.modes | {self.decisive} if self.decisive else self.modes
-
 
 @dataclass(frozen=True)
 class Tick:

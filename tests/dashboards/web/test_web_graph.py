@@ -110,6 +110,10 @@ def test_who_erred_is_never_folded() -> None:
     assert len(graph.nodes) == BOXES
     everybody = Blamed("", frozenset(each for pair in messages for each in pair))
     assert len(names_in(drawn(messages, {}, {}, None, everybody))) == 31
+    crowd = Blamed("7xxxx", frozenset(each for pair in ring(3000) for each in pair))
+    names = names_in(drawn(ring(3000), {}, {}, None, crowd))
+    assert len(names) == MOST_BOXES
+    assert "7xxxx" in names
 
 
 def test_those_who_write_to_each_other_stand_together_below_who_began() -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mast_trace_dashboards.web.conversation.arcs import Span, arcs_of, height_of, top_of
-from mast_trace_dashboards.web.conversation.choice import BOXES, Choice
+from mast_trace_dashboards.web.conversation.choice import BOXES, MOST_BOXES, Choice
 from mast_trace_dashboards.web.conversation.labels import label_of
 from mast_trace_dashboards.web.conversation.order import ordered
 from mast_trace_dashboards.web.run_view import Blamed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from mast_trace_dashboards.web.conversation.arcs import Arc
 
@@ -133,7 +133,7 @@ def drawn(
         if choice.takes(pair.sender or "", pair.to or "", times)
     }
     traffic = _traffic(kept)
-    shown = _shown(traffic, choice.boxes, {*choice.agents, *blamed.all})
+    shown = _shown(traffic, choice.boxes, [*choice.agents, blamed.decisive, *sorted(blamed.modes)])
     sums: Counter[Pair] = Counter()
     for pair, times in kept.items():
         ends = [each if each in shown else None for each in (pair.sender, pair.to)]
@@ -164,12 +164,13 @@ def _traffic(pairs: Mapping[Pair, int]) -> Counter[str]:
     return traffic
 
 
-def _shown(traffic: Counter[str], boxes: int, always: Collection[str]) -> set[str]:
+def _shown(traffic: Counter[str], boxes: int, always: Sequence[str]) -> set[str]:
     """Return the agents with a box of their own: those who must have one, and the busiest."""
     if len(traffic) <= boxes:
         return set(traffic)
-    named = [agent for agent in traffic if agent in always]
-    others = [agent for agent, _ in traffic.most_common() if agent not in always]
+    named = [agent for agent in dict.fromkeys(always) if agent in traffic][: MOST_BOXES - 1]
+    kept = set(named)
+    others = [agent for agent, _ in traffic.most_common() if agent not in kept]
     room = max(boxes - 1 - len(named), 0)
     # A box that stands for one agent would save no room.
     return {*named, *(others if len(others) - room == 1 else others[:room])}
