@@ -17,6 +17,12 @@ HINT = (
     "measures its effect."
 )
 
+GAP_LEAVES_OPEN = (
+    "Success holds for the tasks, the model and the time of the experiment, and does not say why one arm is better. "
+    "An arm differs in more than its agents if they have other tools or fewer tokens. An agent without which "
+    "nothing changes may matter in tasks that were not tried."
+)
+
 
 def value_words(measure: Measure) -> str:
     """Return the value with its unit; ``not measured`` where it is silent."""

@@ -117,3 +117,18 @@ def test_versions_and_limits_select_runs(store: Store) -> None:
     assert service_profile(store, "other").profile.runs == 0
     few = service_profile(store, "shop", most=25)
     assert (few.profile.runs, few.more) == (25, True)
+
+
+def test_runs_that_retention_left_out_are_counted_by_version(store: Store) -> None:
+    gone = {"ServiceName": "shop", "LeftOutAt": T0, "RunStart": T0, "RunEnd": T0}
+    versions = {"a": "2.0", "b": "2.0", "c": "1.0", "d": "2.0"}
+    store.insert(
+        "mast_left_out",
+        [
+            {**gone, "TraceId": run, "ServiceVersion": version, "Done": run != "d"}
+            for run, version in versions.items()
+        ],
+    )
+    rows = {row["Service"]: row for row in QUERIES["teams_by_version"].run(store)}
+    assert (rows["shop"]["Runs"], rows["shop"]["LeftOut"]) == (RUNS, 2)
+    assert rows["tiny"]["LeftOut"] == 0

@@ -146,12 +146,13 @@ MODES: Final = Dashboard(
             table(
                 "Teams by version",
                 "How multi-agent a service is, as far as no texts are needed; shares from 20 runs on. "
-                "`mast-trace profile` has the rest, with intervals.",
+                "`mast-trace profile` has the rest, with intervals. Left out: runs of that version whose spans "
+                "retention removed, which no measure counts.",
                 sql(
                     "teams_by_version",
                     "Service, Version, AgentsPerRun AS Agents, MessagesPerRun AS Messages, Talk, "
                     "ReadForEach AS `Read for each written`, Concurrency, "
-                    "ChosenByAgents AS `Agents choose`, Runs AS n",
+                    "ChosenByAgents AS `Agents choose`, Runs AS n, LeftOut AS `Left out`",
                 ),
                 overrides=(
                     share("Talk"),
@@ -172,6 +173,24 @@ MODES: Final = Dashboard(
                     "experiment_arms",
                     "Experiment, Arm, Tasks, Runs, Succeeded, Failed, Missing AS `No outcome`, "
                     "Told AS `Given a text`",
+                ),
+            ),
+        ),
+        (
+            table(
+                "Teams against one agent",
+                "Experiments whose arms differ in the agents that act: one agent, or the team without one. Counts alone: "
+                "the page /profile has the intervals, and says which arm is better, or that it is not decided.",
+                sql(
+                    "experiment_arms",
+                    "Experiment, Arm, AgentsPerRun AS `Agents a run`, "
+                    "arrayStringConcat(arraySlice(Agents, 1, 12), ', ') AS `Agents that act`, "
+                    "TokensPerRun AS `Tokens a run`, Runs, Succeeded, Failed, Missing AS `No outcome`",
+                )
+                + "\nWHERE Differ",
+                overrides=(
+                    field_override("Agents a run", decimals=1, unit="none"),
+                    field_override("Tokens a run", decimals=0, unit="none"),
                 ),
             ),
         ),

@@ -7,7 +7,7 @@ from typing import Final
 from mast_trace import semconv
 from mast_trace_collector.storage.span_sql import literal
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import OWNERS, RANGE, RUNS
+from mast_trace_dashboards.queries.sql import OWNED, OWNERS, RANGE, RUNS, STARTED
 
 _LEAST: Final = 20
 _VERSION: Final = "ResourceAttributes['service.version']"
@@ -109,6 +109,11 @@ TEAMS_BY_VERSION: Final = Query(
     name="teams_by_version",
     meaning="Measures of teams that need no texts, by service and version, newest version first.",
     template=f"""
+SELECT t.Service AS Service, t.Version AS Version, t.Runs AS Runs, t.Newest AS Newest,
+    t.AgentsPerRun AS AgentsPerRun, t.MessagesPerRun AS MessagesPerRun, t.Talk AS Talk,
+    t.ReadForEach AS ReadForEach, t.Concurrency AS Concurrency, t.ChosenByAgents AS ChosenByAgents,
+    t.Acts AS Acts, l.Gone AS LeftOut
+FROM (
 SELECT Service, Version, count() AS Runs, max(Begun) AS Newest,
     avg(Agents) AS AgentsPerRun, avg(Messages) AS MessagesPerRun,
     if(Runs < {_LEAST} OR sum(Written) = 0, NULL, sum(Spoken) / sum(Written)) AS Talk,
@@ -124,6 +129,13 @@ INNER JOIN (
   ON r.Project = p.Project AND r.TraceId = p.TraceId
 WHERE Agents > 1
 GROUP BY Service, Version
+) AS t
+LEFT JOIN (
+  SELECT toString(ServiceName) AS OfService, toString(ServiceVersion) AS OfVersion, count() AS Gone
+  FROM (SELECT * FROM mast_left_out FINAL WHERE Done)
+  WHERE {STARTED} AND {OWNED}
+  GROUP BY OfService, OfVersion
+) AS l ON l.OfService = t.Service AND l.OfVersion = t.Version
 ORDER BY Service, Newest DESC
 LIMIT {{limit:UInt32}}""",
     params={**RANGE, **OWNERS, "limit": Param("UInt32", 100, "most rows to return")},
@@ -147,6 +159,10 @@ LIMIT {{limit:UInt32}}""",
         ),
         "Acts": Column(
             "Nullable(Float64)", "share of messages with an explicit speech act; likewise"
+        ),
+        "LeftOut": Column(
+            "UInt64",
+            "further runs of the version, whose spans retention has left out: not measured",
         ),
     },
 )

@@ -33,6 +33,7 @@ from mast_trace_dashboards.selftest_words import lines_of, sentences_of
 from mast_trace_dashboards.totals import tokens_of
 from mast_trace_dashboards.web import replay_commands
 from mast_trace_dashboards.web.access import Access
+from mast_trace_dashboards.web.conversation.labels import label_of
 from mast_trace_dashboards.web.guard import Guard
 from mast_trace_dashboards.web.health import Health
 from mast_trace_dashboards.web.lessons import Lessons
@@ -40,6 +41,7 @@ from mast_trace_dashboards.web.runbooks import Runbooks
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
 from mast_trace_dashboards.web.views import Views
+from mast_trace_dashboards.web.visible import visible
 from mast_trace_dashboards.web.visitor import visitor_or_none
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ logger = logging.getLogger(__name__)
 
 _STATIC = Path(__file__).parent / "static"
 _RUN = "/runs/{run:str}"
+_LABEL = 32
+"""Columns of an agent's name in a list of choices."""
 
 
 def web_app(
@@ -167,7 +171,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(percent=_percent, moment=_moment, seconds=_seconds, visible=_visible)
+    made.filters.update(percent=_percent, moment=_moment, seconds=_seconds, visible=visible)
+    made.filters.update(label=lambda name: label_of(name, _LABEL))
     made.filters.update(sureness=lambda *given: _spaced(sureness(*given)))
     made.filters.update(candidate_sureness=lambda *given: _spaced(candidate_sureness(*given)))
     made.filters.update(not_measured=not_measured)
@@ -206,20 +211,3 @@ def _moment(value: datetime | None) -> str:
 
 def _seconds(milliseconds: float) -> str:
     return in_words(milliseconds, space=_SPACE)
-
-
-# Characters that would reorder or hide the text around them are shown as their code.
-_HIDDEN = {
-    code: f"<U+{code:04X}>"
-    for code in (
-        *range(9),
-        *range(0x0B, 0x20),
-        *range(0x7F, 0xA0),
-        *range(0x202A, 0x202F),
-        *range(0x2066, 0x206A),
-    )
-}
-
-
-def _visible(value: Any) -> str:
-    return str(value).translate(_HIDDEN)

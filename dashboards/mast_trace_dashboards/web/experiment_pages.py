@@ -44,7 +44,10 @@ class ExperimentPages(StoredPages):
         name = request.path_params["name"]
         asked = request.query_params.get("project")
         look = await asyncio.to_thread(self._look, name, asked)
-        return self._html(request, "experiment.html", look=look, words=experiment_words)
+        cells = [experiment_words.contrast_cells(each) for each in look.conclusion.contrasts]
+        return self._html(
+            request, "experiment.html", look=look, words=experiment_words, cells=cells
+        )
 
     def _look(self, name: str, asked: str | None) -> Look:
         owners = projects_with(self._store, name)

@@ -16,7 +16,10 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
-from mast_trace_dashboards.web.conversation_graph import MOST_AGENTS, drawn
+from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
+from mast_trace_dashboards.web.conversation.choice import BOXES, Choice
+from mast_trace_dashboards.web.conversation.graph import drawn
+from mast_trace_dashboards.web.conversation.table import table_of
 from mast_trace_dashboards.web.experiment_pages import ExperimentPages
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters
 from mast_trace_dashboards.web.finding.agent_matrix import agent_matrix
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.web.conversation_graph import Graph
+    from mast_trace_dashboards.web.conversation.graph import Graph
     from mast_trace_dashboards.web.finding.agent_matrix import AgentMatrix
     from mast_trace_dashboards.web.run_view import Page
     from mast_trace_judge.study.fit_gain import FitOffer
@@ -100,6 +103,10 @@ class Pages(PatternPages):
 
         The verdict is sent at once; the steps of a long run once they are counted.
         """
+        try:
+            choice = Choice.of(request.query_params.multi_items())
+        except ConfigurationError as error:
+            raise HTTPException(400, str(error)) from error
         opened, labels, blind = await asyncio.to_thread(self._seen_by, request)
         if request.query_params.get("known") == opened.version:
             return Response(status_code=204)
@@ -112,8 +119,11 @@ class Pages(PatternPages):
             "labels": [] if blind else labels,
             "modes": FAILURE_MODES,
             "first_steps": _first_steps,
-            "graph_of": _graph_of,
+            "choice": choice,
+            "graph_of": lambda page: _graph_of(page, choice),
             "matrix_of": _matrix_of,
+            "table_of": lambda page: table_of(page.outline.said, page.outline.handed, choice),
+            "widths": (WIDTH, BOX_WIDTH),
         }
         name = "_run.html" if "part" in request.query_params else "run.html"
         if opened.stored.is_ready:
@@ -281,13 +291,13 @@ def _steps_in(text: str, count: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(steps))
 
 
-def _graph_of(page: Page) -> Graph | None:
-    return drawn(page.outline.said, page.outline.handed, page.colours)
+def _graph_of(page: Page, choice: Choice) -> Graph | None:
+    return drawn(page.outline.said, page.outline.handed, page.colours, choice, page.blamed)
 
 
 def _matrix_of(page: Page) -> AgentMatrix | None:
     said, handed = page.outline.said, page.outline.handed
-    return agent_matrix(said, handed, list(page.colours), more_than=MOST_AGENTS)
+    return agent_matrix(said, handed, list(page.colours), more_than=BOXES)
 
 
 def _number(text: str) -> int:

@@ -13,7 +13,6 @@ from mast_trace_dashboards.web.rows import CLIP, Row, pieces_of
 from mast_trace_judge.proof import RULE, proved_step, refuted_steps
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Mapping
 
     from mast_trace.trajectory import Step
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 PAGE = 500
 """Number of steps that are sent at once."""
-MOST_EDGES = 60
-"""Most pairs of agents in the table of messages, the busiest first."""
 MOST_AGENTS = 60
 """Most agents that are listed above the steps."""
 MOST_TICKS = 400
@@ -38,12 +35,16 @@ _QUOTED_WITHIN = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Edge:
-    """The number of messages from one agent to another."""
+class Blamed:
+    """The agents that a verdict names.
 
-    sender: str
-    recipient: str
-    times: int
+    Attributes:
+        decisive: who acts in the decisive step; empty if there is none.
+        modes: who act in the steps of failure modes.
+    """
+
+    decisive: str = ""
+    modes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -114,14 +115,10 @@ class Page:
         return list(self.colours.items())[:MOST_AGENTS]
 
     @property
-    def edges(self) -> list[Edge]:
-        """Messages between pairs of agents, the busiest pairs first."""
-        return _edges(self.outline.said)
-
-    @property
-    def handed(self) -> list[Edge]:
-        """Hand-offs between pairs of agents, the busiest pairs first."""
-        return _edges(self.outline.handed)
+    def blamed(self) -> Blamed:
+        """The agents that the verdict names."""
+        decisive = "" if self._decisive is None else self._agent(self._decisive)
+        return Blamed(decisive, frozenset(map(self._agent, self._modes)) - {""})
 
     @property
     def ticks(self) -> list[Tick]:
@@ -226,7 +223,3 @@ def _marks(confirmation: Confirmation | None) -> dict[int, list[str]]:
     for number in refuted_steps(confirmation):
         marks.setdefault(number, []).append("refuted by replay")
     return marks
-
-
-def _edges(counted: Counter[tuple[str, str]]) -> list[Edge]:
-    return [Edge(sender, to, times) for (sender, to), times in counted.most_common(MOST_EDGES)]

@@ -45,7 +45,7 @@ PAGES = (
     "/search?text=again&since=9d",
     "/queue",
     f"/runs/{SHORT}?queue=1",
-    f"/runs/{CROWD}",
+    f"/runs/{CROWD}?with=writer",
 )
 FLAGS = (
     "--no-sandbox",
@@ -206,6 +206,31 @@ def test_more_steps_come_on_request(page: Page) -> None:
     assert page.locator(".step").count() == 500
     page.get_by_role("link", name="more of 4500 steps").click()
     page.locator("#step-999").wait_for()
+
+
+def test_the_graph_is_narrowed_by_keyboard_and_without_scripts(
+    browser: Browser, served: str
+) -> None:
+    """The address says what it shows."""
+    page = browser.new_page(base_url=served, java_script_enabled=False)
+    page.goto(f"/runs/{CROWD}?queue=1")
+    assert page.locator("svg .node").count() == 16
+    page.get_by_role("link", name="draw more of them").press("Enter")
+    page.wait_for_url("**/*?queue=1&boxes=40#graph")
+    assert page.locator("svg .node").count() == 31
+    page.get_by_role("link", name="member 7: show its messages").press("Enter")
+    page.wait_for_url("**/*?queue=1&with=member+7&boxes=40#graph")
+    assert page.locator("svg .node").count() == 2
+    form = page.get_by_role("form", name="Messages in the graph")
+    form.get_by_label("Messages, at least").fill("4")
+    form.get_by_label("Messages, at least").press("Enter")
+    page.get_by_text("No messages between agents match.").wait_for()
+    form.get_by_label("member 7").uncheck()
+    form.get_by_label("Messages, at least").fill("3")
+    form.get_by_role("button").press("Enter")
+    page.wait_for_url("**/*?queue=1&with=&least=3&boxes=40#graph")
+    assert page.locator("svg .node").count() == 31
+    page.close()
 
 
 def test_folded_steps_open_for_the_keyboard_and_for_links(page: Page) -> None:

@@ -114,6 +114,18 @@ def test_who_writes_to_whom_is_drawn_and_written(client: httpx.Client) -> None:
     assert "style=" not in page
 
 
+def test_an_agent_that_the_run_has_not_is_named_and_a_strange_number_refused(
+    client: httpx.Client,
+) -> None:
+    page = client.get(f"/runs/{LOOP}?with=writer&with=%3Ci%3E").text
+    assert "No agent of this run is named &lt;i&gt;." in page
+    assert "is named writer" not in page
+    assert "<i>" not in page
+    refused = client.get(f"/runs/{LOOP}?least=many")
+    assert refused.status_code == 400
+    assert "least is a whole number, not &#39;many&#39;." in refused.text
+
+
 def test_steps_that_only_repeat_are_folded(client: httpx.Client) -> None:
     """The first of each agent stays; what follows is one line, and still there."""
     page = client.get(f"/runs/{LOOP}").text

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 import scripted_teams as teams
@@ -15,8 +18,11 @@ import mast_trace
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web import profile_page
 from mast_trace_dashboards.web.app import web_app
+from mast_trace_judge.feedback.experiment import look_at, make_plan
+from mast_trace_judge.feedback.statistics.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +39,12 @@ def stored(store: Store, service: str, team: Callable[[random.Random], bool], ru
                 mast_trace.record_outcome(team(draw))
         request = encode_spans(captured.spans).SerializeToString()
     SpanWriter(store).write([request], token=f"{service} {runs}")
+
+
+def alone(_: random.Random) -> bool:
+    with mast_trace.agent("solo"):
+        mast_trace.message("solo", "user", "The code is 7.")
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +84,87 @@ def test_values_follow_new_runs_after_a_while(
     assert "24 runs read, 24 of them of several agents." in after
     assert "Uptake of what is new: 100 %" in after
     assert EVIL not in after
+
+
+def test_without_variants_the_page_says_how_to_run_them(client: TestClient) -> None:
+    page = text_of(client, "/profile")
+    assert "No variants were run: no experiment of this service has arms" in page
+    assert "mast-trace experiment crew-or-one --plan" in page
+
+
+def test_variants_are_compared_and_no_look_is_counted(store: Store, client: TestClient) -> None:
+    """The arms stand in the order of the plan, with the agents that they lack."""
+    arms = {EVIL: "<i>team", "solo": "one agent", "pair": "cut"}
+    stored(store, "solo", alone, 22)
+    stored(store, "pair", teams.relay, 3)
+    for experiment in ("size", "late"):
+        rows = store.query("SELECT TraceId, toString(ServiceName) AS Service, Start FROM mast_runs")
+        if experiment == "size":
+            make_plan(store, "", Plan("size", arms=("<i>team", "one agent", "cut", "unused")))
+        store.insert(
+            "mast_experiment_runs",
+            [
+                {
+                    "TraceId": row["TraceId"],
+                    "Experiment": experiment,
+                    "Arm": arms[row["Service"]],
+                    "Task": row["TraceId"],
+                    "Start": row["Start"],
+                    "ServiceName": row["Service"],
+                }
+                for row in rows
+            ],
+        )
+    page = text_of(client, f"/profile?service={quote(EVIL)}")
+    look = look_at(store, "", "size", count=False)
+    section = page.split('id="variants"')[1]
+    assert "No variants" not in section
+    (heads, *_) = re.findall(r"<thead>(.*?)</thead>", section.split("Arms of size")[1])
+    assert re.findall(r"<th[^>]*>(.*?)</th>", heads)[-3:] == [
+        "Agents a run",
+        "Lacks",
+        "Tokens a run",
+    ]
+    assert re.findall(r'<th scope="row">(&lt;i&gt;team|one agent|cut|unused)</th>', section) == [
+        "&lt;i&gt;team",
+        "one agent",
+        "cut",
+        "unused",
+    ]
+    assert '<td class="number">4.0</td><td class="lacks">-</td>' in section
+    assert '<td class="number">1.0</td><td class="lacks">one, solver, three, two</td>' in section
+    for each in look.conclusion.contrasts:
+        assert f'<td class="number">{each.low:+.2f} to {each.high:+.2f}</td>' in section
+        assert f"<strong>{each.word}</strong>" in section
+    assert f"{look.conclusion.contrasts[0].difference:+.2f}</td>" in section
+    assert '<th scope="row">cut - &lt;i&gt;team</th><td class="number">-</td>' in section
+    assert "Below 20 runs with an outcome in both arms no difference is given." in section
+    assert "Nothing can be told of it: the experiment" in section
+    assert store.query("SELECT count() AS n FROM mast_experiment_looks") == [{"n": 0}]
+    listed = text_of(client, "/experiments").split("/experiments/size")[1]
+    assert re.findall(r'<th scope="row">(.*?)</th>', listed) == [
+        "&lt;i&gt;team",
+        "one agent",
+        "cut",
+        "unused",
+    ]
+    (row,) = [
+        each
+        for each in QUERIES["experiment_arms"].run(store)
+        if (each["Experiment"], each["Arm"]) == ("size", "one agent")
+    ]
+    assert (row["Runs"], row["AgentsPerRun"], row["Agents"]) == (22, 1, ["solo"])
+    assert (row["Differ"], row["TokensPerRun"]) == (1, None)
+
+
+def test_runs_that_retention_left_out_are_counted(store: Store, client: TestClient) -> None:
+    assert "Retention has left out" not in text_of(client, "/profile?service=solo")
+    at = datetime.now(timezone.utc)
+    gone = {"ServiceName": "solo", "LeftOutAt": at, "RunStart": at, "RunEnd": at}
+    store.insert("mast_left_out", [{**gone, "TraceId": f"{n}", "Done": n < 2} for n in range(3)])
+    page = text_of(client, "/profile?service=solo")
+    assert "Retention has left out the spans of 2 successful runs of this service" in page
+    assert "Retention" not in text_of(client, f"/profile?service={quote(EVIL)}")
 
 
 def test_a_service_or_version_without_runs(client: TestClient) -> None:

@@ -1,0 +1,244 @@
+"""The graph of messages between agents: a column of boxes with arrows that the template writes as SVG."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from mast_trace_dashboards.web.conversation.arcs import Span, arcs_of, height_of, top_of
+from mast_trace_dashboards.web.conversation.choice import BOXES, MOST_BOXES, Choice
+from mast_trace_dashboards.web.conversation.labels import label_of
+from mast_trace_dashboards.web.conversation.order import ordered
+from mast_trace_dashboards.web.run_view import Blamed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mast_trace_dashboards.web.conversation.arcs import Arc
+
+_ARROWS_OF_A_BOX: Final = 4
+"""Most arrows for each box, the busiest: more of them cover each other."""
+_FOLDED_COLOUR: Final = 7
+
+
+class Pair(NamedTuple):
+    """The messages, or the hand-offs, from one agent to another; None stands for the folded ones."""
+
+    sender: str | None
+    to: str | None
+    handed: bool
+
+
+@dataclass(frozen=True)
+class Node:
+    """A box.
+
+    Attributes:
+        agent: its name; None for the box that stands for several agents.
+        label: its text.
+        colour: number of its colour.
+        top: its upper edge.
+        mark: ``decisive``, ``mode`` or empty: its part in the verdict.
+        chosen: whether the graph is limited to its messages.
+    """
+
+    agent: str | None
+    label: str
+    colour: int
+    top: float
+    mark: str = ""
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """The messages, or the hand-offs, from one agent to another.
+
+    Attributes:
+        arc: the curve.
+        times: the number.
+        colour: of the sender.
+        handed: whether control went over, instead of words.
+        of_rest: whether one end is the box that stands for several agents.
+        words: the same as a sentence.
+    """
+
+    arc: Arc
+    times: int
+    colour: int
+    handed: bool
+    of_rest: bool
+    words: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The graph, and a sentence that describes it.
+
+    Attributes:
+        nodes: the boxes from top to bottom.
+        arrows: between them.
+        height: of the picture.
+        summary: a sentence about all messages.
+        agents: number of agents that exchange messages.
+        folded: number of agents that the last box stands for; 0 if each has its own.
+        pairs: number of arrows without the limit on them.
+        names: of all agents that write to others or are written to, by their first action.
+    """
+
+    nodes: Sequence[Node]
+    arrows: Sequence[Arrow]
+    height: int
+    summary: str
+    agents: int
+    folded: int
+    pairs: int
+    names: Sequence[str]
+
+    @property
+    def unnumbered(self) -> int:
+        """The number of arrows that have no room for their number."""
+        return sum(arrow.arc.x is None for arrow in self.arrows)
+
+
+def drawn(
+    messages: Mapping[tuple[str, str], int],
+    handed: Mapping[tuple[str, str], int],
+    colours: Mapping[str, int],
+    choice: Choice | None = None,
+    blamed: Blamed | None = None,
+) -> Graph | None:
+    """Return the graph; None where no agent writes to another one.
+
+    Args:
+        messages: number of messages from one agent to another.
+        handed: number of hand-offs from one agent to another.
+        colours: number of each agent's colour, in the order of the agents' first action.
+        choice: of agents and messages; all by default.
+        blamed: the agents that the verdict names, which are never folded.
+    """
+    choice, blamed = choice or Choice(), blamed or Blamed()
+    found = {
+        Pair(sender, to, kind): times
+        for kind, counted in ((False, messages), (True, handed))
+        for (sender, to), times in counted.items()
+        if sender != to
+    }
+    if not found:
+        return None
+    kept = {
+        pair: times
+        for pair, times in found.items()
+        if choice.takes(pair.sender or "", pair.to or "", times)
+    }
+    traffic = _traffic(kept)
+    shown = _shown(traffic, choice.boxes, [*choice.agents, blamed.decisive, *sorted(blamed.modes)])
+    sums: Counter[Pair] = Counter()
+    for pair, times in kept.items():
+        ends = [each if each in shown else None for each in (pair.sender, pair.to)]
+        if ends[0] != ends[1]:
+            sums[Pair(ends[0], ends[1], pair.handed)] += times
+    pairs = _busiest(sums, _ARROWS_OF_A_BOX * max(choice.boxes, BOXES))
+    first = [agent for agent in dict.fromkeys([*colours, *traffic]) if agent in shown]
+    folded = len(traffic) - len(first)
+    order = ordered([*first, None] if folded else first, _both(pairs), last=bool(folded))
+    nodes = [_node(*each, colours, choice, blamed, folded) for each in enumerate(order)]
+    everybody = _traffic(found)
+    return Graph(
+        nodes=nodes,
+        arrows=_arrows(pairs, nodes),
+        height=height_of(len(nodes)),
+        summary=_summary(found),
+        agents=len(everybody),
+        folded=folded,
+        pairs=len(sums),
+        names=[agent for agent in dict.fromkeys([*colours, *everybody]) if agent in everybody],
+    )
+
+
+def _traffic(pairs: Mapping[Pair, int]) -> Counter[str]:
+    traffic: Counter[str] = Counter()
+    for pair, times in pairs.items():
+        traffic.update({pair.sender or "": times, pair.to or "": times})
+    return traffic
+
+
+def _shown(traffic: Counter[str], boxes: int, always: Sequence[str]) -> set[str]:
+    """Return the agents with a box of their own: those who must have one, and the busiest."""
+    if len(traffic) <= boxes:
+        return set(traffic)
+    named = [agent for agent in dict.fromkeys(always) if agent in traffic][: MOST_BOXES - 1]
+    kept = set(named)
+    others = [agent for agent, _ in traffic.most_common() if agent not in kept]
+    room = max(boxes - 1 - len(named), 0)
+    # A box that stands for one agent would save no room.
+    return {*named, *(others if len(others) - room == 1 else others[:room])}
+
+
+def _busiest(sums: Counter[Pair], most: int) -> dict[Pair, int]:
+    """Return the busiest pairs, and of each box at least its busiest one."""
+    taken: dict[Pair, int] = {}
+    seen: set[str | None] = set()
+    for pair, times in sums.most_common():
+        if len(taken) < most or not {pair.sender, pair.to} <= seen:
+            taken[pair] = times
+            seen |= {pair.sender, pair.to}
+    return taken
+
+
+def _both(pairs: Mapping[Pair, int]) -> Counter[tuple[str | None, str | None]]:
+    both: Counter[tuple[str | None, str | None]] = Counter()
+    for pair, times in pairs.items():
+        both[pair.sender, pair.to] += times
+    return both
+
+
+def _node(
+    place: int,
+    agent: str | None,
+    colours: Mapping[str, int],
+    choice: Choice,
+    blamed: Blamed,
+    folded: int,
+) -> Node:
+    if agent is None:
+        return Node(None, f"{folded:,} more agents", _FOLDED_COLOUR, top_of(place))
+    mark = "decisive" if agent == blamed.decisive else "mode" if agent in blamed.modes else ""
+    return Node(
+        agent=agent,
+        label=label_of(agent, 19 if mark else 21),
+        colour=colours.get(agent, _FOLDED_COLOUR),
+        top=top_of(place),
+        mark=mark,
+        chosen=agent in choice.agents,
+    )
+
+
+def _arrows(pairs: Mapping[Pair, int], nodes: Sequence[Node]) -> list[Arrow]:
+    places = {node.agent: place for place, node in enumerate(nodes)}
+    arcs = arcs_of([Span(places[p.sender], places[p.to], times) for p, times in pairs.items()])
+    return [
+        Arrow(
+            arc=arc,
+            times=times,
+            colour=nodes[places[pair.sender]].colour,
+            handed=pair.handed,
+            of_rest=None in (pair.sender, pair.to),
+            words=_words(pair, times),
+        )
+        for arc, (pair, times) in zip(arcs, pairs.items(), strict=True)
+    ]
+
+
+def _words(pair: Pair, times: int) -> str:
+    sender, to = (
+        "others" if agent is None else agent or "unknown" for agent in (pair.sender, pair.to)
+    )
+    verb = "hands over to" if pair.handed else "writes to"
+    return f"{sender} {verb} {to}, {times:,} {'time' if times == 1 else 'times'}"
+
+
+def _summary(found: Mapping[Pair, int]) -> str:
+    busiest = max(found, key=lambda pair: found[pair])
+    return f"{len(_traffic(found)):,} agents; most often {_words(busiest, found[busiest])}"
