@@ -82,8 +82,7 @@ def answers(store: Store, text: str, **narrowed: str) -> list[Any]:
 @pytest.fixture
 def indexed(store: Store) -> Store:
     """A store with an index, if its ClickHouse can have one."""
-    (row,) = store.query("SELECT version() AS version")
-    if tuple(int(part) for part in row["version"].split(".")[:2]) < OLDEST:
+    if tuple(int(part) for part in store_version(store).split(".")[:2]) < OLDEST:
         with pytest.raises(ConfigurationError, match="takes 26.2 or newer"):
             add_search_index(store)
         assert not has_search_index(store)
@@ -129,20 +128,24 @@ def test_a_rare_text_reads_few_rows(indexed: Store) -> None:
     stored[3000]["SpanAttributes"]["mast.message.content"] = "one zwiebelkuchen here"
     indexed.insert("otel_traces", stored)
     query = QUERIES["search_hits"]
-    for text in ("Zwiebelkuchen", "one zwiebelkuchen"):
+    for text in ("one Zwiebelkuchen here", "wiebelkuch"):
         plan = indexed.query(
             f"EXPLAIN indexes = 1 {query.sql}",
             query.values(text=text, **narrowing(text)),
             settings=query.settings,
         )
         lines = [row["explain"].strip() for row in plan]
-        skipped = lines[next(i for i, line in enumerate(lines) if "idx_texts" in line) :]
+        skipped = lines[lines.index("Name: idx_texts") :]
         granules = next(line for line in skipped if line.startswith("Granules"))
         read, _, of_all = granules.removeprefix("Granules: ").partition("/")
         assert int(of_all) >= 5
-        by_words = int(read) == 1
-        # The words of a text without others around them are found in the index's dictionary since 26.4.
-        assert by_words or "26.3" in indexed.query("SELECT version() AS v")[0]["v"]
+        if " " in text or not store_version(indexed).startswith("26.3."):
+            assert read == "1"
+
+
+def store_version(store: Store) -> str:
+    """Return the engine's version: parts of words are looked up in the index since 26.4."""
+    return str(store.query("SELECT version() AS version")[0]["version"])
 
 
 def test_pages_use_it_in_projects_too(indexed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
