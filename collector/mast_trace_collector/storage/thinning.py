@@ -43,7 +43,7 @@ VERSIONS: Final = f"""SELECT halfMD5(Project, TraceId) AS RunKey,
 _GROUPS: Final = """SELECT halfMD5(Project, TraceId) AS RunKey, max(UserId) AS OfUser, max(ConversationId) AS OfSession
   FROM otel_traces
   WHERE {runs}
-  GROUP BY Project, TraceId"""
+  GROUP BY Project, TraceId"""  # noqa: S608
 
 _FRACTION = "sipHash64(TraceId, 'kept') / 18446744073709551616"
 _COLUMNS = (

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace.replay.comparison import first_difference
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_collector.storage.search_index import has_search_index, narrowing
 from mast_trace_dashboards.found_run import FoundRun, find_run
 from mast_trace_dashboards.mcp_server.answers import CLIP, page, part
 from mast_trace_dashboards.printable import json_text
-from mast_trace_collector.storage.search_index import has_search_index, narrowing
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 from mast_trace_dashboards.run_outcome import outcome_words

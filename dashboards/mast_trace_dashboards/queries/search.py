@@ -14,7 +14,9 @@ _SHARE: Final = {
 }
 _NARROWING: Final = {
     "word": Param(
-        "String", "", "a LIKE pattern that lower case of every hit matches, for the index; empty: none"
+        "String",
+        "",
+        "a LIKE pattern that lower case of every hit matches, for the index; empty: none",
     ),
     "phrase": Param("String", "", "a second one"),
 }
