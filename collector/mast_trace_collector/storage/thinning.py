@@ -43,7 +43,7 @@ VERSIONS: Final = f"""SELECT halfMD5(Project, TraceId) AS RunKey,
 _GROUPS: Final = """SELECT halfMD5(Project, TraceId) AS RunKey, max(UserId) AS OfUser, max(ConversationId) AS OfSession
   FROM otel_traces
   WHERE {runs}
-  GROUP BY Project, TraceId"""  # noqa: S608
+  GROUP BY Project, TraceId"""
 
 _FRACTION = "sipHash64(TraceId, 'kept') / 18446744073709551616"
 _COLUMNS = (
@@ -58,12 +58,13 @@ _KEPT = "\n".join(
     f"      AND RunKey NOT IN (SELECT halfMD5(Project, TraceId) FROM {table})"  # noqa: S608
     for table in KEPT_FOR
 )
-_OF_THE_DAY = f"(Project, TraceId) IN (SELECT Project, TraceId FROM mast_findings WHERE {_RANGE})"
+_OF_THE_DAY = f"(Project, TraceId) IN (SELECT Project, TraceId FROM mast_findings WHERE {_RANGE})"  # noqa: S608
 # A run that has changed since its verdict is judged again first.
 _CHOSEN = f"""
 SELECT v.Project AS Project, v.TraceId AS TraceId, {{share:Float64}} AS KeptShare,
   v.ServiceName AS ServiceName, v.Framework AS Framework, b.ServiceVersion AS ServiceVersion,
-  b.Branch AS Branch, g.OfUser AS UserId, g.OfSession AS ConversationId, true AS GroupsKnown, r.Spans AS Spans, r.InputTokens AS InputTokens,
+  b.Branch AS Branch, g.OfUser AS UserId, g.OfSession AS ConversationId, true AS GroupsKnown,
+  r.Spans AS Spans, r.InputTokens AS InputTokens,
   r.OutputTokens AS OutputTokens, v.RunStart AS RunStart, v.RunEnd AS RunEnd,
   r.LastSeen AS RunSeen
 FROM (

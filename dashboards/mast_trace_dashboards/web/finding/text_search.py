@@ -92,7 +92,7 @@ class TextSearch:
 
     @cached_property
     def _narrowing(self) -> Mapping[str, str]:
-        """What the index is asked; nothing without one, or where it cannot help."""
+        """The patterns that the index is asked for; none without an index, or where it cannot help."""
         asked = narrowing(self._text)
         return asked if asked and has_search_index(self._store) else {}
 
