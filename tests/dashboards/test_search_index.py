@@ -152,6 +152,7 @@ def test_pages_use_it_in_projects_too(indexed: Store, monkeypatch: pytest.Monkey
     dice = random.Random(6)
     indexed.insert("otel_traces", spans(dice, range(200)))
     monkeypatch.setattr(text_search, "_SMALL_SHARE", "8")
+    monkeypatch.setattr(text_search, "COUNTED_SECONDS", 600.0)
     with store_of_project(indexed, "p1") as ours:
         assert has_search_index(ours) == has_search_index(indexed)
         for text in ("overcharged", "refund", "kelvin", "nothing of it"):
