@@ -177,7 +177,8 @@ def runs_with(
 ) -> list[str]:
     """Return the ids of runs with one of ``attributes`` on a span, a log record or a resource.
 
-    With `USER` or `SESSION` and `of_runs` this erases the data of a person's runs.
+    With `USER` or `SESSION` and `of_runs` this erases the data of a person's runs, also of runs whose spans
+    retention has left out.
     """
     found: set[str] = set()
     for table, own in (("otel_traces", "SpanAttributes"), ("otel_logs", "LogAttributes")):
@@ -188,4 +189,11 @@ def runs_with(
             {"names": list(attributes), "value": value, "project": project},
         )
         found.update(row["TraceId"] for row in rows)
+    for kept, spellings in (("UserId", USER), ("ConversationId", SESSION)):
+        if not set(attributes).isdisjoint(spellings):
+            rows = store.query(
+                f"SELECT DISTINCT TraceId FROM mast_left_out WHERE {kept} = {{value:String}} AND {_OURS}",  # noqa: S608
+                {"value": value, "project": project},
+            )
+            found.update(row["TraceId"] for row in rows)
     return sorted(found)

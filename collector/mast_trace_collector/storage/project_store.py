@@ -56,10 +56,22 @@ class ProjectStore(Store):
         self._renewed = time.monotonic()
         self._lock = threading.Lock()
 
-    def query(self, sql: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Return the rows of a SELECT; see `Store.query`."""
+    def query(
+        self,
+        sql: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the rows of a SELECT; see `Store.query`.
+
+        Raises:
+            ValueError: the settings would replace the condition.
+        """
+        if settings and _SETTING in settings:
+            raise ValueError(f"{_SETTING} is this store's own setting")
         self._renew()
-        return super().query(sql, params)
+        return super().query(sql, params, settings=settings)
 
     def insert_columns(
         self,

@@ -103,10 +103,18 @@ class Store:
         self._dependents.add(made)
         return made
 
-    def query(self, sql: str, params: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    def query(
+        self,
+        sql: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+    ) -> list[dict[str, Any]]:
         """Return the rows of a SELECT; ``{name:Type}`` in the text is bound by the server."""
         with self._clients.borrow() as client:
-            result = client.query(sql, parameters=_encodable(dict(params or {})))
+            result = client.query(
+                sql, parameters=_encodable(dict(params or {})), settings=dict(settings or {})
+            )
             return list(result.named_results())
 
     def describe(self, sql: str, params: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:

@@ -40,11 +40,15 @@ VERSIONS: Final = f"""SELECT halfMD5(Project, TraceId) AS RunKey,
   WHERE (ParentSpanId = '' OR Operation IN ('invoke_workflow', 'invoke_agent')) {{runs}}
   GROUP BY Project, TraceId"""  # noqa: S608
 """A SELECT of the version and the branch of each program, by run; ``{runs}`` is a further condition."""
+_GROUPS: Final = """SELECT halfMD5(Project, TraceId) AS RunKey, max(UserId) AS OfUser, max(ConversationId) AS OfSession
+  FROM otel_traces
+  WHERE {runs}
+  GROUP BY Project, TraceId"""
 
 _FRACTION = "sipHash64(TraceId, 'kept') / 18446744073709551616"
 _COLUMNS = (
-    "Project, TraceId, KeptShare, ServiceName, Framework, ServiceVersion, Branch, Spans, InputTokens, OutputTokens, "
-    "RunStart, RunEnd, RunSeen"
+    "Project, TraceId, KeptShare, ServiceName, Framework, ServiceVersion, Branch, UserId, ConversationId, GroupsKnown, "
+    "Spans, InputTokens, OutputTokens, RunStart, RunEnd, RunSeen"
 )
 _RANGE = (
     "RunEnd < {before:DateTime64(3)} AND toDate(RunEnd) = {day:Date} "
@@ -54,11 +58,13 @@ _KEPT = "\n".join(
     f"      AND RunKey NOT IN (SELECT halfMD5(Project, TraceId) FROM {table})"  # noqa: S608
     for table in KEPT_FOR
 )
+_OF_THE_DAY = f"(Project, TraceId) IN (SELECT Project, TraceId FROM mast_findings WHERE {_RANGE})"  # noqa: S608
 # A run that has changed since its verdict is judged again first.
 _CHOSEN = f"""
 SELECT v.Project AS Project, v.TraceId AS TraceId, {{share:Float64}} AS KeptShare,
   v.ServiceName AS ServiceName, v.Framework AS Framework, b.ServiceVersion AS ServiceVersion,
-  b.Branch AS Branch, r.Spans AS Spans, r.InputTokens AS InputTokens,
+  b.Branch AS Branch, g.OfUser AS UserId, g.OfSession AS ConversationId, true AS GroupsKnown,
+  r.Spans AS Spans, r.InputTokens AS InputTokens,
   r.OutputTokens AS OutputTokens, v.RunStart AS RunStart, v.RunEnd AS RunEnd,
   r.LastSeen AS RunSeen
 FROM (
@@ -75,8 +81,11 @@ INNER JOIN (
   WHERE RunKey IN (SELECT RunKey FROM mast_findings WHERE {_RANGE})
 ) AS r ON r.RunKey = v.RunKey
 LEFT JOIN (
-  {VERSIONS.replace("{runs}", f"AND (Project, TraceId) IN (SELECT Project, TraceId FROM mast_findings WHERE {_RANGE})")}
+  {VERSIONS.replace("{runs}", f"AND {_OF_THE_DAY}")}
 ) AS b ON b.RunKey = v.RunKey
+LEFT JOIN (
+  {_GROUPS.replace("{runs}", _OF_THE_DAY)}
+) AS g ON g.RunKey = v.RunKey
 WHERE r.Fingerprint = v.Fingerprint AND if(r.Outcome != '', r.Outcome, v.Outcome) = 'success'"""  # noqa: S608
 _DAYS = """
 SELECT DISTINCT toString(toDate(RunEnd)) AS Day FROM mast_findings

@@ -12,6 +12,11 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.logs import configure_logging
 from mast_trace_collector.storage import SchemaOptions, Store, migrate, render
 from mast_trace_collector.storage.address import DEFAULT_DATABASE
+from mast_trace_collector.storage.search_index import (
+    add_search_index,
+    drop_search_index,
+    has_search_index,
+)
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
@@ -52,6 +57,13 @@ def migrate_database(
     ] = False,
     ttl_days: Annotated[int, typer.Option(min=0, help="Drop data older than this; 0: never.")] = 0,
     storage_policy: Annotated[str, typer.Option(help="Disks that the tables use.")] = "",
+    search_index: Annotated[
+        bool | None,
+        typer.Option(
+            help="Index the words of texts, for the search, from now on; or remove the index.",
+            show_default="as it is",
+        ),
+    ] = None,
     url: Url = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
@@ -63,7 +75,7 @@ def migrate_database(
     it ended if it is stopped. `up` and `collect` do the same, with the repair in the background.
 
     The options of the tables (cluster, replicated ...) are recorded in the database: give them the
-    first time only. To change the retention of existing tables, use `mast-trace retain`.
+    first time only; the search index can be added and removed at any time. To change the retention of existing tables, use `mast-trace retain`.
 
     Example: `mast-trace migrate --url http://default:secret@clickhouse:8123/mast_trace`
     """
@@ -89,12 +101,14 @@ def migrate_database(
     with Store.open(address, database=database) as store:
         options = SchemaOptions(database=store.database, **asked) if any(asked.values()) else None
         new = migrate(store, options)
-        where = store.url
+        if search_index is not None:
+            (add_search_index if search_index else drop_search_index)(store)
+        where, indexed = store.url, has_search_index(store)
     if as_json:
-        print_json({"store": where, "new_versions": new})
+        print_json({"store": where, "new_versions": new, "search_index": indexed})
     else:
         done = f"now at version {new[-1]}" if new else "up to date already"
-        console().print(plain(f"{where}: {done}."))
+        console().print(plain(f"{where}: {done}{'; texts are indexed' if indexed else ''}."))
 
 
 def config(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import COUNTED_RUNS, OWNERS, RANGE, VERDICTS
+from mast_trace_dashboards.queries.sql import COUNTED_RUNS, OWNED, OWNERS, RANGE, STARTED, VERDICTS
 
 _EARLY = "Timestamp >= {since:DateTime64(3)}"
 _COLUMNS: Final = {
@@ -20,24 +20,19 @@ GROUPS: Final = tuple(_COLUMNS)
 def _members(column: str) -> str:
     """Return the SQL of the runs that have a value of a column, one row each.
 
-    A run may go on beyond the range, so spans have no upper limit of time.
+    A run may go on beyond the range, so spans have no upper limit of time. Runs whose spans retention has left out
+    count by what was kept of them.
     """
-    return f"""SELECT halfMD5(Project, TraceId) AS RunKey, max({column}) AS Value,
-      max(ServiceName) AS Service
-    FROM otel_traces
-    WHERE {_EARLY} AND {column} != ''
-    GROUP BY Project, TraceId"""
-
-
-def _versions() -> str:
-    """Return the same for versions, with the runs whose spans retention has left out."""
-    stored = _members(_COLUMNS["version"])
-    return f"""SELECT RunKey, max(toString(Value)) AS Value, max(toString(Service)) AS Service
+    return f"""SELECT RunKey, max(OfRun) AS Value, max(Called) AS Service
     FROM (
-      {stored}
+      SELECT halfMD5(Project, TraceId) AS RunKey, toString(max({column})) AS OfRun,
+        toString(max(ServiceName)) AS Called
+      FROM otel_traces
+      WHERE {_EARLY} AND {column} != ''
+      GROUP BY Project, TraceId
       UNION ALL
-      SELECT RunKey, toString(ServiceVersion) AS Value, toString(ServiceName) AS Service
-      FROM mast_left_out WHERE RunStart >= {{since:DateTime64(3)}} AND ServiceVersion != ''
+      SELECT RunKey, toString({column}) AS OfRun, toString(ServiceName) AS Called
+      FROM mast_left_out WHERE RunStart >= {{since:DateTime64(3)}} AND {column} != ''
     )
     GROUP BY RunKey"""
 
@@ -53,7 +48,7 @@ SELECT m.Value AS Value, {service} AS ServiceName, count() AS Runs,
     countIf(v.Outcome IN ('failure', 'success')) AS Known, countIf(v.Outcome = 'failure') AS Failures,
     countIf(v.RunKey != 0) AS Judged, sum(v.RunInputTokens + v.RunOutputTokens) AS Tokens,
     min(r.Begun) AS First, max(r.Begun) AS Last
-FROM ({_versions() if name == "version" else _members(column)}) AS m
+FROM ({_members(column)}) AS m
 INNER JOIN ({COUNTED_RUNS}) AS r ON r.RunKey = m.RunKey
 LEFT JOIN (
   SELECT RunKey, if(RunOutcome != '', RunOutcome, if(Status = 'ok', Outcome, '')) AS Outcome,
@@ -103,7 +98,9 @@ FROM (
   UNION ALL
   SELECT toString(Project) AS OfProject, TraceId, min(RunStart) AS Begun
   FROM mast_left_out
-  WHERE RunStart >= {{since:DateTime64(3)}} AND {{user:String}} = '' AND {{session:String}} = ''
+  WHERE RunStart >= {{since:DateTime64(3)}}
+    AND ({{user:String}} = '' OR UserId = {{user:String}})
+    AND ({{session:String}} = '' OR ConversationId = {{session:String}})
     AND ({{version:String}} = '' OR ServiceVersion = {{version:String}})
   GROUP BY OfProject, TraceId
 )
@@ -119,4 +116,16 @@ LIMIT {{limit:UInt32}}""",
         "limit": Param("UInt32", 10_000, "most rows to return"),
     },
     columns={"TraceId": Column("String", "the run's id")},
+)
+
+RUNS_WITHOUT_GROUPS: Final = Query(
+    name="runs_without_groups",
+    meaning="The number of runs that may belong to a user or a session that is lost: their spans were left out before "
+    "both were kept.",
+    template=f"""
+SELECT uniqExact(RunKey) AS Runs
+FROM mast_left_out
+WHERE {STARTED} AND {OWNED} AND NOT GroupsKnown""",
+    params={**RANGE, **OWNERS},
+    columns={"Runs": Column("UInt64")},
 )

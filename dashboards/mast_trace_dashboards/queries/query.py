@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Query:
         template: the text, with ``{name:Type}`` for each parameter.
         params: by name.
         columns: by name, in the order of the result.
+        settings: of the engine; they change no row.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Query:
     template: str
     params: Mapping[str, Param]
     columns: Mapping[str, Column]
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sql(self) -> str:
@@ -72,7 +74,7 @@ class Query:
 
     def run(self, store: Store, **given: Any) -> list[dict[str, Any]]:
         """Return the rows, in the query's order."""
-        return store.query(self.sql, self.values(**given))
+        return store.query(self.sql, self.values(**given), settings=self.settings)
 
     def one(self, store: Store, **given: Any) -> dict[str, Any] | None:
         """Return the first row; None if there is none."""

@@ -1,41 +1,54 @@
-"""The named query of the full-text search."""
+"""The named queries of the search in texts."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from mast_trace_collector.storage.search_index import NARROWED, SETTINGS, TEXTS
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import RANGE
+
+_SHARE: Final = {
+    "first": Param("String", "", "only runs with this id or a greater one"),
+    "last": Param("String", "", "only runs with a lesser id; empty for all"),
+}
+_NARROWING: Final = {
+    "word": Param(
+        "String",
+        "",
+        "a LIKE pattern that lower case of every hit matches, for the index; empty: none",
+    ),
+    "phrase": Param("String", "", "a second one"),
+}
 
 SEARCH: Final = Query(
     name="search",
     meaning="Runs in whose messages, tool calls or model answers a text occurs, newest first.",
-    template="""
+    template=f"""
 SELECT TraceId, count() AS Hits
 FROM otel_traces
-WHERE Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64(3)}
-  AND {text:String} != ''
-  AND (positionCaseInsensitiveUTF8(SpanAttributes['mast.message.content'], {text:String}) > 0
-    OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.result'], {text:String}) > 0
-    OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.arguments'], {text:String}) > 0
-    OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.output.messages'], {text:String}) > 0)
+WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
+  AND {{text:String}} != '' AND {NARROWED}
+  AND (positionCaseInsensitiveUTF8(SpanAttributes['mast.message.content'], {{text:String}}) > 0
+    OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.result'], {{text:String}}) > 0
+    OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.tool.call.arguments'], {{text:String}}) > 0
+    OR positionCaseInsensitiveUTF8(SpanAttributes['gen_ai.output.messages'], {{text:String}}) > 0)
 GROUP BY TraceId
 ORDER BY max(Timestamp) DESC, TraceId
-LIMIT {limit:UInt32}""",
+LIMIT {{limit:UInt32}}""",
     params={
         **RANGE,
         "text": Param("String", "", "the text to find; case does not matter"),
+        **_NARROWING,
         "limit": Param("UInt32", 500, "most runs to return"),
     },
     columns={
         "TraceId": Column("String"),
         "Hits": Column("UInt64", "spans in which it occurs"),
     },
+    settings=SETTINGS,
 )
 
-_TEXTS: Final = """concat(SpanAttributes['mast.message.content'], '\\n',
-      SpanAttributes['gen_ai.tool.call.arguments'], '\\n', SpanAttributes['gen_ai.tool.call.result'], '\\n',
-      SpanAttributes['gen_ai.output.messages'])"""
 _AROUND: Final = 120
 PASSAGE: Final = 2 * _AROUND
 """Characters of a passage, beside the text itself."""
@@ -47,7 +60,7 @@ SEARCH_HITS: Final = Query(
 SELECT * FROM (
   SELECT Project, TraceId, SpanId, Timestamp, ServiceName, Operation,
     if(Sender != '', Sender, AgentName) AS Agent, ToolName,
-    positionCaseInsensitiveUTF8({_TEXTS} AS Texts, {{text:String}}) AS Place,
+    positionCaseInsensitiveUTF8({TEXTS} AS Texts, {{text:String}}) AS Place,
     substringUTF8(Texts, greatest(toInt64(Place) - {_AROUND}, 1),
       {PASSAGE} + lengthUTF8({{text:String}})) AS Passage,
     greatest(toInt64(Place) - {_AROUND}, 1) > 1 AS CutBefore
@@ -55,6 +68,8 @@ SELECT * FROM (
   WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)}}
     AND {{text:String}} != '' AND Operation IN ('send_message', 'execute_tool', 'chat', 'invoke_agent')
     AND (empty({{services:Array(String)}}) OR has({{services:Array(String)}}, ServiceName))
+    AND TraceId >= {{first:String}} AND ({{last:String}} = '' OR TraceId < {{last:String}})
+    AND {NARROWED}
     AND Place > 0
   LIMIT {{limit:UInt32}}
 )
@@ -63,6 +78,8 @@ ORDER BY Timestamp DESC, TraceId, SpanId""",
         **RANGE,
         "text": Param("String", "", "the text to find; case does not matter"),
         "services": Param("Array(String)", [], "service names; none means all"),
+        **_SHARE,
+        **_NARROWING,
         "limit": Param("UInt32", 50, "most rows to return; the engine stops at them"),
     },
     columns={
@@ -78,6 +95,7 @@ ORDER BY Timestamp DESC, TraceId, SpanId""",
         "Passage": Column("String", "the text around it"),
         "CutBefore": Column("UInt8", "1 where text before the passage was cut off"),
     },
+    settings=SETTINGS,
 )
 
 SEARCH_COUNT: Final = Query(
@@ -90,13 +108,15 @@ WHERE Timestamp >= {{since:DateTime64(3)}} AND Timestamp < {{until:DateTime64(3)
   AND TraceId >= {{first:String}} AND ({{last:String}} = '' OR TraceId < {{last:String}})
   AND {{text:String}} != '' AND Operation IN ('send_message', 'execute_tool', 'chat', 'invoke_agent')
   AND (empty({{services:Array(String)}}) OR has({{services:Array(String)}}, ServiceName))
-  AND positionCaseInsensitiveUTF8({_TEXTS}, {{text:String}}) > 0""",
+  AND {NARROWED}
+  AND positionCaseInsensitiveUTF8({TEXTS}, {{text:String}}) > 0""",
     params={
         **RANGE,
         "text": Param("String", "", "the text to find; case does not matter"),
         "services": Param("Array(String)", [], "service names; none means all"),
-        "first": Param("String", "", "only runs with this id or a greater one"),
-        "last": Param("String", "", "only runs with a lesser id; empty for all"),
+        **_SHARE,
+        **_NARROWING,
     },
     columns={"Spans": Column("UInt64"), "Runs": Column("UInt64")},
+    settings=SETTINGS,
 )

@@ -1497,3 +1497,15 @@ ENGINE = Distributed('main', 'traces', 'mast_left_out_local', cityHash64(TraceId
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (25, 'kept', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.mast_left_out_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS UserId String CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS ConversationId String CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS GroupsKnown Bool;
+
+ALTER TABLE traces.mast_left_out ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS UserId String,
+    ADD COLUMN IF NOT EXISTS ConversationId String,
+    ADD COLUMN IF NOT EXISTS GroupsKnown Bool;
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (26, 'left_out_groups', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

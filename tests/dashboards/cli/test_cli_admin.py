@@ -51,6 +51,19 @@ def test_migrating_twice_changes_nothing_more(
     assert "up to date already" in capsys.readouterr().out
 
 
+def test_migrate_adds_and_removes_the_search_index(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    at = ["--url", f"chdb://{tmp_path / 'store'}"]
+    for option, there in (([], False), (["--search-index"], True), ([], True)):
+        assert run(["migrate", *option, "--json", *at]) == 0
+        assert json.loads(capsys.readouterr().out)["search_index"] is there
+    assert run(["migrate", *at]) == 0
+    assert "texts are indexed" in " ".join(capsys.readouterr().out.split())
+    assert run(["migrate", "--no-search-index", "--json", *at]) == 0
+    assert json.loads(capsys.readouterr().out)["search_index"] is False
+
+
 def test_unusable_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """A name that cannot stand in SQL is a mistake in usage."""
     assert run(["migrate", "--dry-run", "--database", "a; DROP"]) == 2

@@ -30,7 +30,7 @@ def thinned(tmp_path: Path) -> tuple[str, list[str]]:
     url = f"chdb://{tmp_path / 'store'}"
     with Store.open(url) as store:
         migrate(store)
-        good = store_runs(store, "1", {"success": 40}, minutes=20 * DAY)
+        good = store_runs(store, "1", {"success": 40}, minutes=20 * DAY, user="ada")
         store_runs(store, "1", {"failure": 10}, minutes=20 * DAY, modes=["1.3"])
         store_runs(store, "2", {"success": 5, "failure": 1}, minutes=DAY)
     return url, good
@@ -62,6 +62,8 @@ def test_no_number_of_runs_and_no_share_changes(thinned, command) -> None:
     """Every query on runs, verdicts, modes and alerts gives the same rows before and after."""
     before = answers(thinned[0])
     assert any(row["Failures"] for row in before["outcomes_over_time"])
+    assert [row["Runs"] for row in before["runs_by_user"]] == [40]
+    assert len(before["runs_by_session"]) == 40
     assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
     after = answers(thinned[0])
     changed = {name for name in before if before[name] != after[name]}
@@ -95,6 +97,40 @@ def test_runs_of_a_version_are_the_same(thinned, command) -> None:
             row for row in QUERIES["version_regressions"].run(store) if row["Measure"] == "failures"
         ]
         assert (failures["RunsBefore"], failures["ExaminedBefore"]) == (10, 50)
+
+
+def test_users_and_sessions_keep_their_runs_and_can_be_erased(thinned, command) -> None:
+    url, good = thinned
+    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
+    with Store.open(url) as store:
+        for group in ({"user": "ada"}, {"user": "ada", "version": "1"}):
+            assert len(QUERIES["runs_of_group"].run(store, **group)) == 40
+        assert QUERIES["runs_of_group"].run(store, session=good[0]) == [{"TraceId": good[0]}]
+        assert QUERIES["runs_without_groups"].run(store) == [{"Runs": 0}]
+    told = json.loads(command("erase", "--session", good[0], "--dry-run", "--json")[1])
+    assert told["runs"] == 1
+    assert command("erase", "--user", "ada", "--yes")[0] == 0
+    with Store.open(url) as store:
+        assert QUERIES["runs_by_user"].run(store) == []
+
+
+def test_runs_whose_user_was_not_kept_are_told(thinned, command) -> None:
+    """An earlier version left out spans without keeping user and session."""
+    url, _ = thinned
+    assert command("retain", "--successes-after", "14", "--keep", "0")[0] == 0
+    with Store.open(url) as store:
+        for column in ("UserId", "ConversationId", "GroupsKnown"):
+            # As the table was before the columns were added.
+            store.command(f"ALTER TABLE mast_left_out DROP COLUMN {column}")
+            kind = "Bool" if column == "GroupsKnown" else "String"
+            store.command(f"ALTER TABLE mast_left_out ADD COLUMN {column} {kind}")
+        with TestClient(web_app(store), base_url="http://127.0.0.1") as client:
+            pages = {by: client.get(f"/groups/{by}").text for by in ("user", "session", "version")}
+            recent = client.get("/groups/user?since=7d").text
+    assert "spans of 40 runs of this time before it kept their user" in pages["user"]
+    assert "spans of 40 runs of this time before it kept their session" in pages["session"]
+    assert "Retention left out" not in pages["version"]
+    assert "Retention left out" not in recent
 
 
 def test_it_says_what_would_go_what_went_and_when(thinned, command) -> None:

@@ -28,6 +28,7 @@ def store_runs(
     service: str = "shop",
     branch: str = "",
     recorded: bool = True,
+    user: str = "",
 ) -> list[str]:
     """Store runs that began some minutes ago, and return their ids.
 
@@ -42,6 +43,7 @@ def store_runs(
         service: of the program.
         branch: of the program.
         recorded: whether the program recorded the outcome, or the judge found it.
+        user: of the runs, each in a session of its own.
     """
     at = datetime.now(timezone.utc) - timedelta(minutes=minutes)
     resource = {"service.name": service, "service.version": version, "vcs.ref.head.name": branch}
@@ -62,6 +64,7 @@ def store_runs(
                     "SpanAttributes": {
                         "gen_ai.operation.name": "invoke_workflow",
                         **({"mast.run.outcome": outcome} if outcome and recorded else {}),
+                        **({"user.id": user, "gen_ai.conversation.id": trace_id} if user else {}),
                     },
                     "Duration": 2_000_000,
                 }

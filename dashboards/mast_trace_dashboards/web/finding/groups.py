@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.study.agreement import wilson
@@ -55,10 +55,8 @@ def groups(store: Store, by: str, filters: Filters) -> tuple[Sequence[Group], bo
     Raises:
         StorageError: the database does not answer.
     """
-    given = filters.parameters()
-    known = {name: given[name] for name in ("since", "until", "services") if name in given}
     rows = QUERIES[f"runs_by_{by}"].run(
-        store, **known, limit=PER_PAGE + 1, offset=filters.number * PER_PAGE
+        store, **_given(filters), limit=PER_PAGE + 1, offset=filters.number * PER_PAGE
     )
     found = [
         Group(
@@ -74,6 +72,23 @@ def groups(store: Store, by: str, filters: Filters) -> tuple[Sequence[Group], bo
         for row in rows[:PER_PAGE]
     ]
     return found, len(rows) > PER_PAGE
+
+
+def without_groups(store: Store, by: str, filters: Filters) -> int:
+    """Return the number of runs of the time whose user or session is lost; 0 for versions, which all runs keep.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    if by == "version":
+        return 0
+    row = QUERIES["runs_without_groups"].one(store, **_given(filters))
+    return int(row["Runs"]) if row else 0
+
+
+def _given(filters: Filters) -> dict[str, Any]:
+    given = filters.parameters()
+    return {name: given[name] for name in ("since", "until", "services") if name in given}
 
 
 def rate_words(failures: int, known: int) -> str:

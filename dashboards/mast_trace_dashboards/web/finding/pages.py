@@ -15,7 +15,7 @@ from mast_trace_dashboards.step_input import seen_at, why_unknown
 from mast_trace_dashboards.web.filters import AGES, Filters
 from mast_trace_dashboards.web.finding.blind import LABELLED, just_labelled
 from mast_trace_dashboards.web.finding.exporting import KINDS, MOST_EXPORTED, csv_of, jsonl_of
-from mast_trace_dashboards.web.finding.groups import groups
+from mast_trace_dashboards.web.finding.groups import groups, without_groups
 from mast_trace_dashboards.web.finding.queue_view import agreement_as_it_grows, queue
 from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.finding.span_tree import MOST_SPANS, tree_rows
@@ -75,11 +75,13 @@ class FindingPages(StoredPages):
             raise HTTPException(404, f"Runs are grouped by {', '.join(GROUPS)}, not by {by}.")
         filters = Filters.of(request.query_params)
         rows, more = await asyncio.to_thread(groups, self._store, by, filters)
+        lost = await asyncio.to_thread(without_groups, self._store, by, filters)
         return self._html(
             request,
             "groups.html",
             by=by,
             rows=rows,
+            lost=lost,
             filters=filters,
             ages=AGES,
             strange=[each for each in filters.strange({}) if each.filter in ("since", "until")],

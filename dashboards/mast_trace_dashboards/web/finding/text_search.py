@@ -6,9 +6,11 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from mast_trace_collector.storage.search_index import has_search_index, narrowing
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.search import PASSAGE
 from mast_trace_dashboards.web.rows import Piece
@@ -24,6 +26,8 @@ MOST_HITS: Final = 50
 COUNTED_SECONDS: Final = 8.0
 """Seconds after which counting ends before all runs are counted."""
 _DIGITS: Final = "0123456789abcdef"
+_SMALL_SHARE: Final = "008"
+"""The ids of one in 512 runs are less than this."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -86,13 +90,26 @@ class TextSearch:
             **({"until": given["until"]} if "until" in given else {}),
         }
 
+    @cached_property
+    def _narrowing(self) -> Mapping[str, str]:
+        """The patterns that the index is asked for; none without an index, or where it cannot help."""
+        asked = narrowing(self._text)
+        return asked if asked and has_search_index(self._store) else {}
+
     def hits(self) -> tuple[list[Hit], bool]:
         """Return the hits that were found first, newest first, and whether there are no more.
 
         Raises:
             StorageError: the database does not answer.
         """
-        rows = QUERIES["search_hits"].run(self._store, **self._given, limit=MOST_HITS + 1)
+        asked = QUERIES["search_hits"]
+        rows: list[dict[str, Any]] = []
+        if self._narrowing:
+            # Words of a frequent text are in too many places for an index, but a small share has enough of them.
+            rows = asked.run(self._store, **self._given, last=_SMALL_SHARE, limit=MOST_HITS + 1)
+        if len(rows) <= MOST_HITS:
+            given = {**self._given, **self._narrowing}
+            rows = asked.run(self._store, **given, limit=MOST_HITS + 1)
         return [self._hit(row) for row in rows[:MOST_HITS]], len(rows) <= MOST_HITS
 
     def count(self) -> Counted:
@@ -110,7 +127,9 @@ class TextSearch:
                 "first": digit if place else "",
                 "last": _DIGITS[place + 1] if place + 1 < len(_DIGITS) else "",
             }
-            row = QUERIES["search_count"].one(self._store, **self._given, **within)
+            row = QUERIES["search_count"].one(
+                self._store, **self._given, **self._narrowing, **within
+            )
             if row is not None:
                 spans, runs = spans + row["Spans"], runs + row["Runs"]
         return Counted(spans, runs, done=True)
