@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.experiment.assignment import NONE, Arm
-from mast_trace.spans.given_lessons import Given
+from mast_trace.spans.given_answer import Given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

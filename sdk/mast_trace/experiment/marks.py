@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from typing_extensions import Self
 
-    from mast_trace.spans.given_lessons import Given
+    from mast_trace.spans.given_answer import Given
 
 
 class using_feedback:  # noqa: N801  # it reads as the words that it is: with using_feedback(lessons)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mast_trace.fork_safe import reentrant_lock
 from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.untrusted_json import read_json
 
@@ -25,7 +25,7 @@ class RecordedLessons:
 
     def __init__(self, answers: Iterable[str]) -> None:
         self._left = [each for each in map(_read, answers) if each is not None]
-        self._lock = threading.Lock()
+        self._lock = reentrant_lock()
 
     def take(self, key: str) -> dict[str, Any] | None:
         """Return the next answer to a question; None if the run has been given none, or no more.
@@ -40,7 +40,7 @@ class RecordedLessons:
         return None
 
 
-_lock = threading.Lock()
+_lock = reentrant_lock()
 _in_test: RecordedLessons | None = None
 _of_plan: tuple[str, RecordedLessons] | None = None
 

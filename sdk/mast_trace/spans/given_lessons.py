@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import context as otel_context
@@ -18,11 +17,10 @@ from mast_trace.fork_safe import reentrant_lock
 from mast_trace.spans.run_state import current_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from opentelemetry.context import Context
 
     from mast_trace.content import ContentPolicy
+    from mast_trace.spans.given_answer import Given
     from mast_trace.spans.run_state import Run
 
 MOST_ANSWERS: Final = 32
@@ -31,17 +29,6 @@ MOST_BYTES: Final = 64 * 1024
 _KEY = "mast-trace-given-lessons"
 _TEXTS: Final = frozenset({"text", "reason", "quote", "advice", "agent"})
 """Parts of an answer that are redacted as every text is."""
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """One answer; equal only to itself, since a program may ask the same twice.
-
-    Attributes:
-        shape: its parts as JSON types.
-    """
-
-    shape: Mapping[str, Any]
 
 
 # Reentrant, as every lock that a finalizer may need.
