@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_judge.store.selftests import ALL, ENVIRONMENT
-from mast_trace_judge.study.selftest import FEW
+from mast_trace_judge.store.selftests import ALL, ENVIRONMENT, FEW
 
 if TYPE_CHECKING:
     from mast_trace_judge.store.selftests import Measured, SelfTest
