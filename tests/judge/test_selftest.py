@@ -11,7 +11,13 @@ from stores import new_store
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.selftest_words import lines_of, sentences_of, share_text, title_of
+from mast_trace_dashboards.selftest_words import (
+    lines_of,
+    planted_sentences,
+    sentences_of,
+    share_text,
+    title_of,
+)
 from mast_trace_judge.store.injections import Injection
 from mast_trace_judge.store.selftests import (
     ALL,
@@ -198,6 +204,15 @@ def test_grafana_says_the_same_as_the_page(tmp_path: Path) -> None:
     assert rows[ALL]["AccusedFittedText"] == "not measured"
     assert rows["2.6"]["AccusedText"] == ""
     assert shown["all together"][0] == "21 of 40, 52 % (37 to 67 %)"
+
+
+def test_faults_without_an_outcome_are_not_passed_over() -> None:
+    told = planted_sentences({"kept": 4, "survived": 4, "censored": 4, "unproved": 1})
+    assert told[0] == "13 faults: 4 made the run fail, 4 did not; the table counts these."
+    assert told[1].startswith("1 more failed without proof")
+    assert told[2].startswith("4 more had no outcome")
+    assert "--live-tools NAME with --reset" in told[2]
+    assert len(planted_sentences({"kept": 4})) == 1
 
 
 @pytest.mark.parametrize(
