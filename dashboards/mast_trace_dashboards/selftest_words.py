@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_judge.store.selftests import ALL, ENVIRONMENT
-from mast_trace_judge.study.selftest import FEW
+from mast_trace_judge.store.selftests import ALL, ENVIRONMENT, FEW
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mast_trace_judge.store.selftests import Measured, SelfTest
 
 COLUMNS: Final = (
@@ -100,5 +101,27 @@ def sentences_of(test: SelfTest) -> list[str]:
     if fitted is not None and fitted.runs:
         said.append(
             "Each step after fitting comes from a fit that has seen neither the fault's operator nor its original run."
+        )
+    return said
+
+
+def planted_sentences(verdicts: Mapping[str, int]) -> list[str]:
+    """Return what became of the planted faults: those in no row of the table would be missed otherwise.
+
+    Args:
+        verdicts: number of decided faults by decision.
+    """
+    kept, survived = verdicts.get("kept", 0), verdicts.get("survived", 0)
+    said = [
+        f"{sum(verdicts.values())} faults: {kept} made the run fail, {survived} did not; the table counts these."
+    ]
+    if unproved := verdicts.get("unproved", 0):
+        said.append(
+            f"{unproved} more failed without proof that the fault is the cause, and are in no row."
+        )
+    if censored := verdicts.get("censored", 0):
+        said.append(
+            f"{censored} more had no outcome in most replays, and are in no row. Often the program called a tool with "
+            "arguments that the record does not hold: --live-tools NAME with --reset executes it."
         )
     return said

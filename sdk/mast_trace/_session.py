@@ -217,9 +217,11 @@ def _note_inputs(settings: SDKSettings) -> None:
 
 
 def _ignore_inputs() -> None:
+    from mast_trace.spans.given_lessons import forget
     from mast_trace.spans.human_input import ignore_inputs
 
     ignore_inputs()
+    forget()
 
 
 def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:

@@ -141,6 +141,8 @@ RUN_TERMINATION_REASON: Final = "mast.run.termination_reason"
 
 FEEDBACK_ID: Final = "mast.feedback.id"
 """Id of the lessons, or of the placebo, that a run was given; absent if it was given none."""
+FEEDBACK_TEXTS: Final = "mast.feedback.texts"
+"""Answers of `mast_trace.feedback` that a run was given, in order, each as JSON, on its root (string[])."""
 FEEDBACK_VERSION: Final = "mast.feedback.version"
 """Version of the frozen lessons that they were taken from; absent for lessons that are not frozen."""
 EXPERIMENT_NAME: Final = "mast.experiment.name"

@@ -205,6 +205,7 @@ def replayed(
         NotReplayable: the run lacks data that a replay needs.
     """
     from mast_trace._session import current_session, paused
+    from mast_trace.replay.lessons import giving
     from mast_trace.replay.player import Player
     from mast_trace.replay.program import interception
     from mast_trace.replay.recording import tape_of
@@ -212,9 +213,10 @@ def replayed(
     from mast_trace.trajectory import Trajectory
 
     recorded = [run] if isinstance(run, Trajectory) else runs_of(run)
-    player = Player(tape_of(recorded[-1], *recorded[:-1], live_tools=live_tools), live_tools)
+    tape = tape_of(recorded[-1], *recorded[:-1], live_tools=live_tools)
+    player = Player(tape, live_tools)
     patches = interception(player)
-    with paused():
+    with paused(), giving(tape.lessons):
         patches.start()  # first, so that the spans of the instrumentations enclose the answers
         try:
             with capture_spans(**options) as captured:

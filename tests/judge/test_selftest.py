@@ -11,7 +11,13 @@ from stores import new_store
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.selftest_words import lines_of, sentences_of, share_text
+from mast_trace_dashboards.selftest_words import (
+    lines_of,
+    planted_sentences,
+    sentences_of,
+    share_text,
+    title_of,
+)
 from mast_trace_judge.store.injections import Injection
 from mast_trace_judge.store.selftests import (
     ALL,
@@ -27,6 +33,8 @@ from mast_trace_judge.study.selftest import Fitted, Opinion, fitted, measured
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from mast_trace_judge.store.selftests import Measure, Stage
 
 NOTHING = Opinion(frozenset(), None, None, failed=False)
 UNFITTED = Fitted({}, None, "too few")
@@ -163,6 +171,48 @@ def test_a_later_result_replaces_the_earlier_one(tmp_path: Path) -> None:
     assert (rows[1]["Step"], rows[1]["StepRuns"], rows[1]["StepLow"]) == (0.75, 4, 0.3)
     assert rows[0]["Found"] is None
     assert rows[1]["StepFitted"] is None
+    assert {(row["Operators"], row["PlantedRuns"], row["JudgeVersion"]) for row in rows} == {
+        ("2.6-number", 2, "v1")
+    }
+
+
+def test_grafana_says_the_same_as_the_page(tmp_path: Path) -> None:
+    """A system that is none of the examples: each cell has counts and interval, and no percentage of a few runs."""
+    wide = {(hits, runs): wilson(hits, runs) for hits, runs in ((5, 8), (0, 3), (21, 40), (39, 40))}
+
+    def share(measure: Measure, stage: Stage, mode: str, hits: int, runs: int) -> Measured:
+        interval = wide[hits, runs]
+        return Measured(measure, stage, mode, hits, runs, interval.low, interval.high)
+
+    test = result(
+        "a", "claims-desk", 0,
+        share("found", "before", "2.6", 5, 8), share("found", "before", ALL, 21, 40),
+        share("step", "before", "2.6", 0, 3), share("step", "before", ENVIRONMENT, 5, 8),
+        share("step", "before", ALL, 21, 40), share("step", "after", ALL, 39, 40),
+        share("named", "before", ALL, 0, 3), Measured("named", "after", ALL, 0, 0, note="none"),
+        share("accused", "before", ALL, 0, 3), Measured("accused", "after", ALL, 0, 0, note="none"),
+    )  # fmt: skip
+    with new_store(tmp_path) as store:
+        save_selftest(store, test)
+        rows = {row["Mode"]: row for row in QUERIES["selftests"].run(store)}
+    texts = ("FoundText", "StepText", "StepFittedText", "NamedText", "NamedFittedText")
+    shown = {line.title: line.cells for line in lines_of(test)}
+    assert {
+        title_of(mode): tuple(row[each] for each in texts) for mode, row in rows.items()
+    } == shown
+    assert rows[ALL]["AccusedText"] == "0 of 3 (too few: 0 to 56 %)"
+    assert rows[ALL]["AccusedFittedText"] == "not measured"
+    assert rows["2.6"]["AccusedText"] == ""
+    assert shown["all together"][0] == "21 of 40, 52 % (37 to 67 %)"
+
+
+def test_faults_without_an_outcome_are_not_passed_over() -> None:
+    told = planted_sentences({"kept": 4, "survived": 4, "censored": 4, "unproved": 1})
+    assert told[0] == "13 faults: 4 made the run fail, 4 did not; the table counts these."
+    assert told[1].startswith("1 more failed without proof")
+    assert told[2].startswith("4 more had no outcome")
+    assert "--live-tools NAME with --reset" in told[2]
+    assert len(planted_sentences({"kept": 4})) == 1
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ NAMES = {
     "RUN_OUTCOME_REASON": "mast.run.outcome_reason",
     "RUN_TERMINATION_REASON": "mast.run.termination_reason",
     "FEEDBACK_ID": "mast.feedback.id",
+    "FEEDBACK_TEXTS": "mast.feedback.texts",
     "FEEDBACK_VERSION": "mast.feedback.version",
     "EXPERIMENT_NAME": "mast.experiment.name",
     "EXPERIMENT_ARM": "mast.experiment.arm",

@@ -15,6 +15,7 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.phrased import PhrasedByModel, Phrasings
 from mast_trace_dashboards.cli.replay_options import (
     LiveTools,
     MaxCalls,
@@ -86,6 +87,7 @@ def plant(
     operator: Operators = None,
     count: Annotated[int, typer.Option(min=1, help="Most faults for each run.")] = 20,
     seed: Seed = 1,
+    phrasings: Phrasings = "rules",
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
     prices: Prices = None,
@@ -113,6 +115,8 @@ def plant(
     if not command:
         raise ConfigurationError("name a run and, after --, the program that made it")
     chosen(operator or ())
+    judge = JudgeConfig.load(config)
+    sentences = PhrasedByModel(judge, seed) if phrasings == "model" else None
     setup = Setup(
         tuple(command),
         oracle=split_command(oracle, "--oracle") if oracle is not None else (),
@@ -125,7 +129,7 @@ def plant(
         f"with live model calls. {warning(command, setup.reset)}",
         yes=yes,
     )
-    given = {**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)}
+    given = {**judge.judge_prices, **prices_by_model(prices)}
     own = PriceConfig.load(config).own_prices
     left = Budget(max_calls, max_cost)
     done: list[Injected] = []
@@ -140,6 +144,7 @@ def plant(
                 raise NotFound(f"there is no run {name}")
             recorded = read_alone(store, run)
             passed = Counter(each.operator for one in done for each in one.injections)
+            told = sentences.for_run(store, run, recorded, operator or ()) if sentences else None
             try:
                 with going_on(command), progress_bar(None) as changed:
                     made = inject(
@@ -153,6 +158,7 @@ def plant(
                         only=operator or (),
                         passed=passed,
                         prices=known_prices(recorded, given, own),
+                        phrasings=told,
                         changed=changed,
                     )
             except NotInjectable as error:
@@ -166,6 +172,8 @@ def plant(
                 warn(f"Stopped: {made.limit}. The same command with a larger limit goes on.")
                 break
     injections = [each for one in done for each in one.injections]
+    if sentences:
+        sentences.report(injections)
     if as_json:
         print_json([_as_dict(each) for each in injections])
     else:

@@ -37,7 +37,12 @@ from mast_trace_dashboards.cli.replaying import (
 )
 from mast_trace_dashboards.cli.step_texts import prices_by_model
 from mast_trace_dashboards.local.selftest import Plan, Reports, examine
-from mast_trace_dashboards.selftest_words import COLUMNS, lines_of, sentences_of
+from mast_trace_dashboards.selftest_words import (
+    COLUMNS,
+    lines_of,
+    planted_sentences,
+    sentences_of,
+)
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.injection.faults import chosen
 from mast_trace_judge.pricing import PriceConfig
@@ -137,16 +142,23 @@ def selftest(
             Reports(advanced, warn),
         )
     if as_json:
-        print_json(as_dict(made.test) | {"replays": made.replays, "live_calls": made.live_calls})
+        print_json(
+            as_dict(made.test)
+            | {
+                "replays": made.replays,
+                "live_calls": made.live_calls,
+                "verdicts": dict(made.verdicts),
+            }
+        )
     else:
         show(made.test)
-        console().print(
-            plain(
-                f"{made.faults} faults, {made.replays} replays, {made.live_calls} live model calls."
-            )
-        )
+        for sentence in planted_sentences(made.verdicts):
+            console().print(plain(sentence))
+        console().print(plain(f"{made.replays} replays, {made.live_calls} live model calls."))
     if made.limit:
-        warn(f"Stopped: {made.limit}. The same command with a larger limit goes on.")
+        # The limit of a single run is the rest that earlier ones have left.
+        spent = f" {made.live_calls} of {max_calls} calls are used in all." if max_calls else ""
+        warn(f"Stopped: {made.limit}.{spent} The same command with a larger limit goes on.")
     if not made.faults:
         raise typer.Exit(1)
 

@@ -111,17 +111,22 @@ class Examined:
 
     Attributes:
         test: the stored result.
-        faults: decided faults.
+        verdicts: number of decided faults by decision.
         replays: number of replays, of earlier processes as well.
         live_calls: their live model calls, with those of the recordings.
         limit: the limit that ended it before all faults were decided; empty if none did.
     """
 
     test: SelfTest
-    faults: int
+    verdicts: Mapping[str, int]
     replays: int
     live_calls: int
     limit: str
+
+    @property
+    def faults(self) -> int:
+        """Number of decided faults."""
+        return sum(self.verdicts.values())
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,8 @@ def examine(
         measured_at=datetime.now(timezone.utc),
     )
     save_selftest(store, test)
-    return Examined(test, len(planted), replays, calls + live, limit)
+    verdicts = Counter(each.verdict for each in planted)
+    return Examined(test, verdicts, replays, calls + live, limit)
 
 
 def _recorded(

@@ -44,7 +44,8 @@ class Change:
         calls: new tool calls of the answer; None for an answer whose calls go with its text.
         error: text of the exception that the tool raises; empty if it raises none.
         request: the other request, at the level ``request``.
-        phrasing: number of the phrasing that was chosen, from 0.
+        phrasing: number of the phrasing that was chosen, from 0; those of a model follow those of the rules.
+        phrased_by: name of the model that wrote the phrasing; empty for a rule's.
     """
 
     step: int
@@ -54,6 +55,7 @@ class Change:
     error: str = ""
     request: OtherRequest | None = None
     phrasing: int = 0
+    phrased_by: str = ""
 
     @property
     def arm(self) -> Arm:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.injection.changes import Change
     from mast_trace_judge.injection.operators import Operator
+    from mast_trace_judge.injection.phrasings import Phrasings
     from mast_trace_judge.injection.sites import Result
 
 
@@ -54,7 +55,7 @@ class Fault:
     def id(self) -> str:
         """The fault's id: equal for equal changes of the same run."""
         shape = dataclasses.asdict(self.change)
-        shape.pop("phrasing")
+        del shape["phrasing"], shape["phrased_by"]
         return content_hash(f"{self.run} {self.operator} {sorted(shape.items())}")
 
     @property
@@ -64,7 +65,11 @@ class Fault:
 
 
 def faults_of(
-    run: Trajectory, seed: int, only: Sequence[str] = (), passed: Mapping[str, int] | None = None
+    run: Trajectory,
+    seed: int,
+    only: Sequence[str] = (),
+    passed: Mapping[str, int] | None = None,
+    phrasings: Phrasings | None = None,
 ) -> Iterator[Fault]:
     """Yield the faults that can be planted in a run, operator by operator in turn.
 
@@ -74,6 +79,7 @@ def faults_of(
         only: names of operators, or codes of failure modes; all if empty.
         passed: number of faults by operator that other runs have given already; those with the fewest
             come first.
+        phrasings: sentences of a model; the rules' alone if None.
 
     Raises:
         NotReplayable: the record lacks data that a replay needs.
@@ -82,7 +88,8 @@ def faults_of(
     tape = tape_of(run)
     passed = passed or {}
     waiting = {
-        operator.name: list(_planted(run, tape, operator, seed)) for operator in chosen(only)
+        operator.name: list(_planted(run, tape, operator, seed, phrasings))
+        for operator in chosen(only)
     }
     order = sorted(waiting, key=lambda name: (passed.get(name, 0), _drawn(seed, name).random()))
     seen: set[str] = set()
@@ -102,6 +109,7 @@ def most_faults_of(
     count: int,
     only: Sequence[str] = (),
     passed: Mapping[str, int] | None = None,
+    phrasings: Phrasings | None = None,
 ) -> tuple[Fault, ...]:
     """Return so many faults of a run, those of the next seeds where one seed has too few.
 
@@ -111,6 +119,7 @@ def most_faults_of(
         count: most faults.
         only: see `faults_of`.
         passed: likewise.
+        phrasings: likewise.
 
     Raises:
         NotReplayable: the record lacks data that a replay needs.
@@ -118,7 +127,7 @@ def most_faults_of(
     """
     found: dict[str, Fault] = {}
     for number in range(SEEDS):
-        for fault in faults_of(run, seed + number, only, passed):
+        for fault in faults_of(run, seed + number, only, passed, phrasings):
             if len(found) == count:
                 break
             found.setdefault(fault.id, fault)
@@ -139,7 +148,11 @@ def chosen(only: Sequence[str]) -> list[Operator[Answer] | Operator[Result]]:
 
 
 def _planted(
-    run: Trajectory, tape: Tape, operator: Operator[Answer] | Operator[Result], seed: int
+    run: Trajectory,
+    tape: Tape,
+    operator: Operator[Answer] | Operator[Result],
+    seed: int,
+    phrasings: Phrasings | None,
 ) -> Iterator[Fault]:
     sites = results_of(run) if operator.level == "result" else answers_of(run)
     rng = _drawn(seed, f"{_content_of(run)} {operator.name}")
@@ -147,6 +160,10 @@ def _planted(
         change = operator.plant(site, rng)  # type: ignore[arg-type]  # the level decides the site
         if change is None:
             continue
+        if phrasings is not None and isinstance(site, Answer):
+            # A generator of its own: sites and numbers are those of the rules.
+            chosen_by = _drawn(seed, f"{_content_of(run)} {operator.name} {change.step} phrasing")
+            change = phrasings.applied(change, operator.name, site, chosen_by)
         try:
             intervention_of(run, tape, change.arm)
         except NotAnArm:  # it changes nothing, or its step has no replayable call

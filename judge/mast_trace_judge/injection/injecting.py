@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.injection.faults import Fault
+    from mast_trace_judge.injection.phrasings import Phrasings
     from mast_trace_judge.injection.trial import Trial as FaultTrial
     from mast_trace_judge.llm.budget import Price
     from mast_trace_judge.replay.allowance import Allowance
@@ -75,6 +76,7 @@ def inject(
     only: Sequence[str] = (),
     passed: Mapping[str, int] | None = None,
     prices: Mapping[str, Price] | None = None,
+    phrasings: Phrasings | None = None,
     changed: Callable[[Progress], None] = lambda _progress: None,
 ) -> Injected:
     """Plant faults in a run, one after the other, and store those that are decided.
@@ -93,6 +95,7 @@ def inject(
         only: names of operators, or codes of failure modes; all if empty.
         passed: number of faults by operator that other runs have given already.
         prices: of models, by name.
+        phrasings: sentences of a model; the rules' alone if None.
         changed: called after each change of the state.
 
     Raises:
@@ -107,7 +110,7 @@ def inject(
             f"run {recorded.trace_id} has not succeeded as far as its program records; faults are planted "
             "in successful runs"
         )
-    faults = most_faults_of(recorded, seed, count, only, passed)
+    faults = most_faults_of(recorded, seed, count, only, passed, phrasings)
     if not faults:
         raise NotInjectable(f"no operator applies to run {recorded.trace_id}")
     points = decision_points(recorded)

@@ -16,6 +16,8 @@ ALL: Final = "all"
 """The mode of the sum over all modes."""
 ENVIRONMENT: Final = "environment"
 """The mode of faults of tools, for which no agent is to blame."""
+FEW: Final = 8
+"""Number of runs below which a share says hardly more than its interval."""
 
 Measure = Literal["found", "step", "named", "accused"]
 Stage = Literal["before", "after"]

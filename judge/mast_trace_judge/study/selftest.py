@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.store.selftests import Measure, Stage
     from mast_trace_judge.verdict import Verdict
 
-FEW: Final = 8
-"""Number of runs below which a share says hardly more than its interval."""
 LABELLED: Final = frozenset({"kept", "survived"})
 """Decisions after which a faulty run surely holds its fault."""
 

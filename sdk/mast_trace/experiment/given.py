@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from mast_trace.experiment.assignment import NONE, Arm
+from mast_trace.spans.given_answer import Given
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Feedback:
     version: str = ""
     arm: Arm | None = None
     reason: str = ""
+    _recorded: Given | None = field(default=None, init=False, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         """Return whether there is something to say."""
@@ -91,6 +96,46 @@ def read_answer(answer: Any, *, placebo: bool, budget: int, arm: Arm | None) -> 
         version=str(answer.get("version") or "")[:64] if text else "",
         arm=arm,
         reason="" if text else str(answer.get("reason") or "There is nothing to say.")[:300],
+    )
+
+
+def recorded_form(found: Feedback) -> Given | None:
+    """Return the parts of lessons as they are recorded; None of lessons that were not fetched."""
+    return found._recorded  # noqa: SLF001  # its own module
+
+
+def set_recorded_form(found: Feedback, key: str) -> None:
+    """Give lessons the parts by which they are recorded.
+
+    Args:
+        found: the lessons.
+        key: hash of the question.
+    """
+    shape = {
+        "key": key,
+        "text": found.text,
+        "items": [asdict(each) for each in found.items],
+        "id": found.id,
+        "version": found.version,
+        "reason": found.reason,
+    }
+    parts = Given({name: each for name, each in shape.items() if each})
+    object.__setattr__(found, "_recorded", parts)
+
+
+def from_record(shape: Mapping[str, Any], arm: Arm | None) -> Feedback:
+    """Return recorded lessons.
+
+    Raises:
+        ValueError: a lesson among them has no step.
+    """
+    return Feedback(
+        text=str(shape.get("text", "")),
+        items=tuple(map(_lesson, shape.get("items") or ())),
+        id=str(shape.get("id", "")),
+        version=str(shape.get("version", "")),
+        arm=arm,
+        reason=str(shape.get("reason", "")),
     )
 
 

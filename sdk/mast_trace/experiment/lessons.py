@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace.content import as_text, is_a, well_formed
+from mast_trace.content import as_text, content_hash, is_a, well_formed
 from mast_trace.experiment.assignment import FEEDBACK, PLACEBO, Arm
-from mast_trace.experiment.given import Feedback, read_answer, task_hash
-from mast_trace.replay import PLAN_VARIABLE
-from mast_trace.spans.guard import misused
+from mast_trace.experiment.given import (
+    Feedback,
+    from_record,
+    read_answer,
+    recorded_form,
+    set_recorded_form,
+    task_hash,
+)
+from mast_trace.replay.lessons import recorded_lessons
+from mast_trace.spans.given_lessons import note
+from mast_trace.spans.guard import guarded, misused
 from mast_trace.untrusted_json import read_json
 from mast_trace.urls import check_key, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from mast_trace.replay.lessons import RecordedLessons
 
 logger = logging.getLogger("mast_trace")
 
@@ -56,7 +67,8 @@ def feedback(
     """Return lessons of earlier failed runs, to be put into a prompt; empty if there are none.
 
     It takes two seconds at most, never raises, and is empty on any failure; `Feedback.reason` says
-    why. Coroutines call it by ``await asyncio.to_thread(mast_trace.feedback, ...)``.
+    why. A replay fetches nothing: it gives the lessons that the recorded run was given. Coroutines
+    call it by ``await asyncio.to_thread(mast_trace.feedback, ...)``.
 
     Args:
         run: trace id of the run to learn from. Without it the latest failed runs teach.
@@ -72,14 +84,13 @@ def feedback(
         read_key: key with the right to read; else ``MAST_TRACE_FEEDBACK_KEY``.
     """
     given = arm if is_a(arm, Arm) else None
+    key = ""
     try:
         if arm is not None and given is None:
             misused(_CALL, "arm is not one that mast_trace.assign() has returned")
             return Feedback(reason="The arm is not one that mast_trace.assign() has returned.")
         if given is not None and given not in (PLACEBO, FEEDBACK):
             return Feedback(arm=given, reason=f"The arm {str(given)!r} gets no lessons.")
-        if os.environ.get(PLAN_VARIABLE):
-            return Feedback(arm=given, reason="A replay fetches no lessons.")
         limit = _whole(budget, 0, MOST_CHARACTERS, "budget")
         query = {
             "run": _text(run),
@@ -91,12 +102,42 @@ def feedback(
             "experiment": given.experiment if given is not None else "",
             "key": given.task if given is not None else "",
         }
+        key = _key(query)
+        recorded = recorded_lessons()
+        if recorded is not None:
+            return _noted(_replayed(recorded, key, given), key)
         address = (_text(url) or os.environ.get(URL_VARIABLE, "") or DEFAULT_URL).rstrip("/")
         secret = _text(read_key) or os.environ.get(KEY_VARIABLE, "")
         answer = _within(SECONDS, address + PATH, query, secret)
-        return read_answer(answer, placebo=given == PLACEBO, budget=limit, arm=given)
+        found = read_answer(answer, placebo=given == PLACEBO, budget=limit, arm=given)
+        return _noted(found, key)
     except Exception as error:  # noqa: BLE001  # lessons never stop a program
-        return _none(given, error)
+        found = _none(given, error)
+        return _noted(found, key) if key else found
+
+
+def _key(query: Mapping[str, str]) -> str:
+    """Return the hash by which a replay knows a question again."""
+    return content_hash(json.dumps(query, sort_keys=True))
+
+
+def _noted(found: Feedback, key: str) -> Feedback:
+    """Return lessons, noted for the run that is given them."""
+    with guarded("noting lessons"):
+        set_recorded_form(found, key)
+        note(recorded_form(found))
+    return found
+
+
+def _replayed(recorded: RecordedLessons, key: str, arm: Arm | None) -> Feedback:
+    """Return the lessons that the recorded run was given for a question; a replay fetches none."""
+    shape = recorded.take(key)
+    if shape is not None:
+        return from_record(shape, arm)
+    reason = "A replay fetches no lessons, and the record of the run has none for this question."
+    # The log of last resort shows it on standard error, where the divergence may follow.
+    logger.warning("mast_trace.feedback(): %s", reason)
+    return Feedback(arm=arm, reason=reason)
 
 
 def _none(arm: Arm | None, error: Exception) -> Feedback:

@@ -9,8 +9,9 @@ from opentelemetry import context as otel_context
 from mast_trace import semconv
 from mast_trace.content import is_a
 from mast_trace.experiment.assignment import Arm
-from mast_trace.experiment.given import Feedback
+from mast_trace.experiment.given import Feedback, recorded_form
 from mast_trace.spans.calls import restore
+from mast_trace.spans.given_lessons import give, with_given
 from mast_trace.spans.guard import guarded, misused
 from mast_trace.spans.run_marks import with_marks
 from mast_trace.spans.run_state import current_run
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
     from typing_extensions import Self
+
+    from mast_trace.spans.given_answer import Given
 
 
 class using_feedback:  # noqa: N801  # it reads as the words that it is: with using_feedback(lessons)
@@ -37,7 +40,9 @@ class using_feedback:  # noqa: N801  # it reads as the words that it is: with us
     def __init__(self, given: Feedback | Arm) -> None:
         self._token: Token[Context] | None = None
         self._attributes: dict[str, Any] = {}
+        self._given: Given | None = None
         with guarded("marking a run with its lessons"):
+            self._given = recorded_form(given) if isinstance(given, Feedback) else None
             self._attributes = _attributes(given)
 
     def __enter__(self) -> Self:
@@ -47,7 +52,10 @@ class using_feedback:  # noqa: N801  # it reads as the words that it is: with us
                 root = (run.outermost or run).root
                 if root.is_recording():
                     root.set_attributes(self._attributes)
-            self._token = otel_context.attach(with_marks(self._attributes))
+            if run is not None and self._given is not None:
+                give(run.outermost or run, (self._given,))
+            marked = with_given(with_marks(self._attributes), self._given)
+            self._token = otel_context.attach(marked)
         return self
 
     def __exit__(

@@ -60,6 +60,7 @@ def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = (
         executions=tuple(each for part in parts for each in part.executions),
         handing_over=tuple(dict.fromkeys(each for part in parts for each in part.handing_over)),
         inputs=tuple(each for part in parts for each in part.inputs),
+        lessons=tuple(each for part in parts for each in part.lessons),
     )
 
 
@@ -82,6 +83,7 @@ def _tape_of(run: Trajectory, live: frozenset[str]) -> Tape:
         executions=tuple(_execution(step) for step in sorted(executed, key=lambda each: each.end)),
         handing_over=tuple(dict.fromkeys(step.tool for step in tools if step.handoff_to)),
         inputs=tuple(zip_longest(run.human_inputs, run.human_input_spans, fillvalue="")),
+        lessons=run.given_lessons,
     )
 
 

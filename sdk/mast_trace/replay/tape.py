@@ -106,6 +106,7 @@ class Tape:
             without side effects outside the process, so a replay executes them.
         inputs: texts that a person typed, in order, each with the id of the span of the tool that
             asked; empty if no tool asked.
+        lessons: answers of `mast_trace.feedback`, each as JSON, in order.
     """
 
     run: str
@@ -113,6 +114,7 @@ class Tape:
     executions: tuple[Execution, ...] = ()
     handing_over: tuple[str, ...] = ()
     inputs: tuple[tuple[str, str], ...] = ()
+    lessons: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the tape as JSON text."""
@@ -123,6 +125,7 @@ class Tape:
             "executions": [_plain(each) for each in self.executions],
             "handing_over": self.handing_over,
             "inputs": self.inputs,
+            "lessons": self.lessons,
         }
         return json.dumps(shape, ensure_ascii=False)
 
@@ -143,6 +146,7 @@ class Tape:
                 executions=tuple(Execution(**each) for each in shape["executions"]),
                 handing_over=tuple(shape["handing_over"]),
                 inputs=tuple((text, span) for text, span in shape.get("inputs", ())),
+                lessons=tuple(shape.get("lessons", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"The tape is incomplete: {error}.") from None

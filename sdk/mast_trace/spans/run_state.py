@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
+    from mast_trace.content import ContentPolicy
     from mast_trace.messages import ToolCall
+    from mast_trace.spans.given_answer import Given
 
 _KEY = "mast-trace-run"
 _AGENT_KEY = "mast-trace-agent"
@@ -43,6 +45,8 @@ class Run:
         messages: the ids of its messages.
         outermost: the run of which it is a part; None for one that is no part of another.
         typed: texts that a person typed while it was open, each with the span of the tool that asked.
+        content: the rules by which texts are recorded; None if they are not known.
+        lessons: answers of `mast_trace.feedback` that it was given.
     """
 
     root: Span
@@ -52,6 +56,8 @@ class Run:
     messages: MessageIds = field(default_factory=MessageIds)
     outermost: Run | None = None
     typed: list[tuple[str, Span | None]] = field(default_factory=list)
+    content: ContentPolicy | None = None
+    lessons: list[Given] = field(default_factory=list)
     # Reentrant: the garbage collector may end another span of the run while it is held.
     _lock: threading.RLock = field(default_factory=reentrant_lock)
 

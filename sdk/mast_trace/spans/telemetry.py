@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanKind
 
 from mast_trace import semconv
 from mast_trace.content import ContentPolicy, truncate, well_formed
-from mast_trace.spans import human_input
+from mast_trace.spans import given_lessons, human_input
 from mast_trace.spans.ended_runs import run_began
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.message_attributes import Attributes, MessageWriter
@@ -112,13 +112,18 @@ class Telemetry:
         span, context = self._start(
             semconv.INVOKE_WORKFLOW, name, context, more, links=links, start_time=start_time
         )
-        run = Run(root=span, outermost=None if around is None else around.outermost or around)
+        run = Run(
+            root=span,
+            outermost=None if around is None else around.outermost or around,
+            content=self.content,
+        )
         opened = RunSpan(self, span, with_run(run, context))
         opened.run = run
         opened.nested = around is not None
         if not opened.nested and span.is_recording():
             run_began(span.get_span_context())
             human_input.run_began(run)
+            given_lessons.run_began(run, context)
         if input:
             opened.set(self.inputs(input, opened.context))
         # The record leaves before the span has ended, which a killed process never sees. With a

@@ -172,6 +172,7 @@ class Trajectory:
         termination_reason: the reason for which the framework stopped.
         human_inputs: texts that a person typed, in order.
         human_input_spans: the span of the tool that asked, for each of them; empty if no tool asked.
+        given_lessons: answers of `mast_trace.feedback` that the run was given, each as JSON, in order.
         resumes: trace id of the interrupted run that this one continues; empty if there is none.
         open_items: items of the framework's plan that were open at the end.
         finished: whether the root span has arrived, and with it the run's end.
@@ -204,6 +205,7 @@ class Trajectory:
     unread_to: int = 0
     human_inputs: tuple[str, ...] = ()
     human_input_spans: tuple[str, ...] = ()
+    given_lessons: tuple[str, ...] = ()
     resumes: str = ""
 
     @property

@@ -84,6 +84,7 @@ def head_of(ordered: Sequence[SpanRecord], root: SpanRecord | None, task: str) -
         termination_reason=text(attributes, semconv.RUN_TERMINATION_REASON),
         human_inputs=vocabulary.strings(attributes.get(semconv.HUMAN_INPUTS)),
         human_input_spans=vocabulary.strings(attributes.get(semconv.HUMAN_INPUT_SPANS)),
+        given_lessons=vocabulary.strings(attributes.get(semconv.FEEDBACK_TEXTS)),
         resumes=text(attributes, semconv.RUN_RESUMES),
         open_items=vocabulary.strings(attributes.get(semconv.PLAN_OPEN_ITEMS)),
         error=error_of(root) if root else None,

@@ -7,15 +7,16 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confirmations import SHOP, failed_shop, keep
 from policies import shop
 from replays import record
-from scripted_llm import ScriptedLLM
+from scripted_llm import Reply, ScriptedLLM, last_text
 
 from mast_trace_dashboards.cli.app import run
+from mast_trace_judge.injection.operators.phrases import SENTENCES
 from mast_trace_judge.study.datasets.injected import read_injected
 
 if TYPE_CHECKING:
@@ -23,8 +24,17 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(600)]
 
-PLANNED = 3
-"""The step in which the planner computes the order."""
+REPORTED = 2
+"""The step in which the counter reports the stock."""
+WRITTEN = "I take it that the common amount is meant."
+PHRASED = ("--yes", "--phrasings", "model", "--operator", "2.2-assume", "--count", "1")
+
+
+def asking(request: dict[str, Any]) -> str:
+    """Let the counter ask something in its report."""
+    if "stock of" in last_text(request):
+        return "There are 130 pieces of kettle, do you need more?"
+    return shop(request)
 
 
 @dataclass
@@ -52,7 +62,7 @@ class Succeeded:
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, ScriptedLLM]]:
     folder = tmp_path_factory.mktemp("shop")
     program = Path(shutil.copy(SHOP, folder))
-    with ScriptedLLM(shop) as server, pytest.MonkeyPatch.context() as patch:
+    with ScriptedLLM(asking) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", server.url)
         patch.setenv("OPENAI_API_KEY", "scripted")
         patch.setenv("EXECUTED", str(folder / "executed"))
@@ -67,39 +77,68 @@ def inject(stored: tuple[str, Path, ScriptedLLM], capsys: pytest.CaptureFixture[
     return Succeeded(*stored, capsys)
 
 
-def test_a_planted_fault_becomes_a_labelled_set(inject: Succeeded, tmp_path: Path) -> None:
-    """The command tells the counts, plants nothing twice, and the set is built from the store."""
-    status, out, err = inject("--yes", "--operator", "2.6-computed", "--count", "1", "--json")
+@pytest.fixture
+def writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedLLM]:
+    """A judge's model that writes three sentences, of which one passes the checks."""
+    lies = (SENTENCES["2.2-assume"].written[0], "I assume that it is 210.")
+    with ScriptedLLM(lambda _: json.dumps({"sentences": [*lies, WRITTEN]})) as server:
+        monkeypatch.setenv("MAST_TRACE_JUDGE_MODEL", "writer")
+        monkeypatch.setenv("MAST_TRACE_JUDGE_BASE_URL", server.url)
+        monkeypatch.setenv("MAST_TRACE_JUDGE_ATTEMPTS", "1")
+        yield server
+
+
+def test_a_planted_fault_becomes_a_labelled_set(
+    inject: Succeeded, writer: ScriptedLLM, tmp_path: Path
+) -> None:
+    """A model phrases it; the command tells the counts, plants and asks nothing twice, and the set is built."""
+    status, out, err = inject(*PHRASED, "--json")
     assert status == 0, err
     (planted,) = json.loads(out)
     assert (planted["operator"], planted["step"], planted["agent"]) == (
-        "2.6-computed",
-        PLANNED,
-        "planner",
+        "2.2-assume",
+        REPORTED,
+        "counter",
     )
     assert (planted["verdict"], planted["decisive"], planted["deterministic"]) == (
         "kept",
         True,
         True,
     )
+    assert (planted["change"]["text"], planted["change"]["phrased_by"]) == (WRITTEN, "writer")
+    told = "2.2-assume: 1 of 3 sentences of the model passed the checks (refused: 1 a figure or a name, 1 not new)"
+    assert f"{told}; 0 of 1 faults use a rule's sentence." in " ".join(err.split())
     asked = len(inject.server.requests)
-    status, out, _ = inject("--yes", "--operator", "2.6-computed", "--count", "1")
+    status, out, _ = inject(*PHRASED)
     assert status == 0
-    assert "2.6-computed" in out
+    assert "2.2-assume" in out
     assert len(inject.server.requests) == asked
+    assert len(writer.requests) == 1
     folder = tmp_path / "set"
     status, out, _ = inject.run("dataset", "build", "--url", inject.url, "--out", str(folder))
     assert status == 0
     assert "Wrote 1 runs" in out
     (labelled,) = read_injected(folder)
-    assert (labelled.step, labelled.agent) == (PLANNED, "planner")
-
-
-def test_injected_runs_are_in_no_list(inject: Succeeded) -> None:
-    """The original run is the only one."""
-    inject("--yes", "--operator", "2.6-computed")
+    assert (labelled.step, labelled.agent) == (REPORTED, "counter")
+    assert labelled.trajectory.steps[REPORTED].text == WRITTEN
+    # The original run is the only one in lists.
     _, out, _ = inject.run("runs", "--url", inject.url, "--json")
     assert len(json.loads(out)) == 1
+
+
+def test_a_model_that_cannot_be_asked_plants_nothing(
+    inject: Succeeded, writer: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.script = lambda _: Reply("out of order", status=500)
+    asked = len(inject.server.requests)
+    status, out, err = inject(*PHRASED, "--seed", "7")
+    assert (status, out) == (1, "")
+    assert "out of order" in err
+    monkeypatch.delenv("MAST_TRACE_JUDGE_MODEL")
+    status, out, err = inject(*PHRASED)
+    assert (status, out) == (2, "")
+    assert "Set MAST_TRACE_JUDGE_MODEL" in " ".join(err.split())
+    assert len(inject.server.requests) == asked
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,10 @@ def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
     assert len(selftest.server.requests) == asked
     text = " ".join(out.split())
     assert "Only 1 healthy run differs from each other" in text
+    assert (
+        f"{sum(told['verdicts'].values())} faults: {told['verdicts']['kept']} made the run fail"
+        in text
+    )
     assert "too few" in text
     with Store.open(selftest.url) as store:
         (stored,) = selftests(store)

@@ -14,6 +14,7 @@ from hostile_lessons import response, sends, server
 import mast_trace
 from mast_trace.experiment import lessons
 from mast_trace.experiment.assignment import Arm
+from mast_trace.spans import given_lessons
 
 if TYPE_CHECKING:
     import socket
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 def _nobody_waits() -> Iterator[None]:
     """The threads of a test end with its server, before the next test."""
     yield
+    given_lessons.forget()  # the next run belongs to another test
     for thread in lessons._left_behind:
         thread.join(5)
         assert not thread.is_alive()

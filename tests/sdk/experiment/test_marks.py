@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -115,3 +116,29 @@ def test_the_block_may_hold_anything_and_errors_pass(captured_spans: CapturedSpa
 def test_without_instrument_it_does_nothing() -> None:
     with mast_trace.using_feedback(FED), mast_trace.run("r"):
         pass
+
+
+def test_lessons_are_recorded_within_bounds(captured_spans: CapturedSpans) -> None:
+    """Answers are redacted as texts are, are left out with texts, and are cut as a whole."""
+    from mast_trace.content import ContentPolicy
+    from mast_trace.experiment.given import set_recorded_form
+    from mast_trace.spans import given_lessons
+    from mast_trace.spans.run_state import current_run
+
+    def told(text: str, **policy: Any) -> Any:
+        found = Feedback(text=text)
+        set_recorded_form(found, "k")
+        with mast_trace.run("r"):
+            run = current_run()
+            assert run is not None
+            run.content = ContentPolicy(**policy)
+            with mast_trace.using_feedback(found), mast_trace.using_feedback(found):
+                pass
+        return captured_spans.named("invoke_workflow")[-1].attributes.get("mast.feedback.texts")
+
+    (whole,) = told("a secret")
+    assert json.loads(whole) == {"key": "k", "text": "a secret"}
+    assert json.loads(told("a secret", redact=lambda _: "x")[0])["text"] == "x"
+    assert told("a secret", capture=False) is None
+    assert told("a secret", limit=20) is None
+    assert told("a" * given_lessons.MOST_BYTES) is None

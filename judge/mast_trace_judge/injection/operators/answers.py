@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.messages import ToolCall, parsed
 from mast_trace_judge.injection.changes import Change
 from mast_trace_judge.injection.operators.operator import Operator
+from mast_trace_judge.injection.operators.phrases import ASSUMED, LATER, ONCE_MORE, UNCHECKED
 from mast_trace_judge.injection.operators.texts import (
     NUMBER,
     other_number,
@@ -30,28 +31,6 @@ _UNITS: Final = (
     ("pieces", "boxes"),
     ("minutes", "hours"),
     ("days", "weeks"),
-)
-_LATER: Final = (
-    "I will look into this and report the result later.",
-    "I have noted the task and shall come back with the result.",
-    "This is under way. The figures follow as soon as I have them.",
-    "Understood. I am going to work on it and send you the answer.",
-)
-_UNCHECKED: Final = (
-    "I have looked at it and it looks right. Approved.",
-    "That seems correct to me, no need to check further.",
-    "Everything is in order as far as I can see. It can go out.",
-    "The result is plausible. I confirm it.",
-)
-_ASSUMED: Final = (
-    "I shall assume the usual case and go on without asking.",
-    "To save time I take the standard option.",
-    "This is not stated anywhere, so I simply choose a common value.",
-)
-_ONCE_MORE: Final = (
-    "Before we end, let us go through everything once more.",
-    "I would like to discuss this again from the beginning.",
-    "We should continue; there may be more to say about it.",
 )
 _WRONG: Final = re.compile(
     r"\b(wrong|incorrect|error|mistake|fails?|failed|not correct|does not match|differs|too (?:high|low))\b",
@@ -108,18 +87,18 @@ def _repeat(site: Answer, rng: Random) -> Change | None:
 def _go_on(site: Answer, rng: Random) -> Change | None:
     """Leave the end out: the termination word, or the tool that ends the conversation."""
     ends = [call for call in site.said.tool_calls if call.name.lower() in {"finish", "end", "stop"}]
-    number = rng.randrange(len(_ONCE_MORE))
+    number = rng.randrange(len(ONCE_MORE))
     if ends:
-        return _text(site, _ONCE_MORE[number], number)
+        return _text(site, ONCE_MORE[number], number)
     if _END.search(site.said.content):
         left = _END.sub("", site.said.content).strip()
-        return _text(site, f"{left}\n{_ONCE_MORE[number]}".strip(), number)
+        return _text(site, f"{left}\n{ONCE_MORE[number]}".strip(), number)
     return None
 
 
 def _assume(site: Answer, rng: Random) -> Change | None:
     asks = site.said.content.rstrip().endswith("?") and not site.said.tool_calls
-    return _phrase(site, _ASSUMED, rng) if asks else None
+    return _phrase(site, ASSUMED, rng) if asks else None
 
 
 def _hand_over_wrongly(site: Answer, rng: Random) -> Change | None:
@@ -204,17 +183,17 @@ def _other_arguments(site: Answer, rng: Random) -> Change | None:
 
 def _end_early(site: Answer, rng: Random) -> Change | None:
     works = bool(site.said.tool_calls) and not site.is_last
-    return _phrase(site, _LATER, rng) if works and not site.checks else None
+    return _phrase(site, LATER, rng) if works and not site.checks else None
 
 
 def _skip_check(site: Answer, rng: Random) -> Change | None:
     checking = [call for call in site.said.tool_calls if not hands_over(site.run, call.name)]
-    return _phrase(site, _UNCHECKED, rng) if checking and site.checks else None
+    return _phrase(site, UNCHECKED, rng) if checking and site.checks else None
 
 
 def _approve(site: Answer, rng: Random) -> Change | None:
     objects = site.checks and not site.said.tool_calls and _WRONG.search(site.said.content)
-    return _phrase(site, _UNCHECKED, rng) if objects else None
+    return _phrase(site, UNCHECKED, rng) if objects else None
 
 
 ANSWERS: Final = (

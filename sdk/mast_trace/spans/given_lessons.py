@@ -1,0 +1,110 @@
+"""Answers of `mast_trace.feedback` that a run was given, written on its root so that a replay gives them again.
+
+An answer belongs to the run in which it was fetched; else to those that begin in a block of
+`mast_trace.using_feedback`; else to the next run that begins in the context that fetched it.
+"""
+
+from __future__ import annotations
+
+import json
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry import context as otel_context
+
+from mast_trace import semconv
+from mast_trace.fork_safe import reentrant_lock
+from mast_trace.spans.run_state import current_run
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from mast_trace.content import ContentPolicy
+    from mast_trace.spans.given_answer import Given
+    from mast_trace.spans.run_state import Run
+
+MOST_ANSWERS: Final = 32
+MOST_BYTES: Final = 64 * 1024
+"""Bytes of all answers of a run; later ones are not recorded."""
+_KEY = "mast-trace-given-lessons"
+_TEXTS: Final = frozenset({"text", "reason", "quote", "advice", "agent"})
+"""Parts of an answer that are redacted as every text is."""
+
+
+# Reentrant, as every lock that a finalizer may need.
+_lock = reentrant_lock()
+_fetched: ContextVar[list[tuple[int, Given]] | None] = ContextVar(
+    "mast-trace-fetched-lessons", default=None
+)
+"""Answers that were fetched outside of runs, and which no run has taken yet, with the session's number."""
+_session = 0
+
+
+def note(given: Given | None) -> None:
+    """Note an answer for the open run, or for the next one."""
+    run = current_run()
+    if given is None:
+        return
+    if run is not None:
+        give(run.outermost or run, (given,))
+        return
+    waiting = _fetched.get()
+    if waiting is None:
+        waiting = []
+        _fetched.set(waiting)
+    waiting.append((_session, given))
+    del waiting[:-MOST_ANSWERS]
+
+
+def forget() -> None:
+    """Forget answers that no run has taken: runs of a later session were not given them."""
+    global _session  # noqa: PLW0603  # a process has one session at a time
+    with _lock:
+        _session += 1
+
+
+def with_given(context: Context, given: Given | None) -> Context:
+    """Return ``context`` in which runs begin with an answer more."""
+    if given is None:
+        return context
+    return otel_context.set_value(_KEY, (*_of(context), given), context)
+
+
+def run_began(run: Run, context: Context) -> None:
+    """Give a run, which is no part of another, the answers of its context."""
+    waiting = _fetched.get() or []
+    taken = [each for session, each in waiting if session == _session]
+    waiting.clear()
+    give(run, (*_of(context), *taken))
+
+
+def give(run: Run, given: tuple[Given, ...]) -> None:
+    """Write answers on the root of a run, each once."""
+    content = run.content
+    if not given or content is None or not content.capture or not run.root.is_recording():
+        return
+    with _lock:
+        run.lessons.extend(each for each in given if each not in run.lessons)
+        written: list[str] = []
+        left = min(MOST_BYTES, content.limit)
+        for each in run.lessons[:MOST_ANSWERS]:
+            text = json.dumps(_cleaned(each.shape, content), ensure_ascii=False)
+            left -= len(text.encode("utf-8", "replace"))
+            if left < 0:
+                break
+            written.append(text)
+        if written:
+            run.root.set_attribute(semconv.FEEDBACK_TEXTS, written)
+
+
+def _of(context: Context) -> tuple[Given, ...]:
+    value = otel_context.get_value(_KEY, context)
+    return value if isinstance(value, tuple) else ()
+
+
+def _cleaned(value: Any, content: ContentPolicy, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return {key: _cleaned(each, content, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(each, content, name) for each in value]
+    return content.clean(value) if isinstance(value, str) and name in _TEXTS else value
