@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.operators import ListOperators
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.replay_options import (
@@ -84,6 +85,7 @@ def plant(
         ),
     ],
     operator: Operators = None,
+    operators: ListOperators = False,  # noqa: ARG001  # its callback ends the command
     count: Annotated[int, typer.Option(min=1, help="Most faults for each run.")] = 20,
     seed: Seed = 1,
     max_calls: MaxCalls = None,
