@@ -180,7 +180,8 @@ def plant(
 
 
 def _table(injections: Sequence[Injection]) -> Table:
-    shown = Table("operator", "planted", "kept", "decisive", "survived", "unproved", "censored")
+    words = ("repaired", "survived", "unproved", "censored")
+    shown = Table("operator", "planted", "kept", "decisive", *words)
     for name in OPERATORS:
         own = [each for each in injections if each.operator == name]
         if own:
@@ -190,7 +191,7 @@ def _table(injections: Sequence[Injection]) -> Table:
                 str(len(own)),
                 str(verdicts["kept"]),
                 str(sum(each.decisive for each in own)),
-                *(str(verdicts[word]) for word in ("survived", "unproved", "censored")),
+                *(str(verdicts[word]) for word in words),
             )
     return shown
 

@@ -50,12 +50,19 @@ def list_operators(wanted: bool) -> None:
     if not wanted:
         return
     shown = Table(
-        *("operator", "level", "fault", "to blame", "applies where", "certain because"),
+        *("operator", "mode", "level", "fault", "to blame", "applies where", "certain because"),
         show_lines=True,
     )
     for name, each in OPERATORS.items():
         mark = " (uncertain)" if each.uncertain else ""
-        cells = (each.level, each.fault, each.to_blame, each.applies, each.certain)
+        cells = (
+            each.mode or "none",
+            each.level,
+            each.fault,
+            each.to_blame,
+            each.applies,
+            each.certain,
+        )
         shown.add_row(plain(f"{name}{mark}"), *map(plain, cells))
     console().print(shown)
     for reason in dict.fromkeys(filter(None, (each.uncertain for each in OPERATORS.values()))):
