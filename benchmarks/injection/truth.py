@@ -2,8 +2,8 @@
 
 ::
 
-    python benchmarks/injection/truth.py                # writes truth.json and the table; half an hour of one core
-    python benchmarks/injection/truth.py --labels 5     # fewer labels of each operator, printed alone
+    python benchmarks/injection/truth.py                # writes truth.json and the table; ten minutes of two quiet cores
+    python benchmarks/injection/truth.py --labels 5 --out FILE    # fewer labels of each operator, written elsewhere
 
 `mast-trace inject`'s own experiment decides which faults are kept; replays are runs of `random_team`. The true origin
 of a stored failure is found by rollouts from after each of its steps: a fault that was made good (the success rate

@@ -26,11 +26,16 @@ def is_wrong(label: Mapping[str, Any]) -> bool:
     return bool(label["origin"] != label["step"])
 
 
+def kept(labels: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the labels that `mast-trace inject` keeps: those whose stored failure had not made its fault good."""
+    return [each for each in labels if each["verdict"] == "kept"]
+
+
 def wrong_operators(labels: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the operators that are to be marked by these labels."""
     return {
         name
-        for name, own in _by_operator(labels).items()
+        for name, own in _by_operator(kept(labels)).items()
         if sum(map(is_wrong, own)) > MOST_WRONG * len(own)
     }
 
@@ -41,24 +46,36 @@ def table(labels: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _lines(labels: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    yield "| operator | labels examined | wrong | share and interval (95 %) | success before and after the fault | mark |"
-    yield "|---|---|---|---|---|---|"
+    yield (
+        "| operator | success before, after the fault | without the check: labels | wrong | labels kept | wrong | "
+        "share and interval (95 %) | mark |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
     marked, by_operator = wrong_operators(labels), _by_operator(labels)
     for name in [*OPERATORS, "all"]:
-        own = labels if name == "all" else by_operator.get(name, [])
-        if not own:
-            yield f"| {name} | 0 | - | not examined | - | |"
+        every = labels if name == "all" else by_operator.get(name, [])
+        if not (own := kept(every)):
+            yield f"| {name} | - | {len(every)} | - | 0 | - | not examined | |"
             continue
+        before, after = (
+            sum(each[key] for each in every) / len(every) for key in ("before", "after")
+        )
         wrong = sum(map(is_wrong, own))
         around = wilson(wrong, len(own))
-        share = (
-            f"{100 * wrong / len(own):.0f} % ({100 * around.low:.0f} to {100 * around.high:.0f})"
+        cells = (
+            name,
+            f"{before:.2f}, {after:.2f}",
+            *(len(every), sum(map(is_wrong, every)), len(own), wrong),
+            f"{100 * wrong / len(own):.0f} % ({100 * around.low:.0f} to {100 * around.high:.0f})",
+            "uncertain" if name in marked else "",
         )
-        means = " to ".join(
-            f"{sum(each[key] for each in own) / len(own):.2f}" for key in ("before", "after")
-        )
-        mark = "uncertain" if name in marked else ""
-        yield f"| {name} | {len(own)} | {wrong} | {share} | {means} | {mark} |"
+        yield f"| {' | '.join(map(str, cells))} |"
+    checks, replays = (sum(each[key] for each in labels) for key in ("checks", "replays"))
+    yield ""
+    yield (
+        f"The check takes {checks / len(labels):.1f} replays of a part of the run for a label, beside "
+        f"{replays / len(labels):.1f} that decide it."
+    )
 
 
 def _by_operator(labels: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
