@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Change:
-    """What a replay serves and changes.
+    """Answers that a replay serves, and the changes that it makes.
 
     Attributes:
         answers: answers that are served, the first ones of the run.

@@ -2,7 +2,7 @@
 
 ::
 
-    python benchmarks/injection/truth.py                # writes truth.json and the table; ten minutes of two quiet cores
+    python benchmarks/injection/truth.py                # writes truth.json and the table; three minutes of a quiet core
     python benchmarks/injection/truth.py --labels 5 --out FILE    # fewer labels of each operator, written elsewhere
 
 `mast-trace inject`'s own experiment decides which faults are kept; replays are runs of `random_team`. The true origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.injection.changes import Change, OtherRequest
-from mast_trace_judge.injection.operators.operator import REPAIRED, Operator
+from mast_trace_judge.injection.operators.operator import Operator
 from mast_trace_judge.injection.sites import Answer, answers_of
 
 if TYPE_CHECKING:
@@ -65,6 +65,6 @@ REQUESTS: Final = (
              applies="The model was shown two messages or more besides system prompt and task."),
     Operator("2.5-ignore-peer", "2.5", "request", "The agent answers without the last message of its peer.",
              "The last message was left out of the request.", _ignore_peer,
-             applies="The last message that the model was shown is one of a person or an agent, and not the task.", uncertain=REPAIRED),
+             applies="The last message that the model was shown is one of a person or an agent, and not the task."),
 )  # fmt: skip
 """Operators at the level of requests."""

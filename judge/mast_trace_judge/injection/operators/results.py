@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.injection.changes import Change
-from mast_trace_judge.injection.operators.operator import REPAIRED, Operator
+from mast_trace_judge.injection.operators.operator import Operator
 from mast_trace_judge.injection.operators.texts import with_number_changed
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ _SEEN: Final = "The recorded result was another one."
 
 RESULTS: Final = (
     Operator("tool-error", "", "result", "A tool raises an exception.", _SEEN, _error,
-             applies="Every tool result, hand-overs excluded.", uncertain=REPAIRED),
+             applies="Every tool result, hand-overs excluded."),
     Operator("tool-timeout", "", "result", "A tool does not answer in time.", _SEEN, _timeout,
-             applies="Every tool result, hand-overs excluded.", uncertain=REPAIRED),
+             applies="Every tool result, hand-overs excluded."),
     Operator("tool-stale", "", "result", "A tool returns its earlier result.", _SEEN, _stale,
-             applies="The tool has returned another result before.", uncertain=REPAIRED),
+             applies="The tool has returned another result before."),
     Operator("tool-empty", "", "result", "A tool returns nothing.", _SEEN, _empty,
-             applies="A tool result that is not empty.", uncertain=REPAIRED),
+             applies="A tool result that is not empty."),
     Operator("tool-wrong", "", "result", "A tool returns a wrong number.", _SEEN, _wrong,
              applies="The result holds a number."),
     Operator("tool-passes", "", "result", "A check passes that had failed.", _SEEN, _passes,
