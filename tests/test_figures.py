@@ -87,6 +87,20 @@ def test_the_overview_says_what_the_table_of_ingest_says() -> None:
     assert f"stores {least},000 to {most},000 agent spans a second" in overview
 
 
+def test_operators_are_marked_by_the_truth_of_their_labels() -> None:
+    """The table of operators names those whose kept labels were often wrong, and the page shows the stored figures."""
+    from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN
+
+    folder = BENCHMARKS / "injection"
+    made = program(folder / "truth_page.py")
+    labels = json.loads((folder / "truth.json").read_text())
+    assert {each["operator"] for each in labels} == OPERATORS.keys()
+    assert made.wrong_operators(labels) == UNCERTAIN
+    page = (folder / "README.md").read_text()
+    table = page.partition(made.BEGIN)[2].partition(made.END)[0]
+    assert table.strip() == made.table(labels).strip()
+
+
 @pytest.mark.parametrize("folder", ["sdk", "instrumentations", "collector", "judge", "dashboards"])
 def test_no_docstring_gives_a_score(folder: str) -> None:
     """A score belongs where a script writes it; in the code nobody would measure it again."""

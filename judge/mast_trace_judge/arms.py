@@ -47,6 +47,8 @@ failed, or there was no outcome; ``crashed``: the program reached the change and
 without an outcome.
 """
 
+RECOVERY: Final = "recovery"
+"""The phase of replays of a stored failure: their steps are that run's, not the recorded one's."""
 START: Final = -1
 """The step of the arm ``start``: nothing of the recorded run is kept."""
 
@@ -100,7 +102,7 @@ class ArmResult:
         success: the outcome; None unless ``status`` is ``ok``.
         reason: text that explains status or outcome; empty if there is nothing to say.
         phase: the part of the experiment that planned it: ``verify``, ``score``, ``start``,
-            ``screening`` or ``pairs``; empty for a replay that a person has asked for.
+            ``screening``, ``pairs``, ``injection`` or `RECOVERY`; empty for a replay that a person has asked for.
         pair: number of the pair of ``pairs``, from 0; -1 otherwise.
         served_calls: model calls that were answered from the record.
         served_tools: tool calls that were answered from the record.

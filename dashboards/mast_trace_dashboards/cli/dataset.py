@@ -54,6 +54,7 @@ def build_set(
                 "folder": str(out),
                 "runs": len(runs),
                 "failures": sum(each.failed for each in runs),
+                "uncertain": sum(bool(each.uncertain) for each in runs),
                 "parquet": has_parquet(),
             }
         )
@@ -66,5 +67,12 @@ def build_set(
             f"Wrote {len(runs)} runs to {out / RUNS} ({told or 'nothing labelled yet'}); {CARD} describes them."
         )
     )
+    if unsure := sum(bool(each.uncertain) for each in runs):
+        console().print(
+            plain(
+                f"{unsure} of them are marked as uncertain, by their operator; commands that read the set leave "
+                "them out unless --uncertain is given."
+            )
+        )
     if not has_parquet():
         console().print(plain(f"Without {PARQUET}, which needs pyarrow: pip install pyarrow"))

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.operators import ListOperators
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.phrased import PhrasedByModel, Phrasings
@@ -85,6 +86,7 @@ def plant(
         ),
     ],
     operator: Operators = None,
+    operators: ListOperators = False,  # noqa: ARG001  # its callback ends the command
     count: Annotated[int, typer.Option(min=1, help="Most faults for each run.")] = 20,
     seed: Seed = 1,
     phrasings: Phrasings = "rules",
@@ -186,7 +188,8 @@ def plant(
 
 
 def _table(injections: Sequence[Injection]) -> Table:
-    shown = Table("operator", "planted", "kept", "decisive", "survived", "unproved", "censored")
+    words = ("repaired", "survived", "unproved", "censored")
+    shown = Table("operator", "planted", "kept", "decisive", *words)
     for name in OPERATORS:
         own = [each for each in injections if each.operator == name]
         if own:
@@ -196,7 +199,7 @@ def _table(injections: Sequence[Injection]) -> Table:
                 str(len(own)),
                 str(verdicts["kept"]),
                 str(sum(each.decisive for each in own)),
-                *(str(verdicts[word]) for word in ("survived", "unproved", "censored")),
+                *(str(verdicts[word]) for word in words),
             )
     return shown
 

@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import RunSummary
+from mast_trace_dashboards.cli.operators import Uncertain
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_judge.config import JudgeConfig
@@ -53,6 +54,7 @@ def bench(
         Path | None,
         typer.Option(help="Markdown file to write, its plots beside it.", show_default=False),
     ] = None,
+    uncertain: Uncertain = False,
     repeats: Repeats = REPEATS,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -74,12 +76,12 @@ def bench(
     settings = JudgeConfig.load(config)
     profiles = own_profiles(settings)
     if _LLM in chosen:
-        said = _ask_model(folder, settings)
+        said = _ask_model(folder, settings, uncertain=uncertain)
         judges["with the model"] = lambda run: said[run.trajectory.trace_id]
     local = [layer for layer in chosen if layer != _LLM]
     shown = console(stderr=True)
     with shown.status("Scoring"):
-        found = run_bench(folder, local, judges, repeats, profiles)
+        found = run_bench(folder, local, judges, repeats, profiles, uncertain=uncertain)
     if report is not None:
         write_markdown(found, report.parent, file=report.name)
     if as_json:
@@ -91,13 +93,13 @@ def bench(
         console().print(plain(f"- {note}"))
 
 
-def _ask_model(folder: Path, config: JudgeConfig) -> dict[str, Prediction]:
+def _ask_model(folder: Path, config: JudgeConfig, *, uncertain: bool) -> dict[str, Prediction]:
     if not config.uses_model:
         raise ConfigurationError(
             "the layer llm needs a model: set MAST_TRACE_JUDGE_MODEL and OPENAI_BASE_URL or "
             "OPENAI_API_KEY"
         )
-    found = attributed_runs(folder)
+    found = attributed_runs(folder, uncertain=uncertain)
     # AgentRx labelled runs of Who&When once more: they are asked about once.
     runs = [run for subset, own in found.items() if subset != "agentrx" for run in own]
     verdicts = asyncio.run(_judge_all(Judge(config), runs))

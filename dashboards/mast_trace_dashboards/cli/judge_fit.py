@@ -14,12 +14,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.operators import Uncertain
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_fit import decision_words, parts
 from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.injection.certain import certain, left_out_words
 from mast_trace_judge.local.attribution.profile import Profile
+from mast_trace_judge.study.datasets.injected import operator_of
 from mast_trace_judge.study.datasets.labelled import data_folder
 from mast_trace_judge.study.datasets.who_and_when import SUBSETS, read_who_and_when
 from mast_trace_judge.study.fitting.fit_on import REPEATS, fit_on
@@ -28,7 +31,7 @@ from mast_trace_judge.study.fitting.sources import from_set, parse_sources, stor
 from mast_trace_judge.study.training import FEWEST_LABELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mast_trace_judge.study.datasets.labelled import LabelledRun
     from mast_trace_judge.study.fitting.report import FitReport
@@ -77,6 +80,7 @@ def fit_profile(
     force: Annotated[
         bool, typer.Option("--force", help="Write the profile even if it is not better.")
     ] = False,
+    uncertain: Uncertain = False,
     repeats: Annotated[
         int, typer.Option(min=1, help="Partitions over which the plain score is averaged.")
     ] = REPEATS,
@@ -103,7 +107,12 @@ def fit_profile(
     if framework:
         runs = [run for run in runs if run.trajectory.framework in framework]
         reserved = [run for run in reserved if run.trajectory.framework in framework]
-    _check(runs, sources)
+    left_out: Counter[str] = Counter()
+    if not uncertain:
+        runs, left_out = certain(runs, operator_of)
+        reserved, of_reserved = certain(reserved, operator_of)
+        left_out += of_reserved
+    _check(runs, sources, left_out)
     used_folder = JudgeConfig.load(config).judge_profiles_dir
     path = out or (used_folder or Path()) / f"{name}.json"
     old = Profile.from_json(path.read_text("utf-8")) if path.is_file() else None
@@ -125,8 +134,12 @@ def fit_profile(
         write_whole(path, found.profile.to_json())
     written = better or force
     if as_json:
-        print_json(_as_json(found, path, written=written))
+        print_json(
+            _as_json(found, path, written=written) | {"left_out_as_uncertain": dict(left_out)}
+        )
     else:
+        if left_out:
+            console().print(plain(left_out_words(left_out)))
         _print(found, path, used_folder, old=old, written=written)
     if not written:
         raise typer.Exit(1)
@@ -161,7 +174,9 @@ def _read(
     return runs, reserved
 
 
-def _check(runs: Sequence[LabelledRun], sources: Sequence[str]) -> None:
+def _check(
+    runs: Sequence[LabelledRun], sources: Sequence[str], left_out: Mapping[str, int]
+) -> None:
     """Refuse too few labels, and say where more come from."""
     if len(runs) >= FEWEST_LABELS:
         return
@@ -171,6 +186,7 @@ def _check(runs: Sequence[LabelledRun], sources: Sequence[str]) -> None:
         f"{len(runs)} runs have a label with a decisive step; a profile needs {FEWEST_LABELS} ({told}). "
         "Give more by `mast-trace label RUN --step N`, name a folder of labelled runs by --data, or plant "
         "faults by `mast-trace inject` and add --labels person,replay,injection"
+        + (f". {left_out_words(left_out)}" if left_out else "")
     )
 
 

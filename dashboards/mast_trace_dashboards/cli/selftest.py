@@ -13,6 +13,7 @@ from rich.table import Table
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.inject import COMMAND, RunsThenCommand
 from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.operators import Uncertain, planted_operators
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.replay_options import (
@@ -44,7 +45,6 @@ from mast_trace_dashboards.selftest_words import (
     sentences_of,
 )
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.injection.faults import chosen
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.replay.commands import split_command
 from mast_trace_judge.replay.setup import Budget, Setup
@@ -70,6 +70,7 @@ def selftest(
     runs: Annotated[int, typer.Option(min=1, help="Runs that are recorded, over all tasks.")] = 5,
     count: Annotated[int, typer.Option(min=1, help="Most faults that are planted in all.")] = 40,
     operator: Operators = None,
+    uncertain: Uncertain = False,
     seed: Seed = 1,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
@@ -98,7 +99,7 @@ def selftest(
     command = tuple(ctx.meta[COMMAND])
     if not command:
         raise ConfigurationError("name your program after --, such as: -- python my_team.py")
-    chosen(operator or ())
+    planted, left = planted_operators(operator or (), uncertain=uncertain)
     plan = Plan(
         setup=Setup(
             command,
@@ -110,7 +111,7 @@ def selftest(
         tasks=_tasks(tasks, command),
         runs=runs,
         count=count,
-        only=tuple(operator or ()),
+        only=planted,
         seed=seed,
         prices={**JudgeConfig.load(config).judge_prices, **prices_by_model(prices)},
         own_prices=PriceConfig.load(config).own_prices,
@@ -148,6 +149,7 @@ def selftest(
                 "replays": made.replays,
                 "live_calls": made.live_calls,
                 "verdicts": dict(made.verdicts),
+                "left_out_as_uncertain": left,
             }
         )
     else:
@@ -155,6 +157,13 @@ def selftest(
         for sentence in planted_sentences(made.verdicts):
             console().print(plain(sentence))
         console().print(plain(f"{made.replays} replays, {made.live_calls} live model calls."))
+        if left:
+            console().print(
+                plain(
+                    f"Not planted: {len(left)} operators whose labels are uncertain ({', '.join(left)}); "
+                    "--uncertain plants them as well."
+                )
+            )
     if made.limit:
         # The limit of a single run is the rest that earlier ones have left.
         spent = f" {made.live_calls} of {max_calls} calls are used in all." if max_calls else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mast_trace_dashboards.cli.open_store import open_store
+from mast_trace_dashboards.cli.operators import Uncertain
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.train_run import run_training
@@ -65,6 +66,7 @@ def export_set(
             show_default=False,
         ),
     ] = None,
+    uncertain: Uncertain = False,
     project: Project = None,
     url: Url = None,
     data_dir: DataDir = None,
@@ -82,7 +84,7 @@ def export_set(
     sources = wanted_sources(labels)
     settings = JudgeConfig.load(config)
     profiles = own_profiles(settings)
-    export = Export(question, settings, judge_version(settings, profiles), profiles)
+    export = Export(question, settings, judge_version(settings, profiles), profiles, uncertain)
     shown = console(stderr=True)
     opened = nullcontext() if data else open_store(url, data_dir, config)
     with opened as store, shown.status("Writing prompts"):

@@ -53,8 +53,8 @@ def card(
         lines.append(f"| {' | '.join(map(_cell, key))} | {count} | {shown[0]} | {shown[1]} |")
     lines += [
         "",
-        "| operator | mode | planted | kept | share kept | decisive | survived | held out | certain because |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| operator | mode | planted | kept | share kept | decisive | survived | held out | uncertain | certain because |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, operator in OPERATORS.items():
         own = [each for each in runs if each.operator == name]
@@ -70,9 +70,14 @@ def card(
                 str(sum(each.decisive for each in own)),
                 str(len(own) - kept),
                 "yes" if any(each.held_out_operator for each in own) else "no",
+                "uncertain" if operator.uncertain else "no",
                 operator.certain,
             )
             lines.append(f"| {' | '.join(cells)} |")
+    for reason in dict.fromkeys(filter(None, (each.uncertain for each in runs))):
+        own = [each for each in runs if each.uncertain == reason]
+        names = ", ".join(sorted({each.operator for each in own}))
+        lines += ["", f"{len(own)} labels are uncertain, those of {names}: {reason}"]
     splits = Counter(each.split for each in runs)
     lines += [
         "",

@@ -14,6 +14,7 @@ from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.injection.card import card
 from mast_trace_judge.injection.labelled import Labelled
+from mast_trace_judge.injection.operators import OPERATORS
 from mast_trace_judge.injection.set_files import CARD, FORMAT, write_set
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.injections import injections
@@ -114,6 +115,7 @@ def _injected(each: Injection) -> Labelled:
         framework=each.framework,
         split=_split(each.original),
         held_out_operator=_held_out(each.operator),
+        uncertain=OPERATORS[each.operator].uncertain if each.operator in OPERATORS else "",
         run=to_dict(each.run),
     )
 
@@ -149,6 +151,7 @@ def _replayed(store: Store, project: str, trace_id: str) -> Labelled | None:
         framework=run.framework,
         split=_split(trace_id),
         held_out_operator=False,
+        uncertain="",
         run=to_dict(run),
     )
 

@@ -6,14 +6,15 @@ cannot show which failure a fault has caused. After that each fault is tried by 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.arms import Arm
+from mast_trace_judge.arms import RECOVERY, Arm
 from mast_trace_judge.injection.trial import Trial as FaultTrial
 from mast_trace_judge.replay.statistics import ResultMismatch, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.injection.faults import Fault
@@ -32,12 +33,20 @@ class InjectionExperiment:
         faults: the faults, in the order in which they are tried.
         places: number of the run's model answers.
         calls: live model calls that are expected after each step, by step.
+        later: returns the steps of a fault's stored failure that are looked at, by number of the fault.
 
     Attributes:
         trials: the faults that were tried so far, the last one perhaps undecided.
     """
 
-    def __init__(self, faults: Sequence[Fault], places: int, calls: dict[int, int]) -> None:
+    def __init__(
+        self,
+        faults: Sequence[Fault],
+        places: int,
+        calls: dict[int, int],
+        later: Callable[[int], Sequence[int]] = lambda _number: (),
+    ) -> None:
+        self._later = later
         self._faults = list(faults)
         self._places = places
         self._calls = calls
@@ -73,10 +82,13 @@ class InjectionExperiment:
             arm = self.trials[-1].ask() if self.trials else None
             if arm is not None:
                 calls = self._calls.get(arm.step, self._places)
-                return (Trial(arm, _PHASE, len(self.trials) - 1, calls),)
+                phase = _PHASE if self.trials[-1].recovery is None else RECOVERY
+                return (Trial(arm, phase, len(self.trials) - 1, calls),)
             if len(self.trials) == len(self._faults):
                 return ()
-            self.trials.append(FaultTrial(self._faults[len(self.trials)]))
+            number = len(self.trials)
+            later = partial(self._later, number)
+            self.trials.append(FaultTrial(self._faults[number], later=later))
 
     def tell(self, result: ArmResult) -> None:
         """Take the result of the replay that comes next.
@@ -93,7 +105,7 @@ class InjectionExperiment:
                 f"the next replay is {trial.arm.operator} at step {trial.arm.step} of fault {trial.pair}; "
                 f"the result is of {result.arm.operator} at step {result.arm.step} of fault {result.pair}"
             )
-        if trial.phase == _PHASE:
+        if trial.phase in {_PHASE, RECOVERY}:
             self.trials[-1].tell(result)
         else:
             self._clean.append(result)

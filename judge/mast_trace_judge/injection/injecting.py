@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import MastTraceError
+from mast_trace.replay.recording import NotReplayable, tape_of
+from mast_trace_judge.arms import RECOVERY
 from mast_trace_judge.injection.experiment import InjectionExperiment
 from mast_trace_judge.injection.faults import most_faults_of
+from mast_trace_judge.injection.recovery import later_steps
 from mast_trace_judge.injection.trial import outcome_of
 from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.bounds import call_cost, capped_call_cost
@@ -115,11 +118,23 @@ def inject(
         raise NotInjectable(f"no operator applies to run {recorded.trace_id}")
     points = decision_points(recorded)
     after = {point.step: len(points) - place for place, point in enumerate(points)}
-    experiment = InjectionExperiment(faults, len(points), after)
+    seen: dict[int, Trajectory] = {}
+
+    def failed(number: int) -> Trajectory | None:
+        """Return the stored run of a fault."""
+        known = seen.get(number)
+        return known or stored_run(store, run.project, recorded.trace_id, faults[number].id)
+
+    def later(number: int) -> tuple[int, ...]:
+        made = failed(number)
+        if made is None or not _is_replayable(made):
+            return ()
+        return later_steps(made, faults[number])
+
+    experiment = InjectionExperiment(faults, len(points), after, later)
     shape = {"setup": setup.to_plain(), "seed": seed, "faults": [fault.id for fault in faults]}
     text = json.dumps(shape, sort_keys=True)
     plan = plan_of(store, run, text, name=f"{NAME} {_digest(text)}")
-    seen: dict[int, Trajectory] = {}
 
     def keep(number: int) -> None:
         """Store a faulty run at once, so that a kill does not lose it."""
@@ -134,7 +149,7 @@ def inject(
         experiment,
         recorded,
         setup,
-        _executing(recorded, setup, known, experiment, seen, keep),
+        _executing(recorded, setup, known, experiment, seen, keep, failed),
         budget,
         cost=cost,
         changed=changed,
@@ -145,8 +160,7 @@ def inject(
     for number, trial in enumerate(experiment.trials):
         if trial.verdict == "open":
             continue
-        made = seen.get(number) or stored_run(store, run.project, recorded.trace_id, trial.fault.id)
-        injection = _labelled(trial, run, recorded, seed, made)
+        injection = _labelled(trial, run, recorded, seed, failed(number))
         save_injection(store, injection, run)
         done.append(injection)
     state = work.progress()
@@ -167,6 +181,7 @@ def _executing(
     experiment: InjectionExperiment,
     seen: dict[int, Trajectory],
     keep: Callable[[int], None],
+    failed: Callable[[int], Trajectory | None],
 ) -> Callable[[Trial, Allowance], ArmResult]:
     """Return a function that runs one replay, and keeps a faulty run of each fault, failures first."""
 
@@ -176,17 +191,27 @@ def _executing(
         made: list[Trajectory] = []
         settings = arm_settings(setup, recorded.task, max_calls=allowance.calls, prices=prices)
         settings = dataclasses.replace(settings, replayed=made.append)
-        result = run_arm(recorded, setup.command, trial.arm, settings=settings)
+        of = failed(trial.pair) if trial.phase == RECOVERY else None
+        result = run_arm(of or recorded, setup.command, trial.arm, settings=settings)
         faulty = trial.phase == "injection" and trial.arm != experiment.trials[-1].restore
         success = outcome_of(result)
         if faulty and made and success is not None:
             outcome = "success" if success else "failure"
-            if trial.pair not in seen or (seen[trial.pair].outcome == "success" and not success):
+            known = failed(trial.pair)  # perhaps by an earlier process
+            if known is None or (known.outcome == "success" and not success):
                 seen[trial.pair] = dataclasses.replace(made[0], outcome=outcome)
                 keep(trial.pair)
         return result
 
     return execute
+
+
+def _is_replayable(made: Trajectory) -> bool:
+    try:
+        tape_of(made)
+    except NotReplayable:
+        return False
+    return True
 
 
 def _labelled(

@@ -28,6 +28,7 @@ class Labelled:
         framework: its framework.
         split: ``train``, ``validation`` or ``test``, by group.
         held_out_operator: whether the operator is one of those that no fit should see.
+        uncertain: the reason for which the operator's labels are uncertain; empty if they are not.
         run: the run as JSON types.
     """
 
@@ -47,4 +48,5 @@ class Labelled:
     framework: str
     split: str
     held_out_operator: bool
+    uncertain: str
     run: dict[str, Any]

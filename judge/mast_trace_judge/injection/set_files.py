@@ -101,6 +101,7 @@ def _write_parquet(path: Path, lines: Iterable[str]) -> None:
             *((name, number) for name in ("success_after", "e_value")),
             *((name, text) for name in ("system", "framework", "split")),
             ("held_out_operator", pa.bool_()),
+            ("uncertain", text),
             ("run", pa.large_string()),
         ]
     )

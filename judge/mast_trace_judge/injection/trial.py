@@ -3,7 +3,8 @@
 The fault arm makes the change; the restore arm keeps the recorded answer at the same step, and both run
 live afterwards. A fault is kept as a label only if restoring it makes the run succeed significantly more
 often (an e-value of 20, see `mast_trace_judge.replay.statistics.betting`), or, in a program that is
-deterministic, if three faulty replays fail alike and two restored ones succeed alike.
+deterministic, if three faulty replays fail alike and two restored ones succeed alike. The stored failure of any
+other program must not have made the fault good, see `mast_trace_judge.injection.recovery`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from mast_trace_judge.arms import Arm
+from mast_trace_judge.injection.recovery import Recovery
 from mast_trace_judge.replay.statistics.betting import Bet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.injection.faults import Fault
 
@@ -28,8 +32,9 @@ FOR_DECISIVE: Final = 10
 _ALIKE: Final = (3, 2)
 """Faulty and restored replays that must be alike in a deterministic program."""
 
-Verdict = Literal["open", "kept", "survived", "unproved", "censored"]
-"""``kept``: the fault causes the failure; ``survived``: the run succeeds all the same; ``unproved``: it
+Verdict = Literal["open", "kept", "repaired", "survived", "unproved", "censored"]
+"""``kept``: the fault causes the failure; ``repaired``: it causes failures, but the stored run had made it good and failed
+by a later error; ``survived``: the run succeeds all the same; ``unproved``: it
 fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome."""
 
 
@@ -50,16 +55,22 @@ class Trial:
         fault: the fault.
         faulty: results of the fault arm.
         restored: results of the restore arm.
+        later: returns the steps of the stored failure that are looked at for `recovery`.
+        recovery: the replays of the stored failure; None as long as they are not needed.
     """
 
     fault: Fault
     faulty: list[ArmResult] = field(default_factory=list)
     restored: list[ArmResult] = field(default_factory=list)
+    later: Callable[[], Sequence[int]] = tuple
+    recovery: Recovery | None = None
 
     def ask(self) -> Arm | None:
         """Return the arm of the next replay; None if the fault is decided."""
-        if self.verdict != "open":
-            return self.fault.change.arm if self._may_be_decisive else None
+        if self._of_pairs != "open":
+            if self._may_be_decisive:
+                return self.fault.change.arm
+            return self.recovery.ask() if self.recovery is not None else None
         if len(self.faulty) < _ALIKE[0]:
             return self.fault.change.arm
         return self.restore if len(self.restored) < len(self.faulty) else self.fault.change.arm
@@ -71,11 +82,29 @@ class Trial:
 
     def tell(self, result: ArmResult) -> None:
         """Take the result of the arm that was asked for."""
+        if self.recovery is not None:
+            self.recovery.results.append(result)
+            return
         (self.restored if result.arm == self.restore else self.faulty).append(result)
+        if self._needs_recovery and not self._may_be_decisive:
+            self.recovery = Recovery(tuple(self.later()))
 
     @property
     def verdict(self) -> Verdict:
-        """The decision so far."""
+        """The decision so far; open as long as the stored failure is looked at."""
+        if self._of_pairs != "kept" or not self._needs_recovery:
+            return self._of_pairs
+        if self.recovery is None or self.recovery.ask() is not None:
+            return "open"
+        return "repaired" if self.recovery.is_repaired else "kept"
+
+    @property
+    def _needs_recovery(self) -> bool:
+        return self._of_pairs == "kept" and not self.is_deterministic
+
+    @property
+    def _of_pairs(self) -> Verdict:
+        """The decision of faulty against restored replays."""
         enough = len(self.faulty) >= _ALIKE[0]
         if self.censored > _ALIKE[0]:
             return "censored"
@@ -141,7 +170,7 @@ class Trial:
         """True if more replays of the fault are needed to call it decisive, or not."""
         successes = sum(outcome_of(each) is not False for each in self.faulty)
         return (
-            self.verdict == "kept"
+            self._of_pairs == "kept"
             and not self.is_deterministic
             and len(self.faulty) < FOR_DECISIVE
             and successes <= DECISIVE_UNTIL * FOR_DECISIVE

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from mast_trace.exceptions import BudgetExhausted, MastTraceError, SchemaMismatch, StorageError
-from mast_trace_judge.arms import ArmResult
+from mast_trace_judge.arms import RECOVERY, ArmResult
 from mast_trace_judge.replay.allowance import Account, Allowance, Exhausted
 from mast_trace_judge.replay.isolation import not_isolated
 from mast_trace_judge.replay.statistics import ResultMismatch
@@ -241,7 +241,7 @@ class Conducting(Generic[_Asking]):
                 cost_usd=allowance.cost_usd,
                 phase=trial.phase,
                 pair=trial.pair,
-                span_id=self._span_at(trial.arm.step),
+                span_id=self._span_of(trial),
             )
         )
         if not mine:
@@ -272,7 +272,7 @@ class Conducting(Generic[_Asking]):
 
         The experiment would otherwise go on from a result that no later process finds.
         """
-        span_id = self._span_at(result.arm.step)
+        span_id = self._span_of(result)
         stored = self._patiently(
             lambda: record_result(self._store, self._plan, number, result, span_id=span_id)
         )
@@ -312,9 +312,10 @@ class Conducting(Generic[_Asking]):
             cost_usd=account.cost_usd,
         )
 
-    def _span_at(self, step: int) -> str:
-        steps = self._recorded.steps
-        return steps[step].span_id if 0 <= step < len(steps) else ""
+    def _span_of(self, replay: Trial | ArmResult) -> str:
+        steps, step = self._recorded.steps, replay.arm.step
+        known = replay.phase != RECOVERY and 0 <= step < len(steps)
+        return steps[step].span_id if known else ""
 
     def _patiently(self, attempt: Callable[[], _T]) -> _T:
         """Call a function of the store again while the database does not answer."""

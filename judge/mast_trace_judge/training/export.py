@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_judge.injection.dataset import labelled
+from mast_trace_judge.injection.operators import is_uncertain
 from mast_trace_judge.store.labels import NO_MODES, labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_judge.study.stored_labels import labelled_runs, named_steps
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 """The sources of labels; where two have labelled one run, the first of them counts."""
+
+UNCERTAIN: Final = "the operator is uncertain (--uncertain takes them in)"
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Export:
         config: of the judge whose prompts they are.
         version: of that judge.
         profiles: the user's own.
+        uncertain: whether labels of uncertain operators become examples as well.
         written: number of examples by source.
         left_out: number of runs by the reason for which they were left out.
     """
@@ -61,6 +65,7 @@ class Export:
     config: JudgeConfig
     version: str
     profiles: Sequence[Profile] = ()
+    uncertain: bool = False
     written: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -68,6 +73,9 @@ class Export:
         """Yield an example for each failure that can be one; a run counts once."""
         seen: set[str] = set()
         for each in failures:
+            if not self.uncertain and is_uncertain(each.operator):
+                self.left_out[UNCERTAIN] += 1
+                continue
             if each.id in seen:
                 self.left_out["labelled by another source as well"] += 1
                 continue

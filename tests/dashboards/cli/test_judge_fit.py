@@ -30,6 +30,15 @@ if TYPE_CHECKING:
     from mast_trace_judge.study.datasets.labelled import LabelledRun
 
 
+MARKS = "mast_trace_judge.injection.operators.UNCERTAIN"
+
+
+@pytest.fixture(autouse=True)
+def _no_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No operator is uncertain here, whatever the last measurement of the labels' truth says."""
+    monkeypatch.setattr(MARKS, frozenset())
+
+
 def _plant(store: Store, runs: Sequence[LabelledRun]) -> None:
     """Store planted faults, each kept, as `mast-trace inject` does."""
     for number, each in enumerate(runs):
@@ -132,6 +141,35 @@ def test_a_set_is_fitted_to_and_its_reserved_operators_are_not(
     assert profile.labels == 25
     assert profile.injection_only
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_labels_of_uncertain_operators_are_left_out_unless_asked_for(
+    made_set: Path, empty: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fit and benchmark say how many were left out; --uncertain takes them in."""
+    monkeypatch.setattr(MARKS, frozenset({"tool-error", "2.4-withhold"}))
+    left = {"tool-error": 5, "2.4-withhold": 5}
+    options = ("judge", "fit", "--dataset", str(made_set), "--repeats", "1", "--force", "--json")
+    assert run([*options, "--out", str(tmp_path / "own.json")]) == 0
+    found = json.loads(empty.capture.readouterr().out)
+    assert (found["left_out_as_uncertain"], found["labels"]) == (left, 15)
+    bench = ("judge", "bench", "--data", str(made_set), "--repeats", "1", "--layers", "rules")
+    for more, counts, modes in (
+        ((), left, {"2.6", "3.2"}),
+        (("--uncertain",), {}, {"2.4", "2.6", "3.2"}),
+    ):
+        assert run([*bench, *more, "--json"]) == 0
+        scored = json.loads(empty.capture.readouterr().out)
+        assert scored["left_out"] == counts
+        assert {row["code"] for row in scored["planted"]} == modes
+    with Store.open(empty.recorded.url) as store:
+        store.command("TRUNCATE TABLE mast_injections")
+        _plant(store, planted_set(("tool-error",), 5, 2))
+    status, _, err = empty("judge", "fit", "--labels", "injection")
+    assert status == 1
+    told = " ".join(err.split())
+    assert "0 runs have a label" in told
+    assert "10 labels of uncertain operators were left out (tool-error 10); --uncertain" in told
 
 
 def test_the_old_profile_stays_where_the_new_one_is_not_better(

@@ -14,9 +14,12 @@ from replays import record
 from scripted_llm import ScriptedLLM
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.arms import Arm
 from mast_trace_judge.injection.dataset import build
 from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
 from mast_trace_judge.injection.set_files import shapes_of, write_set
+from mast_trace_judge.replay.arm_runner import run_arm
+from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.injections import injections
 from mast_trace_judge.store.labels import labels_of
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
+    from mast_trace_judge.store.injections import Injection
 
 pytestmark = pytest.mark.end_to_end
 
@@ -68,6 +72,14 @@ class Team:
             **{"seed": 1, "count": 4, **given},
         )
 
+    def replays_later(self, made: Injection) -> None:
+        """Assert that a stored faulty run can be kept from after a later answer, and ends as it did."""
+        assert made.run is not None
+        later = [each.step for each in decision_points(made.run) if each.step > made.step][:1]
+        for step in later:
+            done = run_arm(made.run, [sys.executable, str(SHOP)], Arm("keep", step))
+            assert (done.status, done.success) == ("ok", made.run.outcome == "success")
+
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
@@ -100,6 +112,7 @@ def test_labels_the_planted_step(team: Team, store: Store) -> None:
         assert [s.text for s in each.run.steps[: each.step]] == [
             s.text for s in team.recorded.steps[: each.step]
         ]
+    team.replays_later(kept[0])
     stored = {each.fault_id: each for each in injections(store)}
     assert [stored[each.fault_id] for each in done.injections] == list(done.injections)
 
@@ -151,6 +164,8 @@ def test_blames_nobody_for_the_environment(team: Team, store: Store) -> None:
     assert {each.mode for each in done.injections} == {""}
     assert {each.step for each in done.injections} == {COUNTED}
     assert "kept" in {each.verdict for each in done.injections}
+    for each in done.injections:
+        team.replays_later(each)
 
 
 def test_an_injection_goes_on_after_its_stored_results(team: Team, store: Store) -> None:

@@ -11,8 +11,9 @@ from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.recording import tape_of
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace_judge.injection.certain import certain, left_out_words
 from mast_trace_judge.injection.faults import chosen, faults_of
-from mast_trace_judge.injection.operators import OPERATORS
+from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN, is_uncertain
 from mast_trace_judge.injection.operators.texts import NUMBER, other_number, without_a_fact
 from mast_trace_judge.replay.changes import intervention_of
 
@@ -121,8 +122,26 @@ RUN = long_run()
 def test_there_is_an_operator_for_each_failure_mode_and_for_the_environment() -> None:
     assert {each.mode for each in OPERATORS.values()} == {*FAILURE_MODES, ""}
     assert all(
-        name == each.name and each.fault and each.certain for name, each in OPERATORS.items()
+        name == each.name and each.fault and each.certain and each.applies
+        for name, each in OPERATORS.items()
     )
+
+
+def test_labels_of_uncertain_operators_are_left_out_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert {name for name, each in OPERATORS.items() if each.uncertain} == UNCERTAIN
+    unsure, sure = "tool-error", "2.6-number"
+    monkeypatch.setattr("mast_trace_judge.injection.operators.UNCERTAIN", {unsure})
+    assert not is_uncertain("an operator of another version")
+    given = [(1, unsure), (2, sure), (3, ""), (4, unsure)]
+    left, counts = certain(given, lambda each: each[1])
+    assert left == [(2, sure), (3, "")]
+    assert counts == {unsure: 2}
+    assert left_out_words(counts).startswith(
+        f"2 labels of uncertain operators were left out ({unsure} 2)"
+    )
+    assert left_out_words({}) == ""
 
 
 @pytest.mark.parametrize("name", OPERATORS)

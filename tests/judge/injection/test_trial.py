@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 
-from mast_trace_judge.arms import Arm, ArmResult
+from mast_trace_judge.arms import RECOVERY, Arm, ArmResult
 from mast_trace_judge.injection.changes import Change
 from mast_trace_judge.injection.experiment import STARTS, InjectionExperiment
 from mast_trace_judge.injection.faults import Fault
+from mast_trace_judge.injection.recovery import Recovery
 from mast_trace_judge.injection.trial import Trial
 from mast_trace_judge.replay.statistics import ResultMismatch
 
@@ -137,3 +138,67 @@ class TestExperiment:
         experiment = self.ran([True] * STARTS)
         with pytest.raises(ResultMismatch, match="the next replay is fix at step 3 of fault 0"):
             experiment.tell(ArmResult(Arm("keep", 1), "ok", True, phase="injection", pair=0))
+
+
+class TestRecovery:
+    """A stored failure that had made its fault good is no label of it."""
+
+    STEPS = (4, 6, 8)
+
+    def checked(self, rates: dict[int, float], seed: int = 1) -> tuple[Trial, list[int]]:
+        """Decide a fault whose stored failure succeeds from after its steps at these rates."""
+        rng, trial, asked = Random(seed), Trial(FAULT, later=lambda: self.STEPS), []
+        while arm := trial.ask():
+            if trial.recovery is not None:
+                assert trial.verdict == "open"
+                asked.append(arm.step)
+                trial.tell(result(arm, rng.random() < rates[arm.step]))
+            else:
+                trial.tell(result(arm, arm == trial.restore, str(rng.random())))
+        return trial, asked
+
+    def test_each_later_step_is_kept_once_where_the_failure_stays(self) -> None:
+        trial, asked = self.checked(dict.fromkeys(self.STEPS, 0.0))
+        assert asked == [4, 6, 8]
+        assert (trial.verdict, trial.is_decisive) == ("kept", True)
+
+    def test_two_successes_after_a_later_step_show_a_later_error(self) -> None:
+        trial, asked = self.checked({4: 0.0, 6: 1.0, 8: 0.0})
+        assert asked == [4, 6, 6]
+        assert (trial.verdict, trial.is_decisive) == ("repaired", False)
+
+    def test_chance_successes_of_a_failure_that_stays_are_seldom_taken_for_a_repair(self) -> None:
+        found = [self.checked(dict.fromkeys(self.STEPS, 0.1), seed)[0] for seed in range(300)]
+        assert sum(trial.verdict == "repaired" for trial in found) <= 0.06 * len(found)
+
+    def test_a_replay_without_outcome_is_no_success(self) -> None:
+        recovery = Recovery((4, 6))
+        for success in (True, None, True, None):
+            arm = recovery.ask()
+            assert arm is not None
+            recovery.results.append(result(arm, success))
+        assert [each.arm.step for each in recovery.results] == [4, 4, 6, 6]
+        assert recovery.ask() is None
+        assert not recovery.is_repaired
+
+    def test_a_deterministic_program_needs_no_check(self) -> None:
+        trial = Trial(FAULT, later=lambda: self.STEPS)
+        while arm := trial.ask():
+            trial.tell(result(arm, arm == trial.restore, "alike"))
+        assert (trial.verdict, trial.recovery) == ("kept", None)
+
+    def test_the_experiment_names_the_phase_and_resumes(self) -> None:
+        """Its steps are those of the stored failure, so that no reader takes them for the recorded run's."""
+        rng, told = Random(2), []
+        for _ in ("first", "again"):
+            experiment = InjectionExperiment([FAULT], 5, {}, lambda _: self.STEPS)
+            for each in told:
+                experiment.tell(each)
+            while waiting := experiment.waiting():
+                (trial,) = waiting
+                fails = trial.phase == RECOVERY or trial.arm == FAULT.change.arm
+                about = {"phase": trial.phase, "pair": trial.pair, "calls_hash": str(rng.random())}
+                told.append(ArmResult(trial.arm, "ok", not fails, **about))
+                experiment.tell(told[-1])
+            assert [each.verdict for each in experiment.trials] == ["kept"]
+            assert [each.arm.step for each in told if each.phase == RECOVERY] == [4, 6, 8]

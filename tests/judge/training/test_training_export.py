@@ -12,6 +12,8 @@ from judge.store.invented_replays import run as summary
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.injection.dataset import build
+from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN
+from mast_trace_judge.injection.set_files import shapes_of
 from mast_trace_judge.store.injections import Injection, save_injection
 from mast_trace_judge.training.division import divide
 from mast_trace_judge.training.export import (
@@ -92,6 +94,27 @@ def test_a_set_and_its_store_give_the_same(store: Store, tmp_path: Path) -> None
     assert list(set_failures(tmp_path, ["person"])) == []
     with pytest.raises(ConfigurationError, match="no labelled set"):
         list(set_failures(tmp_path / "none", sources))
+
+
+def test_uncertain_labels_are_exported_only_if_asked(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The set holds them all, each with the mark of its operator."""
+    names = ("2.6-number", "tool-wrong", *sorted(UNCERTAIN))
+    for number, operator in enumerate(names):
+        planted(store, number, operator=operator, mode=OPERATORS[operator].mode)
+    build(store, tmp_path)
+    marks = {row["operator"]: row["uncertain"] for _, row in shapes_of(tmp_path)}
+    assert marks == {name: OPERATORS[name].uncertain for name in names}
+    card = (tmp_path / "card.md").read_text()
+    assert (f"those of {', '.join(sorted(UNCERTAIN))}:" in card) == bool(UNCERTAIN)
+    monkeypatch.setattr("mast_trace_judge.injection.operators.UNCERTAIN", {"tool-wrong"})
+    found = list(stored_failures(store, ["injection"]))
+    export, ids = exported(found)
+    assert ids == [each.id for each in found if each.operator != "tool-wrong"]
+    assert export.left_out == {"the operator is uncertain (--uncertain takes them in)": 1}
+    whole = Export("step", JudgeConfig(), "v", uncertain=True)
+    assert [each.id for each in whole.examples(found)] == [each.id for each in found]
 
 
 def test_a_run_counts_once_and_peoples_labels_first() -> None:

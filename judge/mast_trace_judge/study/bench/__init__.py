@@ -8,13 +8,19 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.injection.certain import left_out_words
 from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Agreement, StepAgreement, agreement, step_agreement
 from mast_trace_judge.study.bench import held_out, methods
 from mast_trace_judge.study.bench.in_sample import places_seen, scores_by_sample
 from mast_trace_judge.study.bench.notes import notes_on
-from mast_trace_judge.study.bench.planted import RuleRecall, planted_runs, rule_recall
+from mast_trace_judge.study.bench.planted import (
+    RuleRecall,
+    left_out_of,
+    planted_runs,
+    rule_recall,
+)
 from mast_trace_judge.study.bench.scoring import Score, score
 from mast_trace_judge.study.datasets.agentrx import read_agentrx
 from mast_trace_judge.study.datasets.mast import read_ag2_coding, read_mast_v0, read_mathchat
@@ -60,6 +66,7 @@ class Report:
         outcome_runs: the number of wrong and of right ones.
         healthy: number of healthy runs that are accused, outcome withheld, by set and shape.
         planted: planted faults that the rules find, by failure mode.
+        left_out: number of labels that were left out because their operator is uncertain, by operator.
         milliseconds: median processor time per run, by layer; it depends on the machine.
         notes: remarks for the reader.
     """
@@ -72,6 +79,7 @@ class Report:
     outcome_runs: tuple[int, int] = (0, 0)
     healthy: tuple[HealthyRates, ...] = ()
     planted: tuple[RuleRecall, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -82,6 +90,8 @@ def run_bench(
     judges: Mapping[str, Callable[[LabelledRun], Prediction]] | None = None,
     repeats: int = REPEATS,
     profiles: Sequence[Profile] = (),
+    *,
+    uncertain: bool = False,
 ) -> Report:
     """Score the layers on every set of labelled runs that the folder holds, or that it is.
 
@@ -93,6 +103,7 @@ def run_bench(
         judges: further methods by name, such as a judge on a language model.
         repeats: partitions into folds over which cross-validated figures are averaged.
         profiles: the user's own; they are scored beside the shipped ones, and the further methods use them.
+        uncertain: whether planted faults of uncertain operators are scored as well.
 
     Raises:
         ConfigurationError: a layer is unknown, or the folder holds none of the sets.
@@ -100,12 +111,14 @@ def run_bench(
     unknown = set(layers) - set(LAYERS)
     if unknown:
         raise ConfigurationError(f"unknown layers {sorted(unknown)}; there are {list(LAYERS)}")
-    attributed = attributed_runs(data)
+    attributed = attributed_runs(data, uncertain=uncertain)
+    left_out = {} if uncertain else left_out_of(data)
     labelled = read_mast_v0(data) if (data / "mast-v0").is_dir() else []
     labelled += read_ag2_coding(data) if (data / "ag2-coding").is_dir() else []
     solved = read_mathchat(data) if (data / "ag2-mathchat").is_dir() else []
     if not attributed and not labelled:
-        raise ConfigurationError(f"no labelled runs in {data}")
+        told = left_out_words(left_out)
+        raise ConfigurationError(f"no labelled runs in {data}" + (f": {told}" if told else ""))
     scores = [
         found
         for subset, runs in attributed.items()
@@ -125,14 +138,22 @@ def run_bench(
         outcomes=rates,
         outcome_runs=counts,
         healthy=tuple(accused(healthy_runs(data))) if rules else (),
-        planted=tuple(rule_recall(data)) if rules else (),
+        planted=tuple(rule_recall(data, uncertain=uncertain)) if rules else (),
+        left_out=dict(left_out),
         milliseconds=_milliseconds([run for runs in attributed.values() for run in runs]),
-        notes=notes_on(any_seen=any(seen.values())),
+        notes=(
+            *notes_on(any_seen=any(seen.values())),
+            *filter(None, (left_out_words(left_out),)),
+        ),
     )
 
 
-def attributed_runs(data: Path) -> dict[str, list[LabelledRun]]:
+def attributed_runs(data: Path, *, uncertain: bool = False) -> dict[str, list[LabelledRun]]:
     """Read the runs of a folder whose decisive step is known, by set.
+
+    Args:
+        data: the folder.
+        uncertain: whether planted faults of uncertain operators are read as well.
 
     Raises:
         ConfigurationError: a set of `mast-trace dataset build` is of another version, or cannot be read.
@@ -141,7 +162,7 @@ def attributed_runs(data: Path) -> dict[str, list[LabelledRun]]:
     runs = {subset: read_who_and_when(data, subset) for subset in SUBSETS}
     if runs["hand-crafted"] and (data / "agentrx").is_dir():
         runs["agentrx"] = read_agentrx(data)
-    runs.update(planted_runs(data))
+    runs.update(planted_runs(data, uncertain=uncertain))
     return {subset: found for subset, found in runs.items() if found}
 
 

@@ -37,6 +37,11 @@ def labelled_run(shape: Mapping[str, Any]) -> LabelledRun:
     )
 
 
+def operator_of(run: LabelledRun) -> str:
+    """Return the operator that planted a run's fault; empty if none did."""
+    return str(run.extra.get("operator", ""))
+
+
 def is_set(folder: Path) -> bool:
     """Return whether a folder holds a set that `mast-trace dataset build` has written."""
     return (folder / RUNS).is_file() or (folder / PARQUET).is_file()
