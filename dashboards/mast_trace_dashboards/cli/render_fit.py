@@ -11,10 +11,11 @@ from mast_trace_judge.study.agreement import wilson
 from mast_trace_judge.study.fitting.abstention import NEVER
 from mast_trace_judge.study.fitting.detector import FEWEST_PAIRS, MOST_AUC
 from mast_trace_judge.study.fitting.gate import points
+from mast_trace_judge.study.fitting.labels import LEAST_UNITS
 from mast_trace_judge.study.fitting.schemes import JOINT, OPERATOR, PLAIN, SCENARIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -28,6 +29,11 @@ _TITLES = {
     JOINT: "operators and scenarios left out together",
     "fitted": "with the profile",
 }
+_BY_RUNS = {
+    SCENARIO: "original runs left out",
+    JOINT: "operators and original runs left out together",
+}
+"""Titles where there are too few scenarios to leave some out."""
 _MARKS = {"passed": "passed", "failed": "FAILED", "not examined": "not examined"}
 
 
@@ -35,9 +41,10 @@ def parts(found: FitReport) -> Iterator[RenderableType]:
     """Yield the parts of the report, top down."""
     yield plain(_labels(found))
     if found.scores:
-        yield _scores("Right on runs that the profile has not seen, percent", found.scores)
+        titles = _TITLES if found.unit == "task" else _TITLES | _BY_RUNS
+        yield _scores("Right on runs that the profile has not seen, percent", found.scores, titles)
     if found.reserved:
-        yield _scores("Operators that the set reserves, percent", found.reserved)
+        yield _scores("Operators that the set reserves, percent", found.reserved, _TITLES)
     if found.operators:
         yield _operators(found)
     for line in _remarks(found):
@@ -81,7 +88,7 @@ def _labels(found: FitReport) -> str:
     return f"{sum(found.given.values())} labels ({counts}) in {found.scenarios} scenarios{planted}.{kind}"
 
 
-def _scores(title: str, scores: Sequence[SchemeScore]) -> Table:
+def _scores(title: str, scores: Sequence[SchemeScore], titles: Mapping[str, str]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("held out", overflow="fold")
     for name in ("runs", "step (95 %)", "top 3", "agent"):
@@ -90,7 +97,7 @@ def _scores(title: str, scores: Sequence[SchemeScore]) -> Table:
         around = score.step_interval
         interval = "" if around is None else f" ({100 * around.low:.0f}-{100 * around.high:.0f})"
         table.add_row(
-            _TITLES.get(score.scheme, score.scheme),
+            titles.get(score.scheme, score.scheme),
             str(score.runs),
             f"{100 * score.step:.1f}{interval}",
             f"{100 * score.top_3:.1f}",
@@ -136,6 +143,11 @@ def _remarks(found: FitReport) -> Iterator[str]:
     if found.unit == "none":
         yield (
             "All faults were planted in one run, so that no scenario can be held out: plant some in further runs."
+        )
+    if found.unit == "run":
+        yield (
+            f"The labelled runs have fewer than {LEAST_UNITS} tasks, so that folds divide runs and not tasks: the scores "
+            "hold for more runs of these tasks, not for others."
         )
     yield from _abstention(found)
     yield from _people(found)

@@ -48,6 +48,21 @@ def test_a_gain_that_is_everywhere_passes():
     assert "are reached" in told["Gain over the untrained cascade"]
 
 
+def test_original_runs_held_out_in_place_of_scenarios_pass_nothing():
+    """The gain is told, and is no evidence about scenarios that were not seen."""
+    found = gate(MANY, NEVER_RIGHT, HALF, BASELINES, NO_LOSS, unit="run")
+    assert statuses(found) == {
+        "Size": "passed",
+        "Gain over the untrained cascade": "not examined",
+        "No framework is worse": "not examined",
+        "Better than position alone": "not examined",
+        "Better than phrases alone": "not examined",
+        "No worse on people's labels": "passed",
+    }
+    assert "+50.0 points" in found[1].found
+    assert "not scenarios but original runs were held out" in found[1].found
+
+
 @pytest.mark.parametrize(
     ("given", "failing"),
     [

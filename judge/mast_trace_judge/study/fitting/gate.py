@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.study.fitting.intervals import interval, macro
-from mast_trace_judge.study.fitting.labels import INJECTION
+from mast_trace_judge.study.fitting.labels import INJECTION, LEAST_UNITS
 from mast_trace_judge.study.fitting.report import Condition
 
 if TYPE_CHECKING:
@@ -39,8 +39,13 @@ def gate(
     fitted: Mapping[int, Hit],
     baselines: Mapping[str, Mapping[int, Hit]],
     people: PeopleGain | None,
+    *,
+    unit: str = "task",
 ) -> list[Condition]:
     """Return all conditions with what was found.
+
+    Where folds divided original runs, because there are few tasks, no scenario was held out: what was measured is
+    told, and does not pass as a condition.
 
     Args:
         labels: the labelled runs.
@@ -48,6 +53,7 @@ def gate(
         fitted: hits of profiles that have seen neither operator nor scenario.
         baselines: hits of profiles of fewer features, held out likewise, by name.
         people: gain on people's labels; None if they are too few.
+        unit: of the folds, see `FitReport.unit`.
     """
     planted = sorted(i for i in fitted if labels[i].source == INJECTION and i in before)
     found = [*_sizes(labels)]
@@ -60,11 +66,12 @@ def gate(
         )
         found += [Condition(name, "not examined", reason) for name in names]
     else:
-        found.append(_gain(labels, planted, before, fitted))
-        found.append(_no_framework_worse(labels, planted, before, fitted))
-        found += [
-            _over(_beats(name), labels, planted, hits, fitted) for name, hits in baselines.items()
+        measured = [
+            _gain(labels, planted, before, fitted),
+            _no_framework_worse(labels, planted, before, fitted),
+            *(_over(_beats(name), labels, planted, hits, fitted) for name, hits in baselines.items()),
         ]
+        found += measured if unit == "task" else map(_by_runs, measured)
     found.append(_people(people))
     return found
 
@@ -109,6 +116,12 @@ def _sizes(labels: Sequence[Label]) -> list[Condition]:
         )
         for framework, count in sorted(failures.items())
     ] or [Condition("Size", "failed", "no planted faults")]
+
+
+def _by_runs(measured: Condition) -> Condition:
+    """Return a condition as not examined, where original runs were held out in place of scenarios."""
+    reason = f"not scenarios but original runs were held out, in fewer than {LEAST_UNITS} scenarios"
+    return Condition(measured.name, "not examined", f"{measured.found}; {reason}")
 
 
 def _gain(
