@@ -73,7 +73,8 @@ class InjectionExperiment:
             arm = self.trials[-1].ask() if self.trials else None
             if arm is not None:
                 calls = self._calls.get(arm.step, self._places)
-                return (Trial(arm, _PHASE, len(self.trials) - 1, calls),)
+                # A fault near the end may send the team back to its start.
+                return (Trial(arm, _PHASE, len(self.trials) - 1, calls, self._places),)
             if len(self.trials) == len(self._faults):
                 return ()
             self.trials.append(FaultTrial(self._faults[len(self.trials)]))
