@@ -11,6 +11,7 @@ from mast_trace_judge.study.agreement import wilson
 from mast_trace_judge.study.fitting.abstention import NEVER
 from mast_trace_judge.study.fitting.detector import FEWEST_PAIRS, MOST_AUC
 from mast_trace_judge.study.fitting.gate import points
+from mast_trace_judge.study.fitting.intervals import FEWEST
 from mast_trace_judge.study.fitting.labels import LEAST_UNITS
 from mast_trace_judge.study.fitting.schemes import JOINT, OPERATOR, PLAIN, SCENARIO
 
@@ -63,7 +64,7 @@ def decision_words(found: FitReport) -> str:
         )
     told = f"{_percent(made.old)} -> {_percent(made.new)} of {made.runs}"
     around = (
-        "no interval, because there is a single scenario"
+        f"no interval, because there are fewer than {FEWEST} {_units(found)}"
         if made.difference is None
         else points(made.new - made.old, made.difference)
     )
@@ -173,7 +174,7 @@ def _abstention(found: FitReport) -> Iterator[str]:
         share = f" ({100 * low.low:.0f} to {100 * low.high:.0f} %)"
     yield (
         f"{limit} Of {told.runs} held-out runs it names a step in {told.named} and is right in {told.right}{share}; "
-        f"without a profile {told.named_before} and {told.right_before}."
+        f"without a profile it names one in {told.named_before} and is right in {told.right_before}."
     )
 
 
@@ -207,6 +208,10 @@ def _gate(found: FitReport) -> Table:
     for each in found.gate:
         table.add_row(plain(each.name), _MARKS[each.status], plain(each.found))
     return table
+
+
+def _units(found: FitReport) -> str:
+    return "scenarios" if found.unit == "task" else "original runs"
 
 
 def _percent(share: float) -> str:

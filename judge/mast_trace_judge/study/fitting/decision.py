@@ -113,8 +113,8 @@ def decide(
             new=people.fitted,
             difference=people.difference,
         )
-    harmless = (
-        people is None or people.difference is None or people.difference.low >= LEAST_ON_PEOPLE
+    harmless = people is None or (
+        people.difference is not None and people.difference.low >= LEAST_ON_PEOPLE
     )
     others = sorted(
         i for i in new if i in present.hits and (people is None or labels[i].source != PERSON)

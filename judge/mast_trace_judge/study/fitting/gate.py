@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.study.fitting.intervals import interval, macro
+from mast_trace_judge.study.fitting.intervals import FEWEST, interval, macro
 from mast_trace_judge.study.fitting.labels import INJECTION, LEAST_UNITS
 from mast_trace_judge.study.fitting.report import Condition
 
@@ -111,11 +111,15 @@ def _sizes(labels: Sequence[Label]) -> list[Condition]:
             "passed"
             if count >= FEWEST_FAILURES and len(scenarios[framework]) >= FEWEST_SCENARIOS
             else "failed",
-            f"{count} failures (at least {FEWEST_FAILURES}), {len(scenarios[framework])} scenarios "
-            f"(at least {FEWEST_SCENARIOS})",
+            f"{_counted(count, 'failure')} (at least {FEWEST_FAILURES}), "
+            f"{_counted(len(scenarios[framework]), 'scenario')} (at least {FEWEST_SCENARIOS})",
         )
         for framework, count in sorted(failures.items())
     ] or [Condition("Size", "failed", "no planted faults")]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _by_runs(measured: Condition) -> Condition:
@@ -153,7 +157,7 @@ def _over(
         f"{100 * macro([new[i].step for i in known], kinds):.1f} % of {len(known)}"
     )
     if around is None:
-        return Condition(name, "not examined", f"{shares}; a single scenario has no interval")
+        return Condition(name, "not examined", f"{shares}; fewer than {FEWEST} scenarios have no interval")
     status: Status = "passed" if around.low > 0 else "failed"
     return Condition(name, status, f"{shares}: {points(gain, around)}")
 
