@@ -150,7 +150,9 @@ def auditor(shown: str, voice: int) -> Reply | str:
     sums = re.findall(r"x (\d+) = \d+ \w+, hotel 3 x (\d+) = \d+ (\w+), together (\d+)", shown)
     if not sums:
         nothing = "There is no total that I could check."
-        return nothing if "[finish" in shown else Reply(calls=(Call("finish", {"answer": nothing}),))
+        return (
+            nothing if "[finish" in shown else Reply(calls=(Call("finish", {"answer": nothing}),))
+        )
     flight, room, unit, total = sums[-1]
     worked = re.findall(r"^(\d+\.\d+)$", shown, re.MULTILINE)
     if not worked and "[calculate" not in shown:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.study.fitting.intervals import FEWEST, interval, macro
-from mast_trace_judge.study.fitting.labels import INJECTION, LEAST_UNITS
+from mast_trace_judge.study.fitting.labels import INJECTION
 from mast_trace_judge.study.fitting.report import Condition
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ def gate(
         measured = [
             _gain(labels, planted, before, fitted),
             _no_framework_worse(labels, planted, before, fitted),
-            *(_over(_beats(name), labels, planted, hits, fitted) for name, hits in baselines.items()),
+            *(
+                _over(_beats(name), labels, planted, hits, fitted)
+                for name, hits in baselines.items()
+            ),
         ]
         found += measured if unit == "task" else map(_by_runs, measured)
     found.append(_people(people))
@@ -124,7 +127,7 @@ def _counted(number: int, what: str) -> str:
 
 def _by_runs(measured: Condition) -> Condition:
     """Return a condition as not examined, where original runs were held out in place of scenarios."""
-    reason = f"not scenarios but original runs were held out, in fewer than {LEAST_UNITS} scenarios"
+    reason = "not scenarios but original runs were held out"
     return Condition(measured.name, "not examined", f"{measured.found}; {reason}")
 
 
@@ -157,7 +160,9 @@ def _over(
         f"{100 * macro([new[i].step for i in known], kinds):.1f} % of {len(known)}"
     )
     if around is None:
-        return Condition(name, "not examined", f"{shares}; fewer than {FEWEST} scenarios have no interval")
+        return Condition(
+            name, "not examined", f"{shares}; fewer than {FEWEST} scenarios have no interval"
+        )
     status: Status = "passed" if around.low > 0 else "failed"
     return Condition(name, status, f"{shares}: {points(gain, around)}")
 
