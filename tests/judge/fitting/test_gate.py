@@ -217,7 +217,7 @@ def test_planted_faults_like_peoples_are_used():
 
 
 def test_few_scenarios_show_a_gain_by_chance_no_oftener_than_they_may():
-    """Of 1,000 fits without any worth, with 5 scenarios, plain percentiles would call 7 % better."""
+    """Plain percentiles would call 7 % of the worthless profiles better that 5 scenarios are scored on."""
     rng = numpy.random.RandomState(3)
     better = sum(
         interval(list(rng.standard_normal(5)), [""] * 5, list("abcde")).low > 0 for _ in range(1000)
