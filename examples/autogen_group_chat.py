@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -120,7 +121,8 @@ def main() -> None:
     """Ask the team, and check whether the customer gets what the policy gives."""
     result, _variables, _last = initiate_group_chat(team(), TASK, max_rounds=12)
     answer = str(result.chat_history[-1]["content"])
-    success = str(PRICE) in answer
+    # Not in a longer number, such as 590.
+    success = bool(re.search(rf"(?<![\d.,]){PRICE}(?:\.00)?(?![.,]?\d)", answer))
     mast_trace.record_outcome(success, "" if success else f"the policy gives {PRICE} EUR back")
     print(answer)
 

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -123,7 +124,8 @@ def model_for(name: str) -> Iterator[None]:
 def main() -> None:
     """Ask the crew, and check its answer against stock and sales."""
     answer = str(crew().kickoff().raw)
-    success = str(RIGHT_ANSWER) in answer
+    # Not in a longer number, such as 2100.
+    success = bool(re.search(rf"(?<![\d.,]){RIGHT_ANSWER}(?![.,]?\d)", answer))
     mast_trace.record_outcome(success, "" if success else f"{RIGHT_ANSWER} kettles will be missing")
     print(answer)
 

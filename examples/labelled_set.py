@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from mast_trace_judge.store.injections import Injection
 
 HERE = Path(__file__).resolve().parent
-_TIMEOUT = 30.0
+TIMEOUT = 30.0
+"""Seconds of one replay; a busy machine needs more."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,11 @@ PROGRAMS = (
 
 
 def build_set(
-    folder: Path, pythons: Mapping[str, str], counts: Mapping[str, int], seed: int = 1
+    folder: Path,
+    pythons: Mapping[str, str],
+    counts: Mapping[str, int],
+    seed: int = 1,
+    timeout: float = TIMEOUT,
 ) -> Iterator[dict[str, Any]]:
     """Record the programs and plant faults, voice by voice; yield figures of each program and voice.
 
@@ -97,6 +102,7 @@ def build_set(
         pythons: path of the Python of each program, by its file name.
         counts: faults of each program, over all voices.
         seed: decides steps, numbers and phrasings.
+        timeout: seconds of one replay, in which chats that wait for ever are killed.
 
     Raises:
         MastTraceError: a program cannot be recorded, or its run cannot be replayed.
@@ -110,7 +116,14 @@ def build_set(
                 if program.name in pythons:
                     wanted = -(-counts[program.name] // VOICES)
                     done = planted(
-                        store, program, voice, pythons[program.name], wanted, seed, passed
+                        store,
+                        program,
+                        voice,
+                        pythons[program.name],
+                        wanted,
+                        seed,
+                        passed,
+                        timeout=timeout,
                     )
                     passed[program.name].update(each["operator"] for each in done["faults"])
                     build(store, folder, licence="Apache-2.0")
@@ -125,6 +138,8 @@ def planted(
     count: int,
     seed: int,
     passed: Mapping[str, Counter[str]],
+    *,
+    timeout: float = TIMEOUT,
 ) -> dict[str, Any]:
     """Record one program in one voice, plant faults, and return the figures."""
     command = (python, str(HERE / program.file))
@@ -154,7 +169,7 @@ def planted(
             command,
             reset=("true",),  # the tools read constants
             live_tools=("*",),
-            timeout=_TIMEOUT,
+            timeout=timeout,
             environment=environment,
             parent=parent,
         )
@@ -250,10 +265,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=12, help="faults of each program")
     parser.add_argument("--seed", type=int, default=1, help="decides steps, numbers and phrasings")
     parser.add_argument("--python", action="append", default=[], metavar="PROGRAM=PATH")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds of one replay")
     chosen = parser.parse_args()
     figures = []
     counts = dict.fromkeys((program.name for program in PROGRAMS), chosen.count)
-    for each in build_set(chosen.out, installed(chosen.python), counts, chosen.seed):
+    for each in build_set(
+        chosen.out, installed(chosen.python), counts, chosen.seed, chosen.timeout
+    ):
         figures.append(each)
         verdicts = Counter(fault["verdict"] for fault in each["faults"])
         told = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))

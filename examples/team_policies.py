@@ -149,7 +149,10 @@ def auditor(shown: str, voice: int) -> Reply | str:
     """Work the sum out with the tool, and finish; voice 1 puts its own sum right, the others trust."""
     sums = re.findall(r"x (\d+) = \d+ \w+, hotel 3 x (\d+) = \d+ (\w+), together (\d+)", shown)
     if not sums:
-        return Reply(calls=(Call("finish", {"answer": "There is no total that I could check."}),))
+        nothing = "There is no total that I could check."
+        return (
+            nothing if "[finish" in shown else Reply(calls=(Call("finish", {"answer": nothing}),))
+        )
     flight, room, unit, total = sums[-1]
     worked = re.findall(r"^(\d+\.\d+)$", shown, re.MULTILINE)
     if not worked and "[calculate" not in shown:

@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS: Final = HERE / "results.json"
 PAGE: Final = HERE / "README.md"
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
+_LABELLED: Final = ("kept", "survived")
 _VERDICTS: Final = ("kept", "survived", "unproved", "censored")
 
 
@@ -69,20 +70,28 @@ def _first_step(fault: dict[str, Any]) -> int | None:
 
 
 def _by_mode(found: Sequence[dict[str, Any]]) -> Iterable[str]:
-    yield "| mode | planted | found by rules | of kept | of survived |"
-    yield "|---|---|---|---|---|"
-    hits: dict[str, list[tuple[str, bool]]] = defaultdict(list)
-    for each in found:
-        for fault in each["faults"]:
-            if fault["mode"] and fault["examined"] and fault["verdict"] in {"kept", "survived"}:
-                is_found = fault["mode"] in fault["examined"]["modes"]
-                hits[fault["mode"]].append((fault["verdict"], is_found))
-    for mode, own in sorted(hits.items()):
+    yield "| mode | planted | found by rules | of kept | of survived | named where another was planted |"
+    yield "|---|---|---|---|---|---|"
+    examined = [
+        fault
+        for each in found
+        for fault in each["faults"]
+        if fault["examined"] and fault["verdict"] in _LABELLED
+    ]
+    for mode in sorted({fault["mode"] for fault in examined} - {""}):
+        own = [fault for fault in examined if fault["mode"] == mode]
         parts = [
-            [hit for verdict, hit in own if verdict == wanted] for wanted in ("kept", "survived")
+            own,
+            *([fault for fault in own if fault["verdict"] == wanted] for wanted in _LABELLED),
+            [fault for fault in examined if fault["mode"] != mode],
         ]
-        told = " | ".join(f"{sum(part)} of {len(part)}" for part in parts)
-        yield f"| {mode} | {len(own)} | {sum(hit for _, hit in own)} | {told} |"
+        told = [_named(mode, part) for part in parts]
+        yield f"| {mode} | {len(own)} | {' | '.join(told)} |"
+
+
+def _named(mode: str, faults: Sequence[dict[str, Any]]) -> str:
+    named = sum(mode in fault["examined"]["modes"] for fault in faults)
+    return f"{named} of {len(faults)}" if faults else "-"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples")]
 
 from injection_page import RESULTS, write  # noqa: E402
-from labelled_set import build_set, installed  # noqa: E402
+from labelled_set import TIMEOUT, build_set, installed  # noqa: E402
 
 COUNTS = {
     "langgraph_team.py": 90,
@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of the set and its store")
     parser.add_argument("--program", action="append", help="only this program; several at once")
     parser.add_argument("--share", type=float, default=1.0, help="share of the 300 faults")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds of one replay")
     chosen = parser.parse_args()
     folder = chosen.out or Path(tempfile.mkdtemp(prefix="mast-trace-injection-"))
     results = folder / "results.json" if chosen.out else RESULTS
@@ -48,7 +49,7 @@ def main() -> None:
     pythons = installed(chosen.python)
     pythons = {name: at for name, at in pythons.items() if name in (chosen.program or pythons)}
     found: list[dict[str, Any]] = []
-    for each in build_set(folder, pythons, counts):
+    for each in build_set(folder, pythons, counts, timeout=chosen.timeout):
         found.append(each)
         faults = each["faults"]
         kept = sum(fault["verdict"] == "kept" for fault in faults)

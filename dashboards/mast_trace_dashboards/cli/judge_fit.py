@@ -16,7 +16,7 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.operators import Uncertain
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.cli.render_fit import decision_words, parts
 from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.config import JudgeConfig
@@ -247,8 +247,3 @@ def _print(
     if not profile.frameworks:
         shape = "These runs name no framework: the profile is used for runs of their shape."
         console().print(plain(shape))
-    if profile.folded_by == "run":
-        warn(
-            "Nearly all labelled runs have the same task, so that folds divide runs and not tasks: "
-            "the scores hold for more runs of this task, not for others."
-        )

@@ -11,10 +11,12 @@ from mast_trace_judge.study.agreement import wilson
 from mast_trace_judge.study.fitting.abstention import NEVER
 from mast_trace_judge.study.fitting.detector import FEWEST_PAIRS, MOST_AUC
 from mast_trace_judge.study.fitting.gate import points
+from mast_trace_judge.study.fitting.intervals import FEWEST
+from mast_trace_judge.study.fitting.labels import LEAST_UNITS
 from mast_trace_judge.study.fitting.schemes import JOINT, OPERATOR, PLAIN, SCENARIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -28,6 +30,11 @@ _TITLES = {
     JOINT: "operators and scenarios left out together",
     "fitted": "with the profile",
 }
+_BY_RUNS = {
+    SCENARIO: "original runs left out",
+    JOINT: "operators and original runs left out together",
+}
+"""Titles where there are too few scenarios to leave some out."""
 _MARKS = {"passed": "passed", "failed": "FAILED", "not examined": "not examined"}
 
 
@@ -35,9 +42,10 @@ def parts(found: FitReport) -> Iterator[RenderableType]:
     """Yield the parts of the report, top down."""
     yield plain(_labels(found))
     if found.scores:
-        yield _scores("Right on runs that the profile has not seen, percent", found.scores)
+        titles = _TITLES if found.unit == "task" else _TITLES | _BY_RUNS
+        yield _scores("Right on runs that the profile has not seen, percent", found.scores, titles)
     if found.reserved:
-        yield _scores("Operators that the set reserves, percent", found.reserved)
+        yield _scores("Operators that the set reserves, percent", found.reserved, _TITLES)
     if found.operators:
         yield _operators(found)
     for line in _remarks(found):
@@ -56,7 +64,7 @@ def decision_words(found: FitReport) -> str:
         )
     told = f"{_percent(made.old)} -> {_percent(made.new)} of {made.runs}"
     around = (
-        "no interval, because there is a single scenario"
+        f"no interval, because there are fewer than {FEWEST} {_units(found)}"
         if made.difference is None
         else points(made.new - made.old, made.difference)
     )
@@ -81,7 +89,7 @@ def _labels(found: FitReport) -> str:
     return f"{sum(found.given.values())} labels ({counts}) in {found.scenarios} scenarios{planted}.{kind}"
 
 
-def _scores(title: str, scores: Sequence[SchemeScore]) -> Table:
+def _scores(title: str, scores: Sequence[SchemeScore], titles: Mapping[str, str]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("held out", overflow="fold")
     for name in ("runs", "step (95 %)", "top 3", "agent"):
@@ -90,7 +98,7 @@ def _scores(title: str, scores: Sequence[SchemeScore]) -> Table:
         around = score.step_interval
         interval = "" if around is None else f" ({100 * around.low:.0f}-{100 * around.high:.0f})"
         table.add_row(
-            _TITLES.get(score.scheme, score.scheme),
+            titles.get(score.scheme, score.scheme),
             str(score.runs),
             f"{100 * score.step:.1f}{interval}",
             f"{100 * score.top_3:.1f}",
@@ -137,6 +145,11 @@ def _remarks(found: FitReport) -> Iterator[str]:
         yield (
             "All faults were planted in one run, so that no scenario can be held out: plant some in further runs."
         )
+    if found.unit == "run":
+        yield (
+            f"The labelled runs have fewer than {LEAST_UNITS} tasks, so that folds divide runs and not tasks: the scores "
+            "hold for more runs of these tasks, not for others."
+        )
     yield from _abstention(found)
     yield from _people(found)
     if found.labels_without_step:
@@ -161,7 +174,7 @@ def _abstention(found: FitReport) -> Iterator[str]:
         share = f" ({100 * low.low:.0f} to {100 * low.high:.0f} %)"
     yield (
         f"{limit} Of {told.runs} held-out runs it names a step in {told.named} and is right in {told.right}{share}; "
-        f"without a profile {told.named_before} and {told.right_before}."
+        f"without a profile it names one in {told.named_before} and is right in {told.right_before}."
     )
 
 
@@ -195,6 +208,10 @@ def _gate(found: FitReport) -> Table:
     for each in found.gate:
         table.add_row(plain(each.name), _MARKS[each.status], plain(each.found))
     return table
+
+
+def _units(found: FitReport) -> str:
+    return "scenarios" if found.unit == "task" else "original runs"
 
 
 def _percent(share: float) -> str:

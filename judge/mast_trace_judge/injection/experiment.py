@@ -83,7 +83,8 @@ class InjectionExperiment:
             if arm is not None:
                 calls = self._calls.get(arm.step, self._places)
                 phase = _PHASE if self.trials[-1].recovery is None else RECOVERY
-                return (Trial(arm, phase, len(self.trials) - 1, calls),)
+                # A fault near the end may send the team back to its start.
+                return (Trial(arm, phase, len(self.trials) - 1, calls, self._places),)
             if len(self.trials) == len(self._faults):
                 return ()
             number = len(self.trials)

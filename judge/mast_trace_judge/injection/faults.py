@@ -41,7 +41,6 @@ class Fault:
         change: the change.
         agent: the agent of the changed step; for a tool's result the agent that called the tool.
         kept_until: step of the model answer up to which the restored run is kept.
-        agents_after: agents that acted after the step, and so might have noticed it, in order.
     """
 
     run: str
@@ -49,7 +48,6 @@ class Fault:
     change: Change
     agent: str
     kept_until: int
-    agents_after: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -169,12 +167,10 @@ def _planted(
         except NotAnArm:  # it changes nothing, or its step has no replayable call
             continue
         step = run.steps[change.step]
-        after = dict.fromkeys(each.agent for each in run.steps[change.step + 1 :] if each.agent)
         agent = site.agent if isinstance(site, Answer) else step.requested_by or step.agent
-        others = tuple(each for each in after if each != agent)
         kept = change.step if isinstance(site, Answer) else _asked_before(run, step)
         if kept is not None:
-            yield Fault(run.trace_id, operator.name, change, agent, kept, others)
+            yield Fault(run.trace_id, operator.name, change, agent, kept)
 
 
 def _asked_before(run: Trajectory, step: Step) -> int | None:

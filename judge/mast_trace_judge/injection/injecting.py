@@ -14,6 +14,7 @@ from mast_trace_judge.injection.experiment import InjectionExperiment
 from mast_trace_judge.injection.faults import most_faults_of
 from mast_trace_judge.injection.recovery import later_steps
 from mast_trace_judge.injection.trial import outcome_of
+from mast_trace_judge.local.attribution.recorded import decisions
 from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.bounds import call_cost, capped_call_cost
 from mast_trace_judge.replay.conducting import Conducting
@@ -229,7 +230,7 @@ def _labelled(
         level=fault.change.level,
         step=fault.change.step,
         agent=fault.agent,
-        missed_by=fault.agents_after if trial.verdict == "kept" else (),
+        missed_by=_missed_by(fault, made) if made and trial.verdict == "kept" else (),
         verdict=trial.verdict,
         decisive=trial.is_decisive,
         deterministic=trial.is_deterministic,
@@ -246,6 +247,16 @@ def _labelled(
         run=made,
         change=_plain(fault),
     )
+
+
+def _missed_by(fault: Fault, made: Trajectory) -> tuple[str, ...]:
+    """Return the agents that acted after the fault in the faulty run, and so might have noticed it, in order.
+
+    The agent to blame is none of them; nobody is to blame for a tool's result.
+    """
+    later = [made.steps[place] for place in decisions(made.steps) if place > fault.change.step]
+    blamed = fault.agent if fault.mode else ""
+    return tuple(dict.fromkeys(each.agent for each in later if each.agent not in {"", blamed}))
 
 
 def _plain(fault: Fault) -> dict[str, object]:

@@ -21,7 +21,7 @@ class Labelled:
         decisive: whether the step is decisive; otherwise it is the origin, or the run succeeded.
         failed: whether the run failed. One that succeeded is a negative for the failure, and a positive
             for the mode's rule: the fault is in it.
-        missed_by: agents that acted after the step.
+        missed_by: agents that acted after the step, if the run failed; without the one to blame.
         success_after: success rate after the fault; None if unknown.
         e_value: evidence that the fault is the cause.
         system: service of the program.

@@ -18,6 +18,8 @@ _CHECKS: Final = re.compile(
     r"\b(verif\w*|review\w*|check\w*|test\w*|validat\w*|audit\w*|critic\w*|approv\w*|inspect\w*|quality)\b",
     re.IGNORECASE,
 )
+ENDINGS: Final = frozenset({"finish", "end", "stop"})
+"""Names of tools that end a run."""
 _HANDS_OVER: Final = re.compile(r"^(transfer|hand_?off|delegate|handover|route)", re.IGNORECASE)
 
 
@@ -120,11 +122,13 @@ def answers_of(run: Trajectory) -> tuple[Answer, ...]:
 
 
 def results_of(run: Trajectory) -> tuple[Result, ...]:
-    """Return the tool results of a run, hand-offs excluded."""
+    """Return the tool results of a run; those of hand-offs and of tools that end the run steer it, and nobody reads them."""
     return tuple(
         Result(run, step)
         for step in run.steps
-        if step.kind is StepKind.TOOL and not hands_over(run, step.tool)
+        if step.kind is StepKind.TOOL
+        and not hands_over(run, step.tool)
+        and step.tool.lower() not in ENDINGS
     )
 
 

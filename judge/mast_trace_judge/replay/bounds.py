@@ -71,7 +71,8 @@ def capped_call_cost(recorded: Trajectory, prices: Mapping[str, Price]) -> CallC
 
 def most_calls(trial: Trial) -> int:
     """Return the live calls after which a replay is ended: some more than expected, none without any."""
-    return 2 * trial.calls + _MORE_CALLS if trial.calls else 0
+    expected = max(trial.calls, trial.longest)
+    return 2 * expected + _MORE_CALLS if trial.calls else 0
 
 
 def cost_of(result: ArmResult, cost: CallCost | None) -> float:

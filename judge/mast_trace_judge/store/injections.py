@@ -34,7 +34,7 @@ class Injection:
         level: ``answer``, ``request`` or ``result``.
         step: index of the changed step; the same in the original and in the faulty run.
         agent: agent of that step.
-        missed_by: agents that acted after the step, if the run failed.
+        missed_by: agents that acted after the step in the faulty run, if it failed; without the one to blame.
         verdict: ``kept``, ``repaired``, ``survived``, ``unproved``, ``censored``, or ``open`` if it is not decided.
         decisive: whether the step may be called decisive; otherwise it is the origin.
         deterministic: whether all faulty replays, and all restored ones, made the same requests.

@@ -22,6 +22,21 @@ def numpy_module() -> Any:
     return np
 
 
+def special_module() -> Any:
+    """Return scipy's functions of distributions.
+
+    Raises:
+        ConfigurationError: scipy is not installed.
+    """
+    try:
+        from scipy import special
+    except ImportError as error:
+        raise ConfigurationError(
+            "intervals of a fit need scipy: pip install 'mast-trace[fit]'"
+        ) from error
+    return special
+
+
 def optimize_module() -> Any:
     """Return scipy's optimisers.
 

@@ -273,3 +273,18 @@ def test_faults_of_one_run_end_in_words(empty: CLI, tmp_path: Path) -> None:
     assert "plant some in further runs" in " ".join(told.split())
     assert "could not be compared" in " ".join(told.split())
     assert not out.exists()
+
+
+def test_few_tasks_are_told_as_runs(empty: CLI, tmp_path: Path) -> None:
+    """Neither a title nor the decision nor the gate says that a scenario was held out where none was."""
+    with Store.open(empty.recorded.url) as store:
+        _plant(store, planted_set(OPERATORS[:4], 3))
+    out = tmp_path / "own.json"
+    options = ("--labels", "injection", "--out", str(out), "--repeats", "1")
+    told = " ".join(empty("judge", "fit", *options)[1].split())
+    assert "operators and original runs left out together" in told
+    assert "in unseen original runs, operators alike" in told
+    assert "fewer than 5 tasks, so that folds divide runs" in told
+    assert "not scenarios but original runs were held out" in told
+    assert "unseen scenarios" not in told
+    assert "scenarios left out" not in told

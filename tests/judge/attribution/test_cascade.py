@@ -1,5 +1,7 @@
 """Agents that can answer for a step, and those that each rule of the untrained cascade names."""
 
+from dataclasses import replace
+
 import pytest
 from judge.builders import RunBuilder
 
@@ -41,6 +43,16 @@ def fenced(*lines):
 def test_who_can_answer(run, steps):
     """An agent for its own acts: not for what it runs for others, relays, or is put in its mouth."""
     assert answerable(run.build().steps) == steps
+
+
+def test_stand_ins_of_group_chats_cannot_answer():
+    """AG2 puts a person's words into the mouth of "_User", and a tool's result into an executor's."""
+    run = RunBuilder("Refund?", outcome="failure").says("_User", "Refund?")
+    run.says("clerk", "").calls("clerk", "look_up", {}, "59 EUR")
+    run.says("_Group_Tool_Executor", "59 EUR").says("clerk", "You get 590 EUR.")
+    steps = list(run.build().steps)
+    steps[3] = replace(steps[3], role="tool")
+    assert answerable(steps) == [1, 2, 4]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.study.agreement import Interval
 from mast_trace_judge.study.fitting.decision import AS_SHIPPED, Present, decide, present_judge
 from mast_trace_judge.study.fitting.gate import gate
+from mast_trace_judge.study.fitting.intervals import interval
 from mast_trace_judge.study.fitting.labels import COLUMNS, labels_from, units_of
 from mast_trace_judge.study.fitting.models import Recipe
 from mast_trace_judge.study.fitting.people import nested
@@ -17,7 +18,7 @@ from mast_trace_judge.study.fitting.report import PeopleGain
 from mast_trace_judge.study.fitting.schemes import JOINT, cells
 from mast_trace_judge.study.fitting.scoring import Hit
 
-pytest.importorskip("numpy")
+numpy = pytest.importorskip("numpy")
 pytest.importorskip("scipy")
 
 MANY = labels_from(planted_set(scenarios=10))
@@ -46,6 +47,21 @@ def test_a_gain_that_is_everywhere_passes():
     assert told["Size, mine"] == "60 failures (at least 60), 10 scenarios (at least 8)"
     assert "+50.0 points" in told["Gain over the untrained cascade"]
     assert "are reached" in told["Gain over the untrained cascade"]
+
+
+def test_original_runs_held_out_in_place_of_scenarios_pass_nothing():
+    """The gain is told, and is no evidence about scenarios that were not seen."""
+    found = gate(MANY, NEVER_RIGHT, HALF, BASELINES, NO_LOSS, unit="run")
+    assert statuses(found) == {
+        "Size": "passed",
+        "Gain over the untrained cascade": "not examined",
+        "No framework is worse": "not examined",
+        "Better than position alone": "not examined",
+        "Better than phrases alone": "not examined",
+        "No worse on people's labels": "passed",
+    }
+    assert "+50.0 points" in found[1].found
+    assert "not scenarios but original runs were held out" in found[1].found
 
 
 @pytest.mark.parametrize(
@@ -78,7 +94,7 @@ def test_a_framework_that_is_harmed_fails_the_gate():
             label,
             run=replace(label.run, trajectory=replace(label.run.trajectory, framework="theirs")),
         )
-        for label in labels_from(planted_set(scenarios=3))
+        for label in labels_from(planted_set(scenarios=5))
     ]
     labels = [*MANY, *harmed]
     before = hits(labels, lambda i, _label: i >= len(MANY))
@@ -198,3 +214,14 @@ def test_planted_faults_like_peoples_are_used():
     labels = labels_from([*people, *planted_ones])
     units, _ = units_of(labels)
     assert nested(labels, units, replace(RECIPE, names=tuple(COLUMNS)[:23])).weight > 0
+
+
+def test_few_scenarios_show_a_gain_by_chance_no_oftener_than_they_may():
+    """Plain percentiles would call 7 % of the worthless profiles better that 5 scenarios are scored on."""
+    rng = numpy.random.RandomState(3)
+    better = sum(
+        interval(list(rng.standard_normal(5)), [""] * 5, list("abcde")).low > 0 for _ in range(1000)
+    )
+    assert better <= 50
+    assert interval([1.0] * 4, [""] * 4, list("abcd")) is None
+    assert interval([1.0] * 5, [""] * 5, list("abcde")) == Interval(1.0, 1.0)

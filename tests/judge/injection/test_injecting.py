@@ -163,9 +163,15 @@ def test_blames_nobody_for_the_environment(team: Team, store: Store) -> None:
     done = team.inject(store, only=["tool-wrong", "tool-error", "tool-empty"], count=3)
     assert {each.mode for each in done.injections} == {""}
     assert {each.step for each in done.injections} == {COUNTED}
-    assert "kept" in {each.verdict for each in done.injections}
+    kept = [each for each in done.injections if each.verdict == "kept"]
+    assert kept
     for each in done.injections:
         team.replays_later(each)
+    for each in kept:
+        # Those who acted after it in the faulty run, not those of the recorded one: a crash is missed by nobody.
+        assert each.run
+        later = [step.agent for step in each.run.steps[each.step + 1 :]]
+        assert each.missed_by == tuple(dict.fromkeys(later))
 
 
 def test_an_injection_goes_on_after_its_stored_results(team: Team, store: Store) -> None:

@@ -195,3 +195,20 @@ def test_a_withheld_sentence_is_the_only_difference() -> None:
     assert without_a_fact(text, Random(1)) == "I looked. Nothing else."
     assert without_a_fact("There are 12 pieces.", Random(1)) is None
     assert without_a_fact("No numbers. None at all.", Random(1)) is None
+
+
+def test_the_result_of_the_tool_that_ends_a_run_is_no_site() -> None:
+    """Such a tool is executed, because it steers the program: a change of its result would never be made."""
+    run = Run("How many pieces are there?")
+    look, end = (
+        ToolCall("count_stock", {}, "c1"),
+        ToolCall("finish", {"answer": "There are 12."}, "c2"),
+    )
+    run.answer("reader", "", look)
+    run.tool("reader", look, "There are 12 pieces.")
+    run.answer("reader", "", end)
+    run.tool("reader", end, '{"summary": "There are 12."}')
+    run.answer("reader", "It is done.")
+    planted = [(each.operator, each.change.step) for each in faults_of(run.done(), 1)]
+    assert ("1.5-no-end", 1) in planted
+    assert {step for name, step in planted if name.startswith("tool-")} == {0}

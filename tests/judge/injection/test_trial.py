@@ -12,6 +12,7 @@ from mast_trace_judge.injection.experiment import STARTS, InjectionExperiment
 from mast_trace_judge.injection.faults import Fault
 from mast_trace_judge.injection.recovery import Recovery
 from mast_trace_judge.injection.trial import Trial
+from mast_trace_judge.replay.bounds import most_calls
 from mast_trace_judge.replay.statistics import ResultMismatch
 
 FAULT = Fault("a" * 32, "2.6-number", Change(3, "answer", "There are 21."), "reader", 3)
@@ -133,6 +134,12 @@ class TestExperiment:
         assert again.waiting() == ()
         with pytest.raises(ResultMismatch):
             again.tell(told[0])
+
+    def test_a_late_fault_may_send_the_team_back_to_its_start(self) -> None:
+        """The replay that is expected to make 2 calls is not ended while it does all of the 5 again."""
+        (trial,) = self.ran([True] * STARTS).waiting()
+        assert trial.calls == 2
+        assert most_calls(trial) >= 2 + 2 * 5
 
     def test_refuses_a_result_that_was_not_asked_for(self) -> None:
         experiment = self.ran([True] * STARTS)

@@ -16,7 +16,7 @@ from mast_trace_judge.injection.operators.texts import (
     with_number_changed,
     without_a_fact,
 )
-from mast_trace_judge.injection.sites import Answer, answers_of, hands_over
+from mast_trace_judge.injection.sites import ENDINGS, Answer, answers_of, hands_over
 
 if TYPE_CHECKING:
     from random import Random
@@ -86,7 +86,7 @@ def _repeat(site: Answer, rng: Random) -> Change | None:
 
 def _go_on(site: Answer, rng: Random) -> Change | None:
     """Leave the end out: the termination word, or the tool that ends the conversation."""
-    ends = [call for call in site.said.tool_calls if call.name.lower() in {"finish", "end", "stop"}]
+    ends = [call for call in site.said.tool_calls if call.name.lower() in ENDINGS]
     number = rng.randrange(len(ONCE_MORE))
     if ends:
         return _text(site, ONCE_MORE[number], number)

@@ -82,6 +82,7 @@ def answerable(steps: Sequence[Step]) -> list[int]:
         for step in steps
         if not by_user(step)
         and not step.synthetic
+        and not (step.kind is StepKind.MESSAGE and step.role == "tool")
         and not (step.kind is StepKind.TOOL and (is_handoff(step) or step.agent in executors))
     ] or [step.index for step in steps if not by_user(step)]
 

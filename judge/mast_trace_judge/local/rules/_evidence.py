@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Invocation
 
-USERS = frozenset({"", "user", "human", "user_proxy", "userproxy", "customer", "__start__"})
+USERS = frozenset(
+    {"", "user", "_user", "human", "user_proxy", "userproxy", "customer", "__start__"}
+)
 """Names under which a person, or the program in a person's place, takes part."""
 
 _REMEMBERED = 20_000

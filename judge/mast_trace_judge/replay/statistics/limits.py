@@ -67,12 +67,15 @@ class Trial:
         phase: ``verify``, ``score``, ``start``, ``screening`` or ``pairs``.
         pair: number of the pair, from 0 over the whole experiment; -1 outside of ``pairs``.
         calls: live model calls that it is expected to make.
+        longest: live model calls of a program that begins its work again, which count as expected where it is ended;
+            0 for ``calls``.
     """
 
     arm: Arm
     phase: str
     pair: int = -1
     calls: int = 0
+    longest: int = 0
 
 
 class ResultMismatch(ValueError):

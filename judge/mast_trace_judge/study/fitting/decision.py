@@ -88,6 +88,7 @@ def decide(
     new: Mapping[int, Hit],
     people: PeopleGain | None,
     units: Sequence[str] = (),
+    unit: str = "task",
 ) -> Decision:
     """Compare the new profile with the present judge, on people's labels and on all others.
 
@@ -100,6 +101,7 @@ def decide(
         new: hits of profiles that have seen neither operator nor scenario of the run.
         people: gain on people's labels; None if they are too few.
         units: the unit of each label, over which intervals are taken; its scenario if absent.
+        unit: its name, see `FitReport.unit`.
     """
     if people is not None and people.difference is not None and people.difference.low > 0:
         return Decision(
@@ -111,8 +113,8 @@ def decide(
             new=people.fitted,
             difference=people.difference,
         )
-    harmless = (
-        people is None or people.difference is None or people.difference.low >= LEAST_ON_PEOPLE
+    harmless = people is None or (
+        people.difference is not None and people.difference.low >= LEAST_ON_PEOPLE
     )
     others = sorted(
         i for i in new if i in present.hits and (people is None or labels[i].source != PERSON)
@@ -132,10 +134,11 @@ def decide(
     _, around = difference(labels, others, present.hits, new, units)
     kinds = [labels[i].operator for i in others]
     planted = all(kinds)
+    places = "scenarios" if unit == "task" else "original runs"
     return Decision(
         better=bool(around is not None and around.low > 0 and harmless),
         compared_with=present.name,
-        on="planted faults of unseen operators in unseen scenarios, operators alike"
+        on=f"planted faults of unseen operators in unseen {places}, operators alike"
         if planted
         else "held-out runs",
         runs=len(others),

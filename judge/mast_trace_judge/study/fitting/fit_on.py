@@ -175,7 +175,9 @@ class _Fit:
             abstention=self._abstention(unseen),
             people=people,
             gate=tuple(self._gate(hits[JOINT], people)) if self.planted else (),
-            decision=decide(labels, present, hits_of(labels, unseen), people, self.units),
+            decision=decide(
+                labels, present, hits_of(labels, unseen), people, self.units, self.unit
+            ),
             held_out=tuple(self._held_out(unseen)),
             labels_without_step=sum(label.example.gold is None for label in labels),
             repairable=sum(label.run.extra.get("decisive") is False for label in labels),
@@ -231,7 +233,7 @@ class _Fit:
             what: hits_of(self.labels, self._masses(JOINT, names=names))
             for what, names in (("position", POSITION), ("phrases", PHRASES))
         }
-        return gate(self.labels, self.before, joint, baselines, people)
+        return gate(self.labels, self.before, joint, baselines, people, unit=self.unit)
 
     def _measured_on(self, unseen: Mapping[int, Mass]) -> dict[int, Mass]:
         """Return the probabilities on which abstention is measured: of people's runs, if there are enough."""

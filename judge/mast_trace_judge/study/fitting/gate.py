@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.study.fitting.intervals import interval, macro
+from mast_trace_judge.study.fitting.intervals import FEWEST, interval, macro
 from mast_trace_judge.study.fitting.labels import INJECTION
 from mast_trace_judge.study.fitting.report import Condition
 
@@ -39,8 +39,13 @@ def gate(
     fitted: Mapping[int, Hit],
     baselines: Mapping[str, Mapping[int, Hit]],
     people: PeopleGain | None,
+    *,
+    unit: str = "task",
 ) -> list[Condition]:
     """Return all conditions with what was found.
+
+    Where folds divided original runs, because there are few tasks, no scenario was held out: what was measured is
+    told, and does not pass as a condition.
 
     Args:
         labels: the labelled runs.
@@ -48,6 +53,7 @@ def gate(
         fitted: hits of profiles that have seen neither operator nor scenario.
         baselines: hits of profiles of fewer features, held out likewise, by name.
         people: gain on people's labels; None if they are too few.
+        unit: of the folds, see `FitReport.unit`.
     """
     planted = sorted(i for i in fitted if labels[i].source == INJECTION and i in before)
     found = [*_sizes(labels)]
@@ -60,11 +66,15 @@ def gate(
         )
         found += [Condition(name, "not examined", reason) for name in names]
     else:
-        found.append(_gain(labels, planted, before, fitted))
-        found.append(_no_framework_worse(labels, planted, before, fitted))
-        found += [
-            _over(_beats(name), labels, planted, hits, fitted) for name, hits in baselines.items()
+        measured = [
+            _gain(labels, planted, before, fitted),
+            _no_framework_worse(labels, planted, before, fitted),
+            *(
+                _over(_beats(name), labels, planted, hits, fitted)
+                for name, hits in baselines.items()
+            ),
         ]
+        found += measured if unit == "task" else map(_by_runs, measured)
     found.append(_people(people))
     return found
 
@@ -104,11 +114,21 @@ def _sizes(labels: Sequence[Label]) -> list[Condition]:
             "passed"
             if count >= FEWEST_FAILURES and len(scenarios[framework]) >= FEWEST_SCENARIOS
             else "failed",
-            f"{count} failures (at least {FEWEST_FAILURES}), {len(scenarios[framework])} scenarios "
-            f"(at least {FEWEST_SCENARIOS})",
+            f"{_counted(count, 'failure')} (at least {FEWEST_FAILURES}), "
+            f"{_counted(len(scenarios[framework]), 'scenario')} (at least {FEWEST_SCENARIOS})",
         )
         for framework, count in sorted(failures.items())
     ] or [Condition("Size", "failed", "no planted faults")]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _by_runs(measured: Condition) -> Condition:
+    """Return a condition as not examined, where original runs were held out in place of scenarios."""
+    reason = "not scenarios but original runs were held out"
+    return Condition(measured.name, "not examined", f"{measured.found}; {reason}")
 
 
 def _gain(
@@ -140,7 +160,9 @@ def _over(
         f"{100 * macro([new[i].step for i in known], kinds):.1f} % of {len(known)}"
     )
     if around is None:
-        return Condition(name, "not examined", f"{shares}; a single scenario has no interval")
+        return Condition(
+            name, "not examined", f"{shares}; fewer than {FEWEST} scenarios have no interval"
+        )
     status: Status = "passed" if around.low > 0 else "failed"
     return Condition(name, status, f"{shares}: {points(gain, around)}")
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from math import sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_judge.study.agreement import Interval
-from mast_trace_judge.study.numeric import numpy_module
+from mast_trace_judge.study.numeric import numpy_module, special_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+FEWEST: Final = 5
+"""Scenarios below which there is no interval: of two, both gain by chance in a quarter of all fits."""
 _RESAMPLES: Final = 2000
 _TAIL: Final = 0.025
 
@@ -25,16 +29,21 @@ def macro(values: Sequence[float], kinds: Sequence[str]) -> float:
 def interval(
     values: Sequence[float], kinds: Sequence[str], scenarios: Sequence[str]
 ) -> Interval | None:
-    """Return the percentile interval (95 %) of `macro`, with scenarios resampled.
+    """Return the expanded percentile interval (95 %) of `macro`, with scenarios resampled.
 
-    A single scenario has no spread, and no interval.
+    Plain percentiles of few scenarios are too narrow: of five without any gain, 7 % would lie above 0 in place of 2.5 %.
+    The percentiles are those at which the interval of a mean has the width of Student's (Hesterberg 2015,
+    doi:10.1080/00031305.2015.1089789). Fewer than `FEWEST` scenarios have none.
 
     Args:
         values: of each run.
         kinds: operator of each run, or one word for a mean over runs.
         scenarios: scenario of each run.
+
+    Raises:
+        ConfigurationError: numpy or scipy is not installed.
     """
-    if len(set(scenarios)) < 2:
+    if len(set(scenarios)) < FEWEST:
         return None
     np = numpy_module()
     sums, counts = _tables(values, kinds, scenarios)
@@ -47,7 +56,14 @@ def interval(
     shares = np.divide(own, seen, out=np.zeros_like(own, dtype=float), where=known)
     means = np.sort(shares.sum(axis=1) / known.sum(axis=1))
     last = _RESAMPLES - 1
-    return Interval(float(means[round(_TAIL * last)]), float(means[round((1 - _TAIL) * last)]))
+    tail = _expanded(len(sums))
+    return Interval(float(means[round(tail * last)]), float(means[round((1 - tail) * last)]))
+
+
+def _expanded(scenarios: int) -> float:
+    """Return the share of resamples to leave out at either end."""
+    student = special_module().stdtrit(scenarios - 1, _TAIL)
+    return NormalDist().cdf(float(student) * sqrt(scenarios / (scenarios - 1)))
 
 
 def _tables(values: Sequence[float], kinds: Sequence[str], scenarios: Sequence[str]) -> Any:

@@ -67,7 +67,7 @@ class SchemeScore:
         step: share of runs whose likeliest step is the labelled one.
         top_3: share of runs whose labelled step is among the three likeliest.
         agent: share of runs whose agent is right, of those in which somebody is to blame; None if there are none.
-        step_interval: bootstrap interval (95 %) of ``step`` over units (`FitReport.unit`); None with a single one.
+        step_interval: bootstrap interval (95 %) of ``step`` over units (`FitReport.unit`); None with fewer than five.
     """
 
     scheme: str
@@ -125,7 +125,7 @@ class PeopleGain:
         before: share of right steps of the present judge.
         people_only: share with a profile fitted to people's labels and confirmed replays.
         fitted: share with planted faults as well, their weight chosen without the scored runs.
-        difference: interval (95 %) of ``fitted`` - ``before`` over units (`FitReport.unit`); None with a single one.
+        difference: interval (95 %) of ``fitted`` - ``before`` over units (`FitReport.unit`); None with fewer than five.
         of_injection: interval of ``fitted`` - ``people_only``.
     """
 
