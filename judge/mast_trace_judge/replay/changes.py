@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.messages import Message, ToolCall, parsed
+from mast_trace.replay.asked_calls import is_call_of
 from mast_trace.replay.canonical import canonical_arguments, canonical_text
 from mast_trace.replay.intervention import Intervention, LaterChange
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.arms import Arm
-from mast_trace_judge.replay.points import decision_points, is_call_of
+from mast_trace_judge.replay.points import decision_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

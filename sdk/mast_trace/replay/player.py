@@ -20,7 +20,7 @@ from mast_trace.replay.canonical import (
 from mast_trace.replay.executions import Executions, strangeness
 from mast_trace.replay.intervention import changed_calls, with_answer
 from mast_trace.replay.live_branches import LiveBranches
-from mast_trace.replay.order import Order
+from mast_trace.replay.order import Order, ToolOrder
 from mast_trace.replay.parameters import other_parameters
 from mast_trace.replay.turns import Turns
 
@@ -164,6 +164,7 @@ class Player:
         self._places = {id(each): place for place, each in enumerate(tape.exchanges)}
         self._executions = Executions(tape)
         self.order = Order(tape.exchanges)
+        self.tool_order = ToolOrder(tape.executions)
         self.branches = LiveBranches()
         self.network: Network | None = None
         self._served_exchanges = 0
@@ -232,7 +233,7 @@ class Player:
                 assert change_of is not None
                 self._asked = _Asked(key, change_of.model, change_of.request)
             if self._is_changed:
-                self.order.stop()
+                self._stop_ordering()
                 return self._counted(self._send(key, model), agent, branch)
             if found is not None and waits:
                 return Pending()
@@ -268,9 +269,11 @@ class Player:
     def steer(self, tool: str, arguments: Any, call_id: str) -> None:
         """Remove the entry of a call that is executed because its tool steers the framework."""
         with self._lock:
-            self._executions.take(
+            passed = self._executions.take(
                 tool, canonical_arguments(arguments), call_id, "", after=self._is_changed
             )
+        if passed is not None:
+            self.tool_order.release(passed)
 
     def execution(self, tool: str, arguments: Any, call_id: str, agent: str) -> Execution | None:
         """Return the recorded call of a tool; None if the tool is to be executed.
@@ -305,7 +308,8 @@ class Player:
         """
         with self._lock:
             if call_id and self._divergence is None:
-                self._executions.forget(tool, call_id)
+                for passed in self._executions.forget(tool, call_id):
+                    self.tool_order.release(passed)
 
     def note_parameters(self, exchange: Exchange, model: str, parameters: Sequence[str]) -> None:
         """Compare the model and the parameters of an answered request with the recorded ones.
@@ -368,8 +372,12 @@ class Player:
         ):
             self._is_changed = True
             answer = intervention.answer
-            self.order.stop()
+            self._stop_ordering()
         return self._serve_with(found, answer)
+
+    def _stop_ordering(self) -> None:
+        self.order.stop()
+        self.tool_order.stop()
 
     def _serve_with(self, recorded: Exchange, answer: Message | None) -> Exchange:
         """Answer a call, with a new answer if there is one."""
@@ -405,7 +413,7 @@ class Player:
         ):
             self._is_changed = True
             recorded = intervention.execution(recorded)
-            self.order.stop()
+            self.order.stop()  # tools beside it still end in their order
         self._changed(self._report())
         return recorded
 
@@ -446,7 +454,7 @@ class Player:
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:
         if self._divergence is None:
             self._divergence = Divergence(kind, agent, text, self._is_changed)
-            self.order.stop()
+            self._stop_ordering()
             self._changed(self._report())
         return self._divergence
 
