@@ -163,15 +163,17 @@ def put_back() -> None:
 
 def _langchain_value(run: Any, tool: Any, args: Any, kwargs: Any) -> Any:
     asked = _asked.get()
-    recorded = asked and _in_turn(asked.player, asked.answer(_langchain_code(tool, run)))
+    if asked is None:
+        return run(*args, **kwargs)
+    recorded = _in_turn(asked.player, asked.answer(_langchain_code(tool, run)))
     return run(*args, **kwargs) if recorded is None else _langchain_form(tool, recorded)
 
 
 async def _langchain_value_async(run: Any, tool: Any, args: Any, kwargs: Any) -> Any:
     asked = _asked.get()
-    recorded = asked and await _in_turn_async(
-        asked.player, asked.answer(_langchain_code(tool, run))
-    )
+    if asked is None:
+        return await run(*args, **kwargs)
+    recorded = await _in_turn_async(asked.player, asked.answer(_langchain_code(tool, run)))
     return await run(*args, **kwargs) if recorded is None else _langchain_form(tool, recorded)
 
 

@@ -97,7 +97,8 @@ class Report:
         over_budget: whether a model call was refused because of the limit of live calls.
         other_parameters: description of the first model request that had the recorded messages, but
             another model or other parameters; empty if there was none.
-        unmade_changes: later changes of a joint fix whose calls the program has not made yet.
+        unmade_changes: changes of a joint fix whose calls the program has not made yet; of the first
+            one see ``changed``, unless it is a tool's result.
     """
 
     served_exchanges: int
@@ -174,6 +175,9 @@ class Player:
         self._is_changed = intervention is not None and intervention.change == "start"
         self._asked: _Asked | None = None
         self._turns = Turns(tape, intervention.also if intervention else ())
+        self._results = intervention.executions(tape.executions) if intervention else {}
+        self._unmade_results = set(self._results)
+        self._tools = {id(each): place for place, each in enumerate(tape.executions)}
         self._over_budget = False
         self._answered_spans: set[str] = set()
         self._other_parameters = ""
@@ -403,19 +407,26 @@ class Player:
         return self._serve_with(recorded, change.answer)
 
     def _serve_execution(self, recorded: Execution) -> Execution:
-        intervention = self._intervention
         self._served_executions += 1
         self._answered_spans.add(recorded.span_id)
-        if (
-            intervention is not None
-            and intervention.change == "result"
-            and self._tape.executions[intervention.position] is recorded
-        ):
-            self._is_changed = True
-            recorded = intervention.execution(recorded)
-            self.order.stop()  # tools beside it still end in their order
+        served = self._with_new_result(recorded)
         self._changed(self._report())
-        return recorded
+        return served
+
+    def _with_new_result(self, recorded: Execution) -> Execution:
+        """Return a call with its new result, if it has one and the changes have begun.
+
+        Results that are changed first may come in any order, as those of parallel tools do.
+        """
+        place, intervention = self._tools[id(recorded)], self._intervention
+        new = self._results.get(place)
+        begins = intervention is not None and intervention.change == "result"
+        if new is None or not (begins or self._is_changed):
+            return recorded
+        self._unmade_results.discard(place)
+        self._is_changed = True
+        self.order.stop()  # tools beside it still end in their order
+        return new
 
     def _send(self, key: str, model: str) -> Live | None:
         assert self._live is not None
@@ -448,7 +459,7 @@ class Player:
             self._is_changed,
             self._over_budget,
             self._other_parameters,
-            len(self._turns),
+            len(self._turns) + len(self._unmade_results),
         )
 
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:
