@@ -106,13 +106,15 @@ class FurtherPart:
         step: index of its step.
         agent: its agent.
         source: its origin in words.
-        changes: the recorded answer against it; empty where a model was asked.
+        changes: the recorded answer or result against it; empty where a model was asked.
+        result: whether it replaces the result of a tool.
     """
 
     step: int
     agent: str
     source: str
     changes: Sequence[Change]
+    result: bool
 
 
 @dataclass(frozen=True)
@@ -247,6 +249,7 @@ def _tested(
                 each.agent,
                 _source(each),
                 changed(each),
+                each.result,
             )
             for each in contrast.also
         ],
