@@ -181,7 +181,7 @@ def _pairs(
         told = {trial.arm: result for trial, result in evidence.results[-2:]}
         comparison.add(told[comparison.fix], told[comparison.keep])
         evidence.count(comparison.position, told[comparison.keep])
-        if comparison.source == "resample":  # of an answer, so that there is a position before it
+        if comparison.source == "resample":  # an answer has a position before it
             evidence.count(comparison.position - 1, told[comparison.fix])
 
 
