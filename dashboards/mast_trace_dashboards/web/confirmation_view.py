@@ -205,7 +205,7 @@ def _height(share: float) -> float:
 def _proof(confirmation: Confirmation, proved: int | None) -> Contrast | None:
     """Return the contrast that proves the decisive step, or the joint fix: the strongest of them.
 
-    Of joint fixes that are equally strong it is the one with the fewest parts.
+    Among equally strong joint fixes the one with the fewest parts counts.
     """
     joint = confirmation.status == "overdetermined"
     there = [
