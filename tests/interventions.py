@@ -20,8 +20,9 @@ from mast_trace.replay.program import interception
 from mast_trace.replay.recording import tape_of
 from mast_trace.testing import capture_spans
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_judge.replay.changes import NoChange, NotAnArm, intervention_of
+from mast_trace_judge.replay.changes import intervention_of
 from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

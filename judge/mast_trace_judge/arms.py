@@ -62,11 +62,14 @@ class Fix:
         text: the replacement of the answer, of the tool's result or of its arguments; empty for
             ``resample`` and ``stronger model``.
         model: the model that is asked, for ``stronger model``.
+        result: whether the text is a tool's result; a step may be an answer that asks for a tool, and
+            that tool's call.
     """
 
     source: FixSource
     text: str = ""
     model: str = ""
+    result: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,10 +82,11 @@ class Arm:
         fix: the correction; None for operators without one.
         hold: serves the recorded answer of every later request that is equal to a recorded one. Such
             replays say nothing about V, so `confirm` never plans them.
-        also: corrections of the answers at later steps, in the order of completion, for ``fix`` and
-            ``model``: two errors of which each is enough are only seen when both are fixed. After the
-            first correction the program runs live; the later ones meet the call that its agent makes in
-            that place (its third, say), whatever the request is.
+        also: corrections at later steps, in the order of completion, for ``fix``, ``model`` and
+            ``result``: two errors of which each is enough are only seen when both are fixed. After the
+            first correction the program runs live. A later answer meets the call that its agent makes in
+            that place (its third, say), whatever the request is; a later result meets the call of its
+            tool with the recorded arguments.
     """
 
     operator: Operator

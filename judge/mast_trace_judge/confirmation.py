@@ -60,12 +60,14 @@ class FurtherFix(_Record):
         agent: its agent.
         source: the origin of the fix, such as ``person`` or ``judge``.
         fix_text: the fix; empty where a stronger model was asked.
+        result: whether it replaces the result of a tool, and not an answer.
     """
 
     step: int
     agent: str
     source: str
     fix_text: str = ""
+    result: bool = False
 
 
 class Contrast(_Record):
@@ -79,6 +81,7 @@ class Contrast(_Record):
         source: the origin of the fix, such as ``person`` or ``resample``; of a joint fix that of its
             first part.
         fix_text: the fix, likewise; empty where a model was asked again.
+        result: whether it replaces the result of a tool, and not an answer; likewise.
         fix_successes: successes of the fix arm.
         keep_successes: successes of the keep arm.
         pairs: pairs that were run.
@@ -93,6 +96,7 @@ class Contrast(_Record):
     agent: str
     source: str
     fix_text: str = ""
+    result: bool = False
     fix_successes: int
     keep_successes: int
     pairs: int
@@ -103,9 +107,9 @@ class Contrast(_Record):
     also: tuple[FurtherFix, ...] = ()
 
     @property
-    def key(self) -> tuple[int, str, str, tuple[FurtherFix, ...]]:
+    def key(self) -> tuple[int, str, str, bool, tuple[FurtherFix, ...]]:
         """The name of the fix, which is equal in several plans."""
-        return self.step, self.source, self.fix_text, self.also
+        return self.step, self.source, self.fix_text, self.result, self.also
 
     @property
     def parts(self) -> tuple[Contrast | FurtherFix, ...]:

@@ -85,6 +85,15 @@ def confirm(
             show_default=False,
         ),
     ] = None,
+    result: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--result",
+            metavar="STEP=TEXT|@FILE",
+            help="The right result of a tool call, also where the step is the answer that asks for it.",
+            show_default=False,
+        ),
+    ] = None,
     reference: Annotated[
         list[str] | None,
         typer.Option(
@@ -143,6 +152,7 @@ def confirm(
         timeout=timeout,
         check_timeout=check_timeout,
         fixes=texts_by_step(fix, "--fix"),
+        results=texts_by_step(result, "--result"),
         references=texts_by_step(reference, "--reference"),
         resample=resample,
         stronger_model=stronger_model,

@@ -16,7 +16,7 @@ from mast_trace_judge.proof import proved_step
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mast_trace_judge.confirmation import Confirmation
+    from mast_trace_judge.confirmation import Confirmation, Contrast, FurtherFix
 
 _FIX: Final = 400
 """Characters of a fix that are shown."""
@@ -70,7 +70,7 @@ def _contrasts(confirmation: Confirmation) -> Table:
         table.add_row(
             ", ".join(map(str, each.steps)),
             plain(", ".join(dict.fromkeys(part.agent or NOBODY for part in each.parts))),
-            plain(", ".join(dict.fromkeys(part.source for part in each.parts))),
+            plain(", ".join(dict.fromkeys(map(_source, each.parts)))),
             f"{each.fix_successes} of {each.pairs}",
             f"{each.keep_successes} of {each.pairs}",
             f"{each.effect:+.0%}",
@@ -83,8 +83,12 @@ def _contrasts(confirmation: Confirmation) -> Table:
 def _fixes(confirmation: Confirmation) -> list[Text]:
     """Return the texts of fixes; those that a model wrote anew have none."""
     parts = [part for each in confirmation.contrasts for part in each.parts]
-    told = {(part.step, part.source, part.fix_text): None for part in parts if part.fix_text}
+    told = {(part.step, _source(part), part.fix_text): None for part in parts if part.fix_text}
     return [
         plain(f"Fix of step {step} ({source}): {clip(text, _FIX)}", "dim")
         for step, source, text in told
     ]
+
+
+def _source(part: Contrast | FurtherFix) -> str:
+    return f"{part.source}, result" if part.result else part.source

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +11,22 @@ from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import print_json
+from mast_trace_dashboards.cli.render_replay import as_dict, show
 from mast_trace_dashboards.cli.replay_arms import change, warning
+from mast_trace_dashboards.cli.replay_change_options import (
+    Arguments,
+    Drop,
+    Fixes,
+    Hold,
+    Keep,
+    LiveCalls,
+    OtherModel,
+    Repeat,
+    Resample,
+    Results,
+    Start,
+)
 from mast_trace_dashboards.cli.replay_changes import arm_of
 from mast_trace_dashboards.cli.replay_file import write_replay
 from mast_trace_dashboards.cli.replay_options import (
@@ -28,7 +41,6 @@ from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.pricing import PriceConfig
-from mast_trace_judge.replay import Replayed
 from mast_trace_judge.replay import replay as replay_program
 from mast_trace_judge.replay.arm_runner import ArmSettings
 from mast_trace_judge.replay.commands import split_command
@@ -43,8 +55,6 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
     from mast_trace_judge.replay.oracle import Oracle
-
-_STYLES = {"identical": "bold green"}
 
 
 def register(app: typer.Typer) -> None:
@@ -66,86 +76,17 @@ def replay(
         ),
     ] = None,
     allow_hosts: AllowHosts = None,
-    fix: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fix",
-            metavar="STEP=TEXT|@FILE",
-            help="Replace the answer of a step; the rest runs live. Given again, it replaces a later "
-            "answer besides: that of the call which the agent makes in the same place.",
-            show_default=False,
-        ),
-    ] = None,
-    resample: Annotated[
-        int | None,
-        typer.Option(
-            "--resample",
-            metavar="STEP",
-            help="Ask the model again at a step; the rest runs live.",
-            show_default=False,
-        ),
-    ] = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            "--keep",
-            metavar="STEP",
-            help="Keep everything up to a step; the rest runs live.",
-            show_default=False,
-        ),
-    ] = None,
-    drop: Annotated[
-        str | None,
-        typer.Option(
-            "--drop",
-            metavar="STEP[=TEXT]",
-            help="Remove the tool calls of the answer of a step.",
-            show_default=False,
-        ),
-    ] = None,
-    result: Annotated[
-        str | None,
-        typer.Option(
-            "--result",
-            metavar="STEP=TEXT|@FILE",
-            help="Replace the result of a tool call.",
-            show_default=False,
-        ),
-    ] = None,
-    arguments: Annotated[
-        str | None,
-        typer.Option(
-            "--arguments",
-            metavar="STEP=JSON|@FILE",
-            help="Replace the arguments of a tool call.",
-            show_default=False,
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="STEP=NAME",
-            help="Ask another model at a step, at the program's endpoint.",
-            show_default=False,
-        ),
-    ] = None,
-    start: Annotated[
-        bool, typer.Option("--start", help="Run the whole program live, with recorded tools.")
-    ] = False,
-    repeat: Annotated[int, typer.Option(min=1, help="Number of replays of a change.")] = 1,
-    hold: Annotated[
-        bool,
-        typer.Option(
-            "--hold",
-            help="Answer requests that the change leaves as they were from the record. Such replays "
-            "do not measure a success rate.",
-        ),
-    ] = False,
-    max_calls: Annotated[
-        int | None,
-        typer.Option("--max-calls", min=0, help="Live model calls in all.", show_default=False),
-    ] = None,
+    fix: Fixes = None,
+    resample: Resample = None,
+    keep: Keep = None,
+    drop: Drop = None,
+    result: Results = None,
+    arguments: Arguments = None,
+    model: OtherModel = None,
+    start: Start = False,
+    repeat: Repeat = 1,
+    hold: Hold = False,
+    max_calls: LiveCalls = None,
     oracle: OracleCommand = None,
     out: Annotated[
         Path | None,
@@ -172,10 +113,10 @@ def replay(
     then 0 if every replay ended with an outcome, else 1.
 
     Example: `mast-trace replay last -- python my_team.py "What do they owe us?"`, or with two corrections
-    that belong together `mast-trace replay last --fix 2=@stock.txt --fix 5=@order.txt -- python my_team.py`.
+    that belong together `mast-trace replay last --result 2=@stock.txt --fix 5=@order.txt -- python my_team.py`.
     """
     options = {
-        "--fix": fix or None,
+        "--fix": fix,
         "--resample": resample,
         "--keep": keep,
         "--drop": drop,
@@ -218,9 +159,9 @@ def replay(
     except OSError as error:
         raise ConfigurationError(f"cannot start {command[0]}: {error.strerror or error}") from error
     if as_json:
-        print_json(_as_dict(done))
+        print_json(as_dict(done))
     else:
-        _show(recorded, done)
+        show(recorded, done)
     if out is not None:
         write_replay(out, done.run)
     if done.status != "identical":
@@ -258,36 +199,3 @@ def _asking(oracle: Oracle | None) -> Callable[[str], bool] | None:
         return opinion.success
 
     return judge
-
-
-def _show(recorded: Trajectory, done: Replayed) -> None:
-    shown = console()
-    shown.print(plain(done.status, _STYLES.get(done.status, "bold red")), end="")
-    report = done.report
-    if report is None:
-        shown.print(plain(f": {done.text}"))
-        return
-    models = report.served_exchanges + report.waiting_exchanges
-    tools = report.served_executions + report.waiting_executions
-    shown.print(
-        plain(
-            f": {report.served_exchanges} of {models} model calls and {report.served_executions} of "
-            f"{tools} tool calls answered from run {recorded.trace_id[:12]}, "
-            f"{report.live_executions} tools executed"
-        )
-    )
-    if done.text:
-        shown.print(plain(done.text))
-    elif done.status == "identical":
-        shown.print(plain(f"All {len(recorded.steps)} steps are the same."))
-    if done.exit_status:
-        shown.print(plain(f"The program ended with {done.exit_status}."))
-
-
-def _as_dict(done: Replayed) -> dict[str, object]:
-    return {
-        "status": done.status,
-        "text": done.text,
-        "report": None if done.report is None else dataclasses.asdict(done.report),
-        "exit_status": done.exit_status,
-    }

@@ -15,6 +15,7 @@ from mast_trace_dashboards.cli.replay_changes import calls_after
 from mast_trace_dashboards.cli.replaying import ask
 from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
 from mast_trace_judge.replay.changes import intervention_of
+from mast_trace_judge.replay.points import decision_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -126,17 +127,29 @@ def replays(
 
 
 def told_arm(recorded: Trajectory, arm: Arm) -> str:
-    """Return an arm in words, such as ``fix of step 7 (analyst)``."""
+    """Return an arm in words, such as ``fix at step 7 (analyst)``.
+
+    A tool call is named with its own agent, an answer with the one whose model gave it.
+    """
     held = ", equal requests answered from the record" if arm.hold else ""
     if arm.operator == "start":
         return "the whole program live"
     model = f" to {arm.fix.model}" if arm.fix and arm.fix.model else ""
-    steps = " and ".join(_named(recorded, step) for step in (arm.step, *(at for at, _ in arm.also)))
-    return f"{arm.operator}{model} at {steps}{held}"
+    is_tool = arm.operator in {"result", "error"}
+    parts = [f"{arm.operator}{model} at {_named(recorded, arm.step, is_tool=is_tool)}"]
+    parts += [
+        f"{'result' if fix.result else arm.operator if not is_tool else 'fix'} at "
+        f"{_named(recorded, step, is_tool=fix.result)}"
+        for step, fix in arm.also
+    ]
+    return f"{' and '.join(parts)}{held}"
 
 
-def _named(recorded: Trajectory, step: int) -> str:
-    agent = recorded.steps[step].agent if step < len(recorded.steps) else ""
+def _named(recorded: Trajectory, step: int, *, is_tool: bool) -> str:
+    agent = recorded.steps[step].agent
+    if not is_tool:
+        points = (each for each in decision_points(recorded) if each.step == step)
+        agent = next((each.agent for each in points), agent)
     return f"step {step} ({agent})" if agent else f"step {step}"
 
 

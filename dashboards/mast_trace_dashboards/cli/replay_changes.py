@@ -25,7 +25,8 @@ OPERATORS: Mapping[str, Operator] = {
     "--keep": "keep",
 }
 """Operators by the option that asks for them; ``--start`` takes no step."""
-_TEXTS = {"--fix", "--result", "--arguments"}
+_JOINT = ("--fix", "--result")
+"""Options that may be given several times, and together: their changes are made in one replay."""
 
 
 def arm_of(
@@ -34,15 +35,16 @@ def arm_of(
     """Return the arm that the options ask for; None if they ask for no change.
 
     Args:
-        options: values of the options in `OPERATORS` that were given, by their names.
+        options: values of the options in `OPERATORS` that were given, by their names. Several values of
+            ``--fix`` and ``--result`` are one joint change, in the order of the steps.
         start: whether the whole program is to run live.
         hold: whether later requests that are equal to recorded ones are answered from the record.
 
     Raises:
         ConfigurationError: the options ask for several changes, or a value cannot be read.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    if len(given) + start > 1:
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    if len(given) + start > 1 and (start or set(given) - set(_JOINT)):
         names = " and ".join([*given, *["--start"] * start])
         raise ConfigurationError(f"a replay makes one change, and not {names}")
     if start:
@@ -53,19 +55,29 @@ def arm_of(
         if hold:
             raise ConfigurationError("--hold needs a change, such as --fix")
         return None
+    if set(given) <= set(_JOINT):
+        return _joint_arm(given, hold=hold)
     ((name, value),) = given.items()
-    if not isinstance(value, str | int):
-        (step, fix), *also = [
-            (number, Fix("person", text))
-            for number, text in sorted(texts_by_step(value, name).items())
-        ]
-        return Arm(OPERATORS[name], step, fix, hold, tuple(also))
     step, single = _step_and_fix(name, str(value))
     return Arm(OPERATORS[name], step, single, hold)
 
 
+def _joint_arm(given: Mapping[str, str | int | Sequence[str] | None], *, hold: bool) -> Arm:
+    """Return the arm that corrects answers and tools' results; of one step the answer comes first."""
+    texts = [
+        (step, name == "--result", text)
+        for name in _JOINT
+        if not isinstance(values := given.get(name), str | int)
+        for step, text in texts_by_step(values, name).items()
+    ]
+    (step, fix), *also = [
+        (step, Fix("person", text, result=is_result)) for step, is_result, text in sorted(texts)
+    ]
+    return Arm("result" if fix.result else "fix", step, fix, hold, tuple(also))
+
+
 def _step_and_fix(name: str, value: str) -> tuple[int, Fix | None]:
-    if name in _TEXTS:
+    if name == "--arguments":
         ((step, text),) = texts_by_step([value], name).items()
         return step, Fix("person", text)
     number, equals, rest = value.partition("=")
@@ -84,4 +96,4 @@ def calls_after(recorded: Trajectory, arm: Arm) -> int:
         return len(points)
     asks = arm.operator in {"resample", "model"}
     after = sum(point.step >= arm.step if asks else point.step > arm.step for point in points)
-    return after - sum(bool(fix.text) for _, fix in arm.also)
+    return after - sum(bool(fix.text) and not fix.result for _, fix in arm.also)

@@ -106,13 +106,15 @@ class FurtherPart:
         step: index of its step.
         agent: its agent.
         source: its origin in words.
-        changes: the recorded answer against it; empty where a model was asked.
+        changes: the recorded answer or result against it; empty where a model was asked.
+        result: whether it replaces the result of a tool.
     """
 
     step: int
     agent: str
     source: str
     changes: Sequence[Change]
+    result: bool
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,10 @@ class ConfirmationView:
 
 
 def confirmation_view(
-    confirmation: Confirmation, actor: Callable[[int], str], answers: Mapping[int, str]
+    confirmation: Confirmation,
+    actor: Callable[[int], str],
+    answers: Mapping[int, str],
+    results: Mapping[int, str] | None = None,
 ) -> ConfirmationView:
     """Return the view of a conclusion.
 
@@ -150,6 +155,7 @@ def confirmation_view(
         confirmation: the conclusion.
         actor: returns the agent of a step, "" where the run has no such step.
         answers: the recorded answer of each step that a contrast has a fix text for.
+        results: the recorded result of each tool's call that a contrast has another result for.
     """
     shown = confirmation.curve[:MOST_POINTS]
     proved = proved_step(confirmation)
@@ -162,7 +168,8 @@ def confirmation_view(
             for n, rate in enumerate(shown)
         ],
         fixes=[
-            _tested(each, answers, _proof(confirmation, proved)) for each in confirmation.contrasts
+            _tested(each, answers, results or {}, _proof(confirmation, proved))
+            for each in confirmation.contrasts
         ],
         cost=price(confirmation),
     )
@@ -196,7 +203,10 @@ def _height(share: float) -> float:
 
 
 def _proof(confirmation: Confirmation, proved: int | None) -> Contrast | None:
-    """Return the contrast that proves the decisive step, or the joint fix: the strongest of them."""
+    """Return the contrast that proves the decisive step, or the joint fix: the strongest of them.
+
+    Among equally strong joint fixes the one with the fewest parts counts.
+    """
     joint = confirmation.status == "overdetermined"
     there = [
         each
@@ -205,35 +215,54 @@ def _proof(confirmation: Confirmation, proved: int | None) -> Contrast | None:
     ]
     return max(
         there,
-        key=lambda each: (each.e_value >= each.threshold, each.effect, each.e_value),
+        key=lambda each: (
+            each.e_value >= each.threshold,
+            each.effect,
+            -len(each.also),
+            each.e_value,
+        ),
         default=None,
     )
 
 
-def _tested(contrast: Contrast, answers: Mapping[int, str], proof: Contrast | None) -> TestedFix:
+def _tested(
+    contrast: Contrast,
+    answers: Mapping[int, str],
+    results: Mapping[int, str],
+    proof: Contrast | None,
+) -> TestedFix:
+    def changed(part: Contrast | FurtherFix) -> Sequence[Change]:
+        return _changes(part, results if part.result else answers)
+
     proves = contrast is proof
     return TestedFix(
         contrast=contrast,
-        source=SOURCES.get(contrast.source, contrast.source),
+        source=_source(contrast),
         fixed=count_words(contrast.fix_successes, contrast.pairs),
         kept=count_words(contrast.keep_successes, contrast.pairs),
         evidence=evidence_words(contrast, alike=proves and contrast.e_value < contrast.threshold),
-        changes=_changes(contrast, answers),
+        changes=changed(contrast),
         confirms=proves,
         also=[
             FurtherPart(
                 each.step,
                 each.agent,
-                SOURCES.get(each.source, each.source),
-                _changes(each, answers),
+                _source(each),
+                changed(each),
+                each.result,
             )
             for each in contrast.also
         ],
     )
 
 
-def _changes(fix: Contrast | FurtherFix, answers: Mapping[int, str]) -> Sequence[Change]:
-    """Return the recorded answer against a fix; nothing where a model was asked."""
+def _source(fix: Contrast | FurtherFix) -> str:
+    source = SOURCES.get(fix.source, fix.source)
+    return f"{source}, as the tool's result" if fix.result else source
+
+
+def _changes(fix: Contrast | FurtherFix, recorded: Mapping[int, str]) -> Sequence[Change]:
+    """Return the recorded text against a fix; nothing where a model was asked."""
     if not fix.fix_text:
         return ()
-    return changes(answers.get(fix.step, "")[:LONGEST], fix.fix_text[:LONGEST])
+    return changes(recorded.get(fix.step, "")[:LONGEST], fix.fix_text[:LONGEST])

@@ -148,13 +148,14 @@ class Page:
         return [self._row(step) for step in sorted(steps, key=lambda step: step.index)]
 
     def _view_of(self, confirmation: Confirmation) -> ConfirmationView:
-        """Return the view of what replays have shown, with the recorded answers beside the fixes."""
-        parts = [part for each in confirmation.contrasts for part in each.parts]
-        fixed = {part.step for part in parts if part.fix_text}
-        unknown = sorted(n for n in fixed - set(self._answers) if 0 <= n < self.count)
+        """Return the view of what replays have shown, with the recorded answers and results beside the fixes."""
+        parts = [part for each in confirmation.contrasts for part in each.parts if part.fix_text]
+        results = {part.step for part in parts if part.result}
+        fixed = {part.step for part in parts} - set(self._answers)
+        unknown = sorted(n for n in fixed | results if 0 <= n < self.count)
         steps = self._stored.steps(unknown, clip=LONGEST) if unknown else []
-        answers = {step.index: step.text for step in steps} | dict(self._answers)
-        return confirmation_view(confirmation, self._agent, answers)
+        texts = {step.index: step.text for step in steps}
+        return confirmation_view(confirmation, self._agent, texts | dict(self._answers), texts)
 
     def _agent(self, number: int) -> str:
         return self.outline.actor(number) if 0 <= number < self.count else ""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mast_trace.replay.player import Player
+    from mast_trace.replay.tape import Execution
 
 
 class HandMadeTools:
@@ -41,11 +42,25 @@ class HandMadeTools:
         recorded = self._player.execution(name, arguments, "", current_agent() or "")
         if recorded is None:
             return None
+        self._player.tool_order.wait(recorded)
+        return (self._value(recorded, name, function),)
+
+    async def answered_async(
+        self, name: str, arguments: Mapping[str, Any], function: Any
+    ) -> tuple[Any] | None:
+        """Return the recorded value of a call of a coroutine function likewise."""
+        recorded = self._player.execution(name, arguments, "", current_agent() or "")
+        if recorded is None:
+            return None
+        await self._player.tool_order.wait_async(recorded)
+        return (self._value(recorded, name, function),)
+
+    def _value(self, recorded: Execution, name: str, function: Any) -> Any:
         if recorded.error is not None:
             raise ToolFailed(recorded.error)
         if recorded.result_type:
-            return (recorded.value,)
-        return (self._untyped(name, recorded.result, function),)
+            return recorded.value
+        return self._untyped(name, recorded.result, function)
 
     def runs(self, name: str, arguments: Any) -> None:
         """Take a call off the tape whose code runs for real, as that of a block."""

@@ -56,6 +56,20 @@ def _recorded(
     return player.execution(name, arguments, call_id or "", current_agent() or "")
 
 
+def _in_turn(player: Player, recorded: Execution | None) -> Execution | None:
+    """Return a recorded call when those beside it that ended earlier have been answered."""
+    if recorded is not None:
+        player.tool_order.wait(recorded)
+    return recorded
+
+
+async def _in_turn_async(player: Player, recorded: Execution | None) -> Execution | None:
+    """Return a recorded call likewise, for tasks of asyncio."""
+    if recorded is not None:
+        await player.tool_order.wait_async(recorded)
+    return recorded
+
+
 def _steers(function: Any) -> bool:
     """Return whether a framework defines a tool's function or its annotated return type."""
     function = inspect.unwrap(function) if callable(function) else function
@@ -148,19 +162,23 @@ def put_back() -> None:
 
 
 def _langchain_value(run: Any, tool: Any, args: Any, kwargs: Any) -> Any:
-    recorded = _langchain_answer(tool, run)
+    asked = _asked.get()
+    if asked is None:
+        return run(*args, **kwargs)
+    recorded = _in_turn(asked.player, asked.answer(_langchain_code(tool, run)))
     return run(*args, **kwargs) if recorded is None else _langchain_form(tool, recorded)
 
 
 async def _langchain_value_async(run: Any, tool: Any, args: Any, kwargs: Any) -> Any:
-    recorded = _langchain_answer(tool, run)
+    asked = _asked.get()
+    if asked is None:
+        return await run(*args, **kwargs)
+    recorded = await _in_turn_async(asked.player, asked.answer(_langchain_code(tool, run)))
     return await run(*args, **kwargs) if recorded is None else _langchain_form(tool, recorded)
 
 
-def _langchain_answer(tool: Any, run: Any) -> Execution | None:
-    asked = _asked.get()
-    function = getattr(tool, "func", None) or getattr(tool, "coroutine", None) or run
-    return asked.answer(function) if asked is not None else None
+def _langchain_code(tool: Any, run: Any) -> Any:
+    return getattr(tool, "func", None) or getattr(tool, "coroutine", None) or run
 
 
 def _langchain_form(tool: Any, recorded: Execution) -> Any:
@@ -175,7 +193,8 @@ async def _ag2(player: Player, call: Any, tool: Any, args: Any, kwargs: Any) -> 
     from ag2.events import ToolErrorEvent, ToolResultEvent
 
     event = args[0] if args else kwargs["event"]
-    recorded = _recorded(player, event.name, event.arguments, event.id, tool.model.call)
+    found = _recorded(player, event.name, event.arguments, event.id, tool.model.call)
+    recorded = await _in_turn_async(player, found)
     if recorded is None:
         return await call(*args, **kwargs)
     if recorded.error is not None:
@@ -196,28 +215,27 @@ async def _ag2_whole(player: Player, call: Any, _instance: Any, args: Any, kwarg
 
 
 def _classic(player: Player, execute: Any, agent: Any, args: Any, kwargs: Any) -> Any:
-    answer = _classic_answer(player, agent, args, kwargs)
-    return execute(*args, **kwargs) if answer is None else answer
+    recorded = _in_turn(player, _classic_call(player, agent, args, kwargs))
+    return execute(*args, **kwargs) if recorded is None else _classic_form(recorded)
 
 
 async def _classic_async(player: Player, execute: Any, agent: Any, args: Any, kwargs: Any) -> Any:
-    answer = _classic_answer(player, agent, args, kwargs)
-    return await execute(*args, **kwargs) if answer is None else answer
+    recorded = await _in_turn_async(player, _classic_call(player, agent, args, kwargs))
+    return await execute(*args, **kwargs) if recorded is None else _classic_form(recorded)
 
 
-def _classic_answer(
-    player: Player, agent: Any, args: Any, kwargs: Any
-) -> tuple[bool, dict[str, Any]] | None:
+def _classic_call(player: Player, agent: Any, args: Any, kwargs: Any) -> Execution | None:
     asked = args[0] if args else kwargs["func_call"]
     call_id = args[1] if len(args) > 1 else kwargs.get("call_id")
     name = str(asked.get("name") or "")
     function = agent.function_map.get(name)
     if function is None:
         return None
-    recorded = _recorded(player, name, asked.get("arguments"), call_id, function)
-    if recorded is None:
-        return None
-    shape = {"name": name, "role": "function", "content": recorded.result}
+    return _recorded(player, name, asked.get("arguments"), call_id, function)
+
+
+def _classic_form(recorded: Execution) -> tuple[bool, dict[str, Any]]:
+    shape = {"name": recorded.tool, "role": "function", "content": recorded.result}
     return recorded.error is None, shape
 
 
@@ -227,7 +245,7 @@ def _classic_answer(
 def _crewai(player: Player, run: Any, tool: Any, args: Any, kwargs: Any) -> Any:
     if type(tool).__module__.startswith("crewai.tools.agent_tools"):
         return run(*args, **kwargs)  # delegation: the agent's calls are on the tape
-    recorded = _recorded(player, tool.name, kwargs or list(args), None, None)
+    recorded = _in_turn(player, _recorded(player, tool.name, kwargs or list(args), None, None))
     return run(*args, **kwargs) if recorded is None else _value(recorded)
 
 
@@ -236,7 +254,8 @@ def _crewai(player: Player, run: Any, tool: Any, args: Any, kwargs: Any) -> Any:
 
 async def _metagpt(player: Player, run: Any, action: Any, args: Any, kwargs: Any) -> Any:
     given: dict[str, Any] = {"input": args[0], **kwargs} if args else kwargs
-    recorded = _recorded(player, type(action).__name__, given, None, None)
+    found = _recorded(player, type(action).__name__, given, None, None)
+    recorded = await _in_turn_async(player, found)
     if recorded is None:
         return await run(*args, **kwargs)
     return recorded.result, recorded.error is None

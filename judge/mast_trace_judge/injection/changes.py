@@ -65,9 +65,9 @@ class Change:
                 "request", self.step, self._fix(json.dumps(asdict(self.request or OtherRequest())))
             )
         if self.level == "result":
-            return Arm(
-                "error" if self.error else "result", self.step, self._fix(self.error or self.text)
-            )
+            if self.error:
+                return Arm("error", self.step, self._fix(self.error))
+            return Arm("result", self.step, Fix("injection", self.text, result=True))
         shape = {"text": self.text, "tool_calls": _plain(self.calls or ())}
         return Arm("fix", self.step, self._fix(json.dumps(shape, ensure_ascii=False)))
 

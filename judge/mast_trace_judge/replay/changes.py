@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mast_trace.exceptions import MastTraceError
-from mast_trace.messages import Message, ToolCall, parsed
-from mast_trace.replay.canonical import canonical_arguments, canonical_text
-from mast_trace.replay.intervention import Intervention, LaterChange
+from mast_trace.messages import parsed
+from mast_trace.replay.asked_calls import is_call_of
+from mast_trace.replay.canonical import canonical_text
+from mast_trace.replay.intervention import Intervention, LaterChange, LaterResult
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.arms import Arm
-from mast_trace_judge.replay.points import decision_points, is_call_of
+from mast_trace_judge.replay.new_answers import form_of, new_answer
+from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.replay.unfit import NoChange, NotAnArm, told
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mast_trace.replay.tape import Exchange, Tape
+    from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.arms import Fix, Operator
     from mast_trace_judge.replay.points import Point
-
-_OF_FIXES = {"text", "tool_calls"}
-
-
-class NotAnArm(MastTraceError):
-    """The run has no such step, or its step does not allow the change."""
-
-
-class NoChange(NotAnArm):
-    """A change after which the step would be as it was recorded; such a replay proves nothing."""
 
 
 def intervention_of(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
@@ -48,26 +36,42 @@ def intervention_of(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
 
     Raises:
         NotAnArm: the run has no such step, the step does not allow the change, or the fix is unclear;
-            or a later fix of a joint one does not come after the first.
+            or a joint fix changes a step twice.
         NoChange: a step would be as it was recorded.
     """
     first = _first_change(recorded, tape, arm)
     if not arm.also:
         return first
-    if first.change not in {"answer", "ask"}:
-        raise NotAnArm("Only corrections of answers go together; give them as fixes.")
-    later = [_later_change(recorded, tape, step, fix) for step, fix in arm.also]
-    places = [first.position, *(each.position for each in later)]
-    if any(one >= other for one, other in pairwise(places)):
+    if first.change not in {"answer", "ask", "result"} or first.request or first.error:
+        raise NotAnArm("Only corrections of answers and tools' results go together.")
+    parts = [first, *(_part(recorded, tape, step, fix) for step, fix in arm.also)]
+    if len({(each.change == "result", each.position) for each in parts}) < len(parts):
         steps = ", ".join(map(str, (arm.step, *(step for step, _ in arm.also))))
-        raise NotAnArm(f"Fixes that go together name answers in their order, each once: {steps}.")
-    return dataclasses.replace(first, also=tuple(later))
+        raise NotAnArm(f"Fixes that go together change each step once: {steps}.")
+    # In a run with parallel branches, steps may have ended in another order than they began.
+    head, *later = sorted(parts, key=_time)
+    answers, results = (
+        [each for each in later if (each.change == "result") == is_result]
+        for is_result in (False, True)
+    )
+    return dataclasses.replace(
+        head,
+        hold=arm.hold,
+        also=tuple(LaterChange(each.position, each.answer, each.model) for each in answers),
+        results=tuple(LaterResult(each.position, each.result) for each in results),
+    )
 
 
-def _later_change(recorded: Trajectory, tape: Tape, step: int, fix: Fix) -> LaterChange:
-    operator: Operator = "fix" if fix.text else "model"
-    made = _first_change(recorded, tape, Arm(operator, step, fix))
-    return LaterChange(made.position, made.answer, made.model)
+def _part(recorded: Trajectory, tape: Tape, step: int, fix: Fix) -> Intervention:
+    """Return a later part of a joint fix as if it were made alone."""
+    operator: Operator = "result" if fix.result else "fix" if fix.text else "model"
+    return _first_change(recorded, tape, Arm(operator, step, fix))
+
+
+def _time(change: Intervention) -> tuple[int, bool]:
+    """Return a sort key: an answer comes before the results of its tools, which have no order."""
+    is_result = change.change == "result"
+    return change.border if is_result else change.position + 1, is_result
 
 
 def _first_change(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
@@ -94,8 +98,8 @@ def _first_change(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
         return Intervention("ask", place, place, model=model, hold=arm.hold)
     if arm.operator == "keep":
         return Intervention("keep", place, place + 1, hold=arm.hold)
-    answer = _answer(recorded, arm, exchange)
-    if exchange.answer is not None and _form(answer) == _form(exchange.answer):
+    answer = new_answer(recorded, arm, exchange)
+    if exchange.answer is not None and form_of(answer) == form_of(exchange.answer):
         raise NoChange(f"Step {arm.step} has this answer already, so nothing would change.")
     return Intervention("answer", place, place + 1, answer, hold=arm.hold)
 
@@ -116,8 +120,8 @@ def _point_of(recorded: Trajectory, arm: Arm) -> Point:
                 return point
     nearest = min(points, key=lambda each: (abs(each.step - arm.step), each.step))
     raise NotAnArm(
-        f"Step {arm.step} ({_told(recorded, arm.step)}) is not an answer of a model; the nearest is "
-        f"step {nearest.step} ({_told(recorded, nearest.step)})."
+        f"Step {arm.step} ({told(recorded, arm.step)}) is not an answer of a model; the nearest is "
+        f"step {nearest.step} ({told(recorded, nearest.step)})."
     )
 
 
@@ -138,12 +142,6 @@ def _asking(recorded: Trajectory, step: Step) -> str:
     return ""
 
 
-def _told(recorded: Trajectory, index: int) -> str:
-    step = recorded.steps[index]
-    did = f"calls {step.tool}" if step.tool else f"says {step.text[:40]!r}"
-    return f"{step.agent or 'an unknown agent'} {did}"
-
-
 def _of_result(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
     _check_step(recorded, arm.step)
     step = recorded.steps[arm.step]
@@ -153,7 +151,7 @@ def _of_result(recorded: Trajectory, tape: Tape, arm: Arm) -> Intervention:
         tools = [each.index for each in recorded.steps if each.span_id in places]
         nearest = min(tools, key=lambda index: abs(index - arm.step), default=None)
         raise NotAnArm(
-            f"Step {arm.step} ({_told(recorded, arm.step)}) is not a tool call with a result"
+            f"Step {arm.step} ({told(recorded, arm.step)}) is not a tool call with a result"
             + (f"; the nearest is step {nearest}." if nearest is not None else ".")
         )
     text = arm.fix.text if arm.fix else ""
@@ -171,79 +169,3 @@ def _border(recorded: Trajectory, tape: Tape, step: Step) -> int:
     """Return the number of model calls that had ended when a tool call ended."""
     later = {call.span_id for call in recorded.invocations if call.end > step.end}
     return sum(each.span_id not in later for each in tape.exchanges)
-
-
-def _answer(recorded: Trajectory, arm: Arm, exchange: Exchange) -> Message:
-    said = exchange.answer or Message("")
-    if arm.operator == "drop":
-        if not said.tool_calls:
-            raise NoChange(f"Step {arm.step} asks for no tool call, so nothing could be dropped.")
-        text = (arm.fix.text if arm.fix else "") or said.content
-        if not text.strip():
-            # Programs do not expect an empty answer: some wait for ever, others end with an error.
-            raise NotAnArm(
-                f"The answer of step {arm.step} consists of tool calls alone, so that it would be "
-                "empty without them; replace it by a text."
-            )
-        return dataclasses.replace(said, content=text, tool_calls=())
-    if arm.fix is None:
-        raise NotAnArm(f"The operator `{arm.operator}` needs a text.")
-    if arm.operator == "arguments":
-        return _other_arguments(recorded, arm, said)
-    given = _given_calls(arm.fix.text)
-    if given is not None:
-        text, calls = given
-        return dataclasses.replace(said, content=text, tool_calls=_with_ids(calls, said.tool_calls))
-    if not arm.fix.text.strip():
-        raise NotAnArm("The fix is empty.")
-    calls = said.tool_calls if said.content else ()
-    return dataclasses.replace(said, content=arm.fix.text, tool_calls=calls)
-
-
-def _other_arguments(recorded: Trajectory, arm: Arm, said: Message) -> Message:
-    step = recorded.steps[arm.step]
-    place = next(
-        (place for place, call in enumerate(said.tool_calls) if is_call_of(step, call)), None
-    )
-    if step.kind is not StepKind.TOOL or place is None:
-        raise NotAnArm(
-            f"Step {arm.step} ({_told(recorded, arm.step)}) is not a tool call that a model asked for, "
-            "so its arguments cannot be changed."
-        )
-    assert arm.fix is not None
-    if not isinstance(parsed(arm.fix.text), dict):
-        raise NotAnArm("New arguments are a JSON object.")
-    calls = list(said.tool_calls)
-    calls[place] = dataclasses.replace(calls[place], arguments=arm.fix.text)
-    return dataclasses.replace(said, tool_calls=tuple(calls))
-
-
-def _given_calls(text: str) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return text and tool calls of a fix that is a JSON object; None if it is a text."""
-    shape: Any = parsed(text)
-    if not isinstance(shape, dict) or "tool_calls" not in shape or set(shape) - _OF_FIXES:
-        return None
-    try:
-        calls = tuple(
-            ToolCall(str(each["name"]), json.dumps(each.get("arguments") or {}))
-            for each in shape["tool_calls"]
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise NotAnArm(
-            "Tool calls of a fix are a list of objects with `name` and `arguments`."
-        ) from error
-    return str(shape.get("text") or ""), calls
-
-
-def _with_ids(calls: Sequence[ToolCall], recorded: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    ids = [call.id for call in recorded[: len(calls)]]
-    ids += [f"call_fix_{place}" for place in range(len(ids), len(calls))]
-    return tuple(
-        dataclasses.replace(call, id=identity) for call, identity in zip(calls, ids, strict=True)
-    )
-
-
-def _form(answer: Message) -> tuple[str, list[tuple[str, str]]]:
-    """Return an answer in the form in which equal answers are equal, whatever their ids."""
-    calls = [(call.name, canonical_arguments(call.arguments)) for call in answer.tool_calls]
-    return canonical_text(answer.content.strip()), calls

@@ -10,11 +10,12 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import parsed
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_judge.replay.changes import NoChange, NotAnArm, intervention_of
+from mast_trace_judge.replay.changes import intervention_of
 from mast_trace_judge.replay.leaks import known_before, leaked
+from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import FixSource
@@ -42,11 +43,13 @@ class Sources:
     """The origins of corrections.
 
     Attributes:
-        person: a person's answers by step.
+        person: a person's answers by step; at the step of a tool that is no answer, its result.
         resample: whether the same request is asked again, at any step.
         stronger_model: name of a model that is asked at any step; empty for none.
         judge: the judge's minimal fixes by step.
-        reference: reference answers by step.
+        reference: reference answers by step, likewise.
+        results: a person's right results of tools by step, also where the step is the answer that asks
+            for the tool.
         answers: the right final answers and the reasons given with the outcome, as far as known: no
             correction may hold what only they know.
     """
@@ -57,12 +60,22 @@ class Sources:
     judge: Mapping[int, str] | None = None
     reference: Mapping[int, str] | None = None
     answers: Sequence[str] = ()
+    results: Mapping[int, str] | None = None
 
-    def texts(self) -> Iterator[tuple[FixSource, Mapping[int, str]]]:
-        """Yield the sources that hold texts by step, in the order in which they are tried."""
-        yield "person", self.person
-        yield "judge", self.judge or {}
-        yield "reference", self.reference or {}
+    def texts(self, answers: Container[int]) -> Iterator[tuple[int, Fix]]:
+        """Yield steps and texts, in the order in which they are tried.
+
+        Args:
+            answers: steps that are answers of models; the texts of others are results of tools.
+        """
+        for step, text in self.person.items():
+            yield step, Fix("person", text, result=step not in answers)
+        for step, text in (self.results or {}).items():
+            yield step, Fix("person", text, result=True)
+        for step, text in (self.judge or {}).items():
+            yield step, Fix("judge", text, result=step not in answers)
+        for step, text in (self.reference or {}).items():
+            yield step, Fix("reference", text, result=step not in answers)
 
 
 def planned_fixes(
@@ -81,22 +94,20 @@ def planned_fixes(
     by_step = {point.step: point for point in points}
     texts: dict[int, list[Fix]] = defaultdict(list)
     refused: list[RefusedFix] = []
-    for source, given in sources.texts():
-        for step, text in given.items():
-            point = by_step.get(step)
-            fix = Fix(source, text)
-            try:
-                reason = _unchanged(run, Arm("fix" if point else "result", step, fix))
-            except NotAnArm as error:
-                if source != "judge":
-                    raise ConfigurationError(f"{source}: {error}") from error
-                reason = str(error)
-            asked = None if point is points[-1] else oracle
-            reason = reason or _objection(run, step, point, text, sources.answers, asked)
-            if reason:
-                refused.append(RefusedFix(step, source, reason))
-            else:
-                texts[step].append(fix)
+    for step, fix in sources.texts(by_step):
+        point = None if fix.result else by_step.get(step)
+        try:
+            reason = _unchanged(run, Arm("result" if fix.result else "fix", step, fix))
+        except NotAnArm as error:
+            if fix.source != "judge":
+                raise ConfigurationError(f"{fix.source}: {error}") from error
+            reason = str(error)
+        asked = None if point is points[-1] else oracle
+        reason = reason or _objection(run, step, point, fix.text, sources.answers, asked)
+        if reason:
+            refused.append(RefusedFix(step, fix.source, reason))
+        elif fix not in texts[step]:
+            texts[step].append(fix)
     anywhere = [Fix("resample")] if sources.resample else []
     if sources.stronger_model:
         anywhere.append(Fix("stronger model", model=sources.stronger_model))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mast_trace.replay.canonical import canonical_arguments
-from mast_trace.replay.executions import plain_name
+from mast_trace.replay.asked_calls import is_call_of
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
-    from mast_trace.messages import Message, ToolCall
+    from mast_trace.messages import Message
     from mast_trace.trajectory import Invocation, Step, Trajectory
 
 
@@ -63,20 +62,6 @@ def _first_step(
         if any(is_call_of(step, each) for each in asked):
             return step
     return None
-
-
-def is_call_of(step: Step, asked: ToolCall) -> bool:
-    """Return whether a step is the tool call that a model's answer asks for.
-
-    Programs without a framework do not pass on the ids of calls; their steps are recognised by the name
-    of the tool and the arguments.
-    """
-    if step.kind is not StepKind.TOOL:
-        return False
-    if step.call_id:
-        return step.call_id == asked.id
-    same = canonical_arguments(step.arguments or None) == canonical_arguments(asked.arguments)
-    return same and plain_name(step.tool) == plain_name(asked.name)
 
 
 def _words(call: Invocation, answer: Message | None) -> str:

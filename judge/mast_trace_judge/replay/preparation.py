@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace.trajectory import StepKind
 from mast_trace_judge.arms import Fix
 from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.replay.candidates import judge_fix, prior_of
@@ -86,7 +87,7 @@ def stored_experiment(
     plan, shape = known[-1]
     if shape["setup"] != setup.to_plain() or plan.fingerprint != run.fingerprint:
         return None
-    made = _experiment(shape, points, setup, plan.plan_id)
+    made = _experiment(shape, points, setup, plan.plan_id, recorded)
     refused = tuple(RefusedFix(*each) for each in shape["refused"])
     return Prepared(plan, made, recorded, refused, len(known))
 
@@ -122,26 +123,25 @@ def new_experiment(
     shape: dict[str, Any] = {
         "setup": setup.to_plain(),
         "prior": {str(step): value for step, value in prior_of(verdict, points).items()},
-        "sources": {
-            str(step): [[fix.source, fix.text, fix.model] for fix in given]
-            for step, given in fixes.items()
-        },
+        "sources": {str(step): [_plain(fix) for fix in given] for step, given in fixes.items()},
         "limits": asdict(limits),
         "refused": [[each.step, each.source, each.reason] for each in refused],
-        "earlier": _earlier(store, run, points, setup, known),
+        "earlier": _earlier(store, run, recorded, points, setup, known),
     }
     if setup.outside_state:  # asks for no replay, so that it tests nothing
         shape["planned"] = known[-1][1]["planned"] if known else 0
     else:
-        shape["planned"] = _experiment(shape, points, setup, "").conclusion().planned_contrasts
+        asked = _experiment(shape, points, setup, "", recorded)
+        shape["planned"] = asked.conclusion().planned_contrasts
     plan = plan_of(store, run, json.dumps(shape, ensure_ascii=False), name=_name(len(known) + 1))
-    made = _experiment(_read(plan), points, setup, plan.plan_id)
+    made = _experiment(_read(plan), points, setup, plan.plan_id, recorded)
     return Prepared(plan, made, recorded, refused, len(known) + 1)
 
 
 def _earlier(
     store: Store,
     run: RunSummary,
+    recorded: Trajectory,
     points: Sequence[Point],
     setup: Setup,
     known: Sequence[tuple[Plan, dict[str, Any]]],
@@ -157,7 +157,7 @@ def _earlier(
         shape["setup"].get(key) == value for key, value in setup.program.items()
     )
     if same:
-        experiment = _experiment(shape, points, setup, plan.plan_id)
+        experiment = _experiment(shape, points, setup, plan.plan_id, recorded)
         for result in results_of(store, plan):
             experiment.tell(result)
         return experiment.conclusion().model_dump(mode="json")
@@ -190,13 +190,28 @@ def _fixes(
         stronger_model=setup.stronger_model,
         judge=judge_fix(verdict, points),
         reference=setup.references,
+        results=setup.results,
         answers=tuple(filter(None, (setup.expected, outcome_reason, recorded.outcome_reason))),
     )
     return planned_fixes(recorded, points, sources, oracle_of(setup.oracle, setup.check_timeout))
 
 
+def _plain(fix: Fix) -> list[Any]:
+    """Return a fix as a list, without the mark of results as earlier versions wrote it."""
+    return [fix.source, fix.text, fix.model, *[True] * fix.result]
+
+
+def _agents(recorded: Trajectory) -> dict[int, str]:
+    """Return the agents of tools' calls by step."""
+    return {each.index: each.agent for each in recorded.steps if each.kind is StepKind.TOOL}
+
+
 def _experiment(
-    shape: Mapping[str, Any], points: Sequence[Point], setup: Setup, plan_id: str
+    shape: Mapping[str, Any],
+    points: Sequence[Point],
+    setup: Setup,
+    plan_id: str,
+    recorded: Trajectory,
 ) -> Experiment:
     earlier = shape["earlier"]
     return Experiment(
@@ -211,6 +226,7 @@ def _experiment(
         not_isolated=setup.outside_state,
         earlier=Confirmation.model_validate(earlier) if earlier else None,
         plan_id=plan_id,
+        agents=_agents(recorded),
     )
 
 

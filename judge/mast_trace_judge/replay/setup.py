@@ -31,6 +31,7 @@ class Setup:
         timeout: seconds of one replay.
         check_timeout: seconds of one question to the oracle, and of one reset.
         fixes: a person's corrections by step.
+        results: a person's right results of tools by step.
         references: reference answers and tool results by step.
         resample: whether the model is asked again as a correction.
         stronger_model: name of a model that is asked as a correction; empty for none.
@@ -53,10 +54,11 @@ class Setup:
     environment: Mapping[str, str] = field(default_factory=dict)
     expected: str = ""
     parent: PreparedParent | None = None
+    results: Mapping[int, str] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the part that replays of one experiment must share, in a form that JSON can hold."""
-        return {
+        plain: dict[str, Any] = {
             "version": VERSION,
             "command": [*self.command],
             "oracle": [*self.oracle],
@@ -67,6 +69,9 @@ class Setup:
             "resample": self.resample,
             "stronger_model": self.stronger_model,
         }
+        if self.results:  # experiments without them have the form of earlier versions
+            plain["results"] = _by_step(self.results)
+        return plain
 
     @property
     def program(self) -> dict[str, Any]:

@@ -62,11 +62,17 @@ def arm_of(row: Mapping[str, Any]) -> Arm:
     hold = bool(row["Hold"])
     if row["FixSource"] == JOINT:
         (_, first), *others = [
-            (each["step"], Fix(each["source"], each["text"], each["model"]))
+            (
+                each["step"],
+                Fix(each["source"], each["text"], each["model"], each.get("result", False)),
+            )
             for each in json.loads(row["FixText"])
         ]
         return Arm(row["Arm"], row["Step"], first, hold, tuple(others))
-    fix = Fix(row["FixSource"], row["FixText"], row["FixModel"]) if row["FixHash"] else None
+    fix = None
+    if row["FixHash"]:
+        is_result = row["Arm"] == "result"
+        fix = Fix(row["FixSource"], row["FixText"], row["FixModel"], is_result)
     return Arm(row["Arm"], row["Step"], fix, hold)
 
 
@@ -97,6 +103,9 @@ def result_of(row: Mapping[str, Any]) -> ArmResult:
 def _joint_text(arm: Arm) -> str:
     fixes = [(arm.step, arm.fix), *arm.also]
     shapes = [{"step": step, **asdict(fix)} for step, fix in fixes if fix is not None]
+    for shape in shapes:
+        if not shape["result"]:  # as it was before there were results: the hash stays
+            del shape["result"]
     return json.dumps(shapes, ensure_ascii=False)
 
 

@@ -16,6 +16,11 @@ class Answering(Protocol):
     def answered(self, name: str, arguments: Mapping[str, Any], function: Any) -> tuple[Any] | None:
         """Return the value of a call in a tuple, or None where the function is to run."""
 
+    async def answered_async(
+        self, name: str, arguments: Mapping[str, Any], function: Any
+    ) -> tuple[Any] | None:
+        """Return likewise the value of a call of a coroutine function."""
+
     def runs(self, name: str, arguments: Any) -> None:
         """Note that a call runs for real, because the code of its block cannot be answered."""
 
@@ -57,7 +62,8 @@ def answerable(
         @functools.wraps(function)
         async def asynchronous(*args: Any, **kwargs: Any) -> Any:
             if _replay is not None:
-                found = _replay.answered(name, bind(function, args, kwargs), inner)
+                given = bind(function, args, kwargs)
+                found = await _replay.answered_async(name, given, inner)
                 if found is not None:
                     return found[0]
             return await function(*args, **kwargs)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.content import content_hash
 from mast_trace.messages import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mast_trace.messages import Message
 
@@ -39,12 +40,13 @@ def canonical_request(messages: Iterable[Message]) -> tuple[Item, ...]:
     A message's text comes before its tool calls, and an empty system prompt is left out, as are
     the thoughts of a model that a program sends back: they are not recorded with its answers. An assistant
     turn becomes one sequence of items, whether the provider's API divides it into messages or not. A
-    tool's result without an id answers the first call that has no result yet.
+    tool's result without an id answers the first call that has no result yet. Results come in the order
+    of their calls: tools that a program calls in parallel end in any order.
     """
     names: dict[str, str] = {}
     calls: dict[str, str] = {}
     unanswered: list[str] = []
-    canonical = []
+    items: list[Item] = []
     shown = (message for message in messages if not _is_thought(message))
     for kind, *fields in _texts_first(item for message in shown for item in _items(message)):
         if kind in _OF_CALLS and fields[0]:
@@ -56,8 +58,12 @@ def canonical_request(messages: Iterable[Message]) -> tuple[Item, ...]:
             fields[0] = fields[0] or unanswered[0]
             if fields[0] in unanswered:
                 unanswered.remove(fields[0])
-        canonical.append((kind, *(_renamed(field, names) for field in fields)))
-    return tuple(canonical)
+        items.append((kind, *fields))
+    places = {name: place for place, name in enumerate(calls.values())}
+    return tuple(
+        (kind, *(_renamed(field, names) for field in fields))
+        for kind, *fields in _by_call(items, places)
+    )
 
 
 def request_key(items: Sequence[Item]) -> str:
@@ -109,6 +115,15 @@ def _texts_first(items: Iterable[Item]) -> list[Item]:
             place -= 1
         ordered.insert(place, item)
     return ordered
+
+
+def _by_call(items: Sequence[Item], places: Mapping[str, int]) -> Iterator[Item]:
+    """Yield items, the results that follow each other in the order of their calls."""
+    for is_result, block in groupby(items, key=lambda item: item[0] == "result"):
+        if is_result:
+            yield from sorted(block, key=lambda item: places.get(item[1], len(places)))
+        else:
+            yield from block
 
 
 def _json(arguments: Any) -> str:

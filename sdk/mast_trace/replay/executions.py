@@ -29,14 +29,16 @@ class Executions:
         """Return the number of calls that the program has not made yet."""
         return len(self._waiting)
 
-    def forget(self, tool: str, call_id: str) -> None:
-        """Remove the entry of a call that the program has answered without the tool's code."""
+    def forget(self, tool: str, call_id: str) -> list[Execution]:
+        """Remove and return the entry of a call that the program has answered without the tool's code."""
         plain = plain_name(tool)
-        self._waiting = [
+        gone = [
             each
             for each in self._waiting
-            if not (each.call_id == call_id and plain_name(each.tool) == plain)
+            if each.call_id == call_id and plain_name(each.tool) == plain
         ]
+        self._waiting = [each for each in self._waiting if each not in gone]
+        return gone
 
     def know_ids(self, call_ids: Iterable[str]) -> None:
         """Note ids of recorded calls that a served answer asks for without a change."""

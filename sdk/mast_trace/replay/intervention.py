@@ -15,7 +15,7 @@ from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import canonical_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mast_trace.replay.tape import Exchange, Execution
 
@@ -41,6 +41,19 @@ class LaterChange:
 
 
 @dataclass(frozen=True)
+class LaterResult:
+    """A further result of a tool, which meets the recorded call: that of its tool and arguments.
+
+    Attributes:
+        position: index of the changed tool call in `Tape.executions`.
+        result: the new result.
+    """
+
+    position: int
+    result: str
+
+
+@dataclass(frozen=True)
 class Intervention:
     """One change of a recorded run, or several that belong together.
 
@@ -57,7 +70,8 @@ class Intervention:
             `mast_trace_instrumentations.replay.other_requests`.
         hold: whether requests after the border that are equal to a recorded one are answered from
             the tape.
-        also: further changes of model calls after the border, for ``answer`` and ``ask``.
+        also: further changes of model calls after the border, for ``answer``, ``ask`` and ``result``.
+        results: further results of tools, likewise.
     """
 
     change: Change
@@ -70,6 +84,7 @@ class Intervention:
     request: Mapping[str, Any] | None = None
     hold: bool = False
     also: tuple[LaterChange, ...] = ()
+    results: tuple[LaterResult, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """Return the intervention as a mapping that JSON can hold."""
@@ -87,11 +102,19 @@ class Intervention:
             LaterChange(**{**each, "answer": _message(each.get("answer"))})
             for each in shape.get("also", ())
         )
-        return cls(**{**shape, "answer": _message(shape.get("answer")), "also": also})
+        results = tuple(LaterResult(**each) for each in shape.get("results", ()))
+        answer = _message(shape.get("answer"))
+        return cls(**{**shape, "answer": answer, "also": also, "results": results})
 
-    def execution(self, recorded: Execution) -> Execution:
-        """Return the tool call at the position with its new result."""
-        return dataclasses.replace(recorded, result=self.result, error=self.error or None)
+    def executions(self, recorded: Sequence[Execution]) -> dict[int, Execution]:
+        """Return the tool calls of a tape that have a new result, with it, by their position."""
+        changed = {each.position: (each.result, "") for each in self.results}
+        if self.change == "result":
+            changed[self.position] = self.result, self.error
+        return {
+            place: dataclasses.replace(recorded[place], result=result, error=error or None)
+            for place, (result, error) in changed.items()
+        }
 
 
 def with_answer(recorded: Exchange, answer: Message | None) -> Exchange:

@@ -20,7 +20,7 @@ from mast_trace.replay.canonical import (
 from mast_trace.replay.executions import Executions, strangeness
 from mast_trace.replay.intervention import changed_calls, with_answer
 from mast_trace.replay.live_branches import LiveBranches
-from mast_trace.replay.order import Order
+from mast_trace.replay.order import Order, ToolOrder
 from mast_trace.replay.parameters import other_parameters
 from mast_trace.replay.turns import Turns
 
@@ -97,7 +97,8 @@ class Report:
         over_budget: whether a model call was refused because of the limit of live calls.
         other_parameters: description of the first model request that had the recorded messages, but
             another model or other parameters; empty if there was none.
-        unmade_changes: later changes of a joint fix whose calls the program has not made yet.
+        unmade_changes: changes of a joint fix whose calls the program has not made yet; of the first
+            one see ``changed``, unless it is a tool's result.
     """
 
     served_exchanges: int
@@ -164,6 +165,7 @@ class Player:
         self._places = {id(each): place for place, each in enumerate(tape.exchanges)}
         self._executions = Executions(tape)
         self.order = Order(tape.exchanges)
+        self.tool_order = ToolOrder(tape.executions)
         self.branches = LiveBranches()
         self.network: Network | None = None
         self._served_exchanges = 0
@@ -173,6 +175,9 @@ class Player:
         self._is_changed = intervention is not None and intervention.change == "start"
         self._asked: _Asked | None = None
         self._turns = Turns(tape, intervention.also if intervention else ())
+        self._results = intervention.executions(tape.executions) if intervention else {}
+        self._unmade_results = set(self._results)
+        self._tools = {id(each): place for place, each in enumerate(tape.executions)}
         self._over_budget = False
         self._answered_spans: set[str] = set()
         self._other_parameters = ""
@@ -232,7 +237,7 @@ class Player:
                 assert change_of is not None
                 self._asked = _Asked(key, change_of.model, change_of.request)
             if self._is_changed:
-                self.order.stop()
+                self._stop_ordering()
                 return self._counted(self._send(key, model), agent, branch)
             if found is not None and waits:
                 return Pending()
@@ -268,9 +273,11 @@ class Player:
     def steer(self, tool: str, arguments: Any, call_id: str) -> None:
         """Remove the entry of a call that is executed because its tool steers the framework."""
         with self._lock:
-            self._executions.take(
+            passed = self._executions.take(
                 tool, canonical_arguments(arguments), call_id, "", after=self._is_changed
             )
+        if passed is not None:
+            self.tool_order.release(passed)
 
     def execution(self, tool: str, arguments: Any, call_id: str, agent: str) -> Execution | None:
         """Return the recorded call of a tool; None if the tool is to be executed.
@@ -305,7 +312,8 @@ class Player:
         """
         with self._lock:
             if call_id and self._divergence is None:
-                self._executions.forget(tool, call_id)
+                for passed in self._executions.forget(tool, call_id):
+                    self.tool_order.release(passed)
 
     def note_parameters(self, exchange: Exchange, model: str, parameters: Sequence[str]) -> None:
         """Compare the model and the parameters of an answered request with the recorded ones.
@@ -368,8 +376,12 @@ class Player:
         ):
             self._is_changed = True
             answer = intervention.answer
-            self.order.stop()
+            self._stop_ordering()
         return self._serve_with(found, answer)
+
+    def _stop_ordering(self) -> None:
+        self.order.stop()
+        self.tool_order.stop()
 
     def _serve_with(self, recorded: Exchange, answer: Message | None) -> Exchange:
         """Answer a call, with a new answer if there is one."""
@@ -395,19 +407,26 @@ class Player:
         return self._serve_with(recorded, change.answer)
 
     def _serve_execution(self, recorded: Execution) -> Execution:
-        intervention = self._intervention
         self._served_executions += 1
         self._answered_spans.add(recorded.span_id)
-        if (
-            intervention is not None
-            and intervention.change == "result"
-            and self._tape.executions[intervention.position] is recorded
-        ):
-            self._is_changed = True
-            recorded = intervention.execution(recorded)
-            self.order.stop()
+        served = self._with_new_result(recorded)
         self._changed(self._report())
-        return recorded
+        return served
+
+    def _with_new_result(self, recorded: Execution) -> Execution:
+        """Return a call with its new result, if it has one and the changes have begun.
+
+        Results that are changed first may come in any order, as those of parallel tools do.
+        """
+        place, intervention = self._tools[id(recorded)], self._intervention
+        new = self._results.get(place)
+        begins = intervention is not None and intervention.change == "result"
+        if new is None or not (begins or self._is_changed):
+            return recorded
+        self._unmade_results.discard(place)
+        self._is_changed = True
+        self.order.stop()  # tools beside it still end in their order
+        return new
 
     def _send(self, key: str, model: str) -> Live | None:
         assert self._live is not None
@@ -440,13 +459,13 @@ class Player:
             self._is_changed,
             self._over_budget,
             self._other_parameters,
-            len(self._turns),
+            len(self._turns) + len(self._unmade_results),
         )
 
     def _diverge(self, kind: str, agent: str, text: str) -> Divergence:
         if self._divergence is None:
             self._divergence = Divergence(kind, agent, text, self._is_changed)
-            self.order.stop()
+            self._stop_ordering()
             self._changed(self._report())
         return self._divergence
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.messages import Message
+from mast_trace.replay.asked_calls import with_call_ids
 from mast_trace.replay.canonical import canonical_arguments, canonical_request
 from mast_trace.replay.tape import Exchange, Execution, Tape
 from mast_trace.result_types import opaque_type
 from mast_trace.trajectory import StepKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from mast_trace.trajectory import Invocation, Step, Trajectory
 
@@ -76,10 +77,13 @@ def _tape_of(run: Trajectory, live: frozenset[str]) -> Tape:
                 f"Run {run.trace_id} cannot be replayed: {step.tool} returned a value of {kind}, which "
                 f"no text can stand for. --live-tools {step.tool} executes it."
             )
+    answering = {step.message_id: step for step in tools if step.message_id}
     executed = [step for step in tools if not step.handoff_to and not _is_live(step, live)]
     return Tape(
         run=run.trace_id,
-        exchanges=tuple(_exchange(run, call) for call in sorted(calls, key=lambda each: each.end)),
+        exchanges=tuple(
+            _exchange(run, call, answering) for call in sorted(calls, key=lambda each: each.end)
+        ),
         executions=tuple(_execution(step) for step in sorted(executed, key=lambda each: each.end)),
         handing_over=tuple(dict.fromkeys(step.tool for step in tools if step.handoff_to)),
         inputs=tuple(zip_longest(run.human_inputs, run.human_input_spans, fillvalue="")),
@@ -122,10 +126,10 @@ def _obstacles(run: Trajectory, calls: list[Invocation]) -> Iterator[str]:
             yield f"the texts that {who} was shown were cut; raise the limit of recorded texts."
 
 
-def _exchange(run: Trajectory, call: Invocation) -> Exchange:
+def _exchange(run: Trajectory, call: Invocation, answering: Mapping[str, Step]) -> Exchange:
     return Exchange(
         agent=call.agent,
-        request=canonical_request(run.seen_by(call)),
+        request=canonical_request(with_call_ids(run.seen_by(call), answering)),
         answer=None if call.error is not None else _answer(run, call),
         model=call.model,
         finish_reason=call.finish_reason,
@@ -158,4 +162,7 @@ def _execution(step: Step) -> Execution:
         span_id=step.span_id,
         branch=step.branch,
         result_type=step.result_type,
+        start=step.start,
+        end=step.end,
+        parent=step.parent_span_id,
     )

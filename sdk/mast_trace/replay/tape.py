@@ -76,6 +76,9 @@ class Execution:
         span_id: id of the recorded span.
         branch: path of the parallel branch; empty outside of parallel branches.
         result_type: type of the result; empty if not recorded.
+        start: nanoseconds since the epoch; 0 if unknown.
+        end: likewise.
+        parent: id of the recorded span around it; empty if unknown.
     """
 
     agent: str
@@ -87,6 +90,9 @@ class Execution:
     span_id: str = ""
     branch: str = ""
     result_type: str = ""
+    start: int = 0
+    end: int = 0
+    parent: str = ""
 
     @property
     def value(self) -> Any:

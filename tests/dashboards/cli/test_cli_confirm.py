@@ -89,6 +89,7 @@ class TestRefusals:
             (("--fix", "2=@/no-such-file"), 2, "cannot be read"),
             (("--fix", "2=a", "--fix", "2=b"), 2, "names step 2 twice"),
             (("--fix", "77=a"), 2, "There is no step 77"),
+            (("--result", "2=7"), 2, "is not a tool call with a result"),
         ],
     )
     def test_refused(self, refused, options: tuple[str, ...], status: int, said: str) -> None:

@@ -81,6 +81,21 @@ def test_a_fix_is_replayed_and_shown(replay, tmp_path: Path) -> None:
 
 
 @pytest.mark.end_to_end
+def test_a_result_and_an_answer_are_changed_together(replay) -> None:
+    """The tool's result is the first change; the answer after it is replaced whatever it would be."""
+    options = ("--yes", "--result", "1=100", "--fix", "3=Missing: 240.")
+    status, out, _ = replay(*options, "--max-calls", "2")
+    words = " ".join(out.split())
+    assert (
+        "1. failure: 2 model calls and 1 tool calls answered from the record; 2 model calls live"
+        in words
+    )
+    assert "Order 240 pieces." in words
+    assert "result at step 1 (counter) and fix at step 3 (planner): 0 of 1 replays" in words
+    assert status == 0
+
+
+@pytest.mark.end_to_end
 def test_the_limit_of_calls_holds_for_all_replays(replay, stored) -> None:
     """Calls of all repetitions are counted together; the rest is not run, and the status is 1."""
     _, server = stored
@@ -123,6 +138,13 @@ def test_an_oracle_judges(replay) -> None:
             2,
             "a replay makes one change, and not --resample and --keep",
         ),
+        (
+            ("--result", "1=7", "--keep", "2"),
+            2,
+            "a replay makes one change, and not --keep and --result",
+        ),
+        (("--result", "1=7", "--fix", "2=There are 310 pieces of kettle."), 1, "has this answer"),
+        (("--fix", "2=a", "--fix", "2=b"), 2, "--fix names step 2 twice"),
         (("--hold",), 2, "--hold needs a change"),
         (("--hold", "--start"), 2, "--hold needs a change"),
         (("--fix", "x=y"), 2, "--fix is STEP=TEXT or STEP=@FILE"),
@@ -156,6 +178,20 @@ def test_live_calls_are_announced(replay) -> None:
         (
             {"--fix": ["5=late", "3=a"]},
             Arm("fix", 3, Fix("person", "a"), also=((5, Fix("person", "late")),)),
+        ),
+        ({"--result": ["1=7"]}, Arm("result", 1, Fix("person", "7", result=True))),
+        (
+            {"--fix": ["5=late", "3=text"], "--result": ["3=7", "1=a=b"]},
+            Arm(
+                "result",
+                1,
+                Fix("person", "a=b", result=True),
+                also=(
+                    (3, Fix("person", "text")),
+                    (3, Fix("person", "7", result=True)),
+                    (5, Fix("person", "late")),
+                ),
+            ),
         ),
         ({"--keep": 4}, Arm("keep", 4)),
         ({"--drop": "2"}, Arm("drop", 2)),

@@ -78,7 +78,7 @@ def test_a_joint_fix_is_shown_with_all_its_steps(client: httpx.Client, store: St
     run = "91" * 16
     store.insert("otel_traces", team(run))
     save(store, [judged(store, run, len(SAID), 1)])
-    part = FurtherFix(step=4, agent="planner", source="judge", fix_text="Other words.")
+    part = FurtherFix(step=4, agent="planner", source="judge", fix_text="Other words.", result=True)
     joint = contrast(2, also=(part,), pairs=2, fix_successes=2, e_value=7.1)
     alone = contrast(2, fix_successes=0, keep_successes=0, pairs=2, e_value=1.0, effect=0.0)
     both = proof(status="overdetermined", origin=None, contrasts=(alone, joint), refuted=())
@@ -88,9 +88,11 @@ def test_a_joint_fix_is_shown_with_all_its_steps(client: httpx.Client, store: St
     single, together = map(said, fixes)
     assert "together they help" not in single, fixes
     assert "researcher, step 2 : fix by a person's text, with planner, step 4 : fix by" in together
-    assert "together they help" in together
+    assert "the judge's smallest fix, as the tool's result together they help" in together, together
     assert "with all these fixes 2 of 2 recorded first step kept 0 of 2" in together
     assert "were all alike" in together
+    assert "The fix against the recorded answer: A night" in together
+    assert "The fix of planner, step 4 against the recorded result: Then" in together
     assert fixes[1].count('class="text change"') == 2
     assert "Other" in together
 

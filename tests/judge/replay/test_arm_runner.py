@@ -15,9 +15,9 @@ from scripted_llm import Reply, ScriptedLLM, last_text
 from mast_trace_judge.arms import START, Arm, Fix
 from mast_trace_judge.llm.budget import Price
 from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
-from mast_trace_judge.replay.changes import NoChange, NotAnArm
 from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.process import Limits
+from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -305,10 +305,12 @@ class TestRefused:
             (Arm("fix", REPORT, Fix("person", "  ")), "empty"),
             (Arm("fix", REPORT, Fix("person", '{"tool_calls": [1]}')), "`name` and `arguments`"),
             (Arm("model", REPORT, Fix("stronger model")), "name of a model"),
-            (fixed(REPORT, REPORT), "each once: 2, 2"),
-            (fixed(PLAN, REPORT), "in their order, each once: 3, 2"),
+            (fixed(REPORT, REPORT), "each step once: 2, 2"),
             (fixed(REPORT, COUNTED), "counter calls count.*not an answer of a model"),
-            (Arm("keep", REPORT, also=fixed(REPORT, PLAN).also), "Only corrections of answers"),
+            (
+                Arm("keep", REPORT, also=fixed(REPORT, PLAN).also),
+                "Only corrections of answers and tools' results",
+            ),
         ],
     )
     def test_no_such_arm(self, team: Team, arm: Arm, words: str) -> None:

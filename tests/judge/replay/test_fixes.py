@@ -111,10 +111,28 @@ def test_a_text_that_is_no_answer_is_a_mistake(text: str, said: str) -> None:
 def test_the_result_of_a_tool_can_be_corrected() -> None:
     """The same result again is no correction."""
     fixes, refused = planned_fixes(RUN, POINTS, Sources({}, reference={2: "181 EUR"}))
-    assert fixes[2] == (Fix("reference", "181 EUR"),)
+    assert fixes[2] == (Fix("reference", "181 EUR", result=True),)
     assert refused == ()
     _, refused = planned_fixes(RUN, POINTS, Sources({}, reference={2: "118 EUR"}))
     assert "has this result already" in refused[0].reason
+
+
+def test_a_right_result_of_a_tool_is_a_correction_of_a_person() -> None:
+    """It is no answer; one that is given as a fix besides is tried once."""
+    sources = Sources(
+        {2: "181 EUR"}, resample=False, results={2: "181 EUR"}, reference={2: "99 EUR"}
+    )
+    fixes, refused = planned_fixes(RUN, POINTS, sources)
+    assert fixes == {
+        2: (Fix("person", "181 EUR", result=True), Fix("reference", "99 EUR", result=True))
+    }
+    assert refused == ()
+    with pytest.raises(ConfigurationError, match="not a tool call with a result"):
+        planned_fixes(RUN, POINTS, Sources({}, results={1: "181 EUR"}))
+    _, refused = planned_fixes(
+        RUN, POINTS, Sources({}, results={2: "750 EUR"}, answers=["750 EUR"])
+    )
+    assert "'750'" in refused[0].reason
 
 
 def test_the_text_within_an_answer_with_calls_is_judged_too() -> None:

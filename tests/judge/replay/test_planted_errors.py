@@ -16,7 +16,7 @@ from scripted_llm import ScriptedLLM
 import mast_trace
 from mast_trace.replay.player import Blocked
 from mast_trace_judge.arms import Arm, Fix
-from mast_trace_judge.replay.changes import NoChange, NotAnArm
+from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

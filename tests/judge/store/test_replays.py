@@ -18,6 +18,7 @@ from mast_trace_judge.store.replays import (
     stored_plan,
 )
 
+RESULT = Fix("person", "118", result=True)
 FIX = Arm("fix", 5, Fix("person", "say 118 \u2603"))
 
 
@@ -52,6 +53,8 @@ def test_plans_of_other_runs_projects_and_names_are_others(store):
         result(
             arm=Arm("fix", 1, FIX.fix, also=((5, Fix("stronger model", model="b")), (7, FIX.fix)))
         ),
+        result(arm=Arm("result", 1, RESULT, also=((5, FIX.fix), (5, RESULT)))),
+        result(arm=Arm("result", 1, RESULT)),
         ArmResult(Arm("verify"), "diverged", reason="step 3: another tool"),
     ],
 )

@@ -47,6 +47,15 @@ def test_equal_ids_stay_equal() -> None:
     assert key(asked, answered) != key(asked, crossed)
 
 
+def test_results_of_calls_of_one_answer_have_no_order() -> None:
+    """Parallel tools end in any order; each result stays with its call."""
+    calls = tuple(ToolCall(name, "{}", name) for name in ("stock", "price"))
+    stock, price = (Message(f"of {each}", role="tool", tool_call_id=each.id) for each in calls)
+    asked, done = Message("", tool_calls=calls), Message("thanks", role="user")
+    assert key(asked, stock, price, done) == key(asked, price, stock, done)
+    assert key(asked, stock, done, price) != key(asked, price, done, stock)
+
+
 @pytest.mark.parametrize(
     "time", ["2026-11-25T02:59:01Z", "2026-11-25 02:59", "2026-11-25T02:59:01.123456+01:00"]
 )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mast_trace.messages import Message
 from mast_trace.replay import order
-from mast_trace.replay.order import Order
-from mast_trace.replay.tape import Exchange
+from mast_trace.replay.order import Order, ToolOrder
+from mast_trace.replay.tape import Exchange, Execution
 
 if TYPE_CHECKING:
     import pytest
@@ -81,6 +82,46 @@ def test_a_program_that_works_in_another_order_waits_three_times_at_most(
     for each in calls[:0:-1]:
         line.wait(each)
     assert 0.1 < time.monotonic() - began < 1.0
+
+
+def tool(start: int, end: int, parent: str = "agent") -> Execution:
+    """Return a tool call that lasted from ``start`` to ``end``."""
+    return Execution(
+        "a", "look", "{}", str(end), span_id=str(end), start=start, end=end, parent=parent
+    )
+
+
+def test_a_tool_waits_for_those_beside_it_alone() -> None:
+    """Tools inside of an answered one are not called, so that nothing waits for them."""
+    inner, outer = tool(2, 10, "20"), tool(1, 20)
+    line = ToolOrder([inner, outer])
+    began = time.monotonic()
+    line.wait(outer)
+    assert time.monotonic() - began < 0.2
+    calls = [tool(1, 10), tool(2, 20)]
+    line = ToolOrder(calls)
+    changed = replace(calls[0], result="another")
+    thread = threading.Thread(target=lambda: (time.sleep(0.1), line.wait(changed)))
+    thread.start()
+    began = time.monotonic()
+    line.wait(calls[1])
+    assert 0.05 <= time.monotonic() - began < 1.0
+    thread.join()
+
+
+def test_nothing_waits_for_a_call_that_the_program_answers_itself() -> None:
+    """A tool that runs for real is no more waited for, nor is one in the thread of an event loop."""
+    calls = [tool(1, 10), tool(2, 20), tool(3, 30)]
+    line = ToolOrder(calls)
+
+    async def on_the_loop() -> None:
+        line.wait(calls[1])
+
+    began = time.monotonic()
+    asyncio.run(on_the_loop())
+    line.release(calls[0])
+    line.wait(calls[2])
+    assert time.monotonic() - began < 0.5
 
 
 def test_nothing_waits_after_a_stop() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.replay.canonical import canonical_arguments, canonical_request
-from mast_trace.replay.intervention import Intervention, LaterChange, with_answer
+from mast_trace.replay.intervention import Intervention, LaterChange, LaterResult, with_answer
 from mast_trace.replay.live import LiveCall, LiveCalls
 from mast_trace.replay.player import Blocked, Live, Pending, Player
 from mast_trace.replay.tape import Exchange, Execution, Tape
@@ -169,9 +169,30 @@ class TestLaterChanges:
         assert own.exchange(asked("two"), "a", waits=True) == Pending()
         assert own.report().unmade_changes == 1
 
+    def test_a_later_result_is_that_of_the_recorded_arguments(self, log: LiveCalls) -> None:
+        """It is served after the first change alone, and again for each further call."""
+        paid = tuple(Execution("a", "pay", canonical_arguments({"eur": n}), "paid") for n in (5, 6))
+        change = Intervention("answer", 0, 1, Message("new"), results=(LaterResult(1, "refused"),))
+        own = player(log, change, executions=paid)
+        own.exchange(asked("one"), "a")
+        assert own.report().unmade_changes == 1
+        results = [own.execution("pay", {"eur": n}, "", "b") for n in (5, 6, 6)]
+        assert [each.result for each in results if each] == ["paid", "refused", "refused"]
+        assert own.report().unmade_changes == 0
+
+    def test_a_later_result_is_recorded_before_the_first_change(self, log: LiveCalls) -> None:
+        """The change has then not been made, which the report tells."""
+        paid = Execution("a", "pay", canonical_arguments({"eur": 5}), "paid")
+        change = Intervention("answer", 0, 1, Message("new"), results=(LaterResult(0, "refused"),))
+        own = player(log, change, executions=(paid,))
+        assert own.execution("pay", {"eur": 5}, "", "a") == paid
+        own.exchange(asked("one"), "a")
+        assert (own.report().changed, own.report().unmade_changes) == (True, 1)
+
     def test_they_survive_their_file(self) -> None:
         also = (LaterChange(2, Message("x", tool_calls=(PAY,))), LaterChange(4, model="m"))
-        change = Intervention("answer", 0, 1, Message("y"), also=also)
+        results = (LaterResult(1, "refused"),)
+        change = Intervention("answer", 0, 1, Message("y"), also=also, results=results)
         assert Intervention.from_plain(change.to_plain()) == change
 
 

@@ -97,6 +97,7 @@ class Comparison:
             agent=self.agent,
             source=self.source,
             fix_text=self.text,
+            result=self.fix.fix is not None and self.fix.fix.result,
             fix_successes=fix,
             keep_successes=keep,
             pairs=pairs,

@@ -44,6 +44,7 @@ class Experiment:
         not_isolated: str = "",
         earlier: Confirmation | None = None,
         plan_id: str = "",
+        agents: Mapping[int, str] | None = None,
     ) -> None:
         """Plan it.
 
@@ -59,8 +60,10 @@ class Experiment:
             earlier: conclusion of another plan for the same run, whose evidence is kept and whose
                 contrasts count. A plan that is continued needs its results told instead.
             plan_id: id of the plan, for the conclusion.
+            agents: agents of tools' calls by step, for the conclusion.
         """
-        plan = Plan(tuple(points), dict(prior), dict(sources), limits or Limits(), earlier)
+        sizes = limits or Limits()
+        plan = Plan(tuple(points), dict(prior), dict(sources), sizes, earlier, dict(agents or {}))
         self.evidence = Evidence(plan)
         self._not_isolated = not_isolated
         self._plan_id = plan_id
@@ -154,4 +157,4 @@ def _key(arm: Arm, phase: str, pair: int) -> str:
 
 
 def _words(fix: Fix) -> str:
-    return f" by {fix.source} {fix.model} {fix.text!r}"
+    return f" by {fix.source} {fix.model} {fix.text!r}{' as a result' * fix.result}"

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_judge.replay.statistics.proof import DOUBT, LIKELY, earlier_chance, is_origin
+from mast_trace_judge.replay.statistics.proof import (
+    DOUBT,
+    FEWEST,
+    LIKELY,
+    earlier_chance,
+    is_origin,
+)
 
 if TYPE_CHECKING:
     from mast_trace_judge.confirmation import ConfirmationStatus
@@ -61,7 +67,7 @@ def find(evidence: Evidence, not_isolated: str) -> Finding:
         origins = [each for each in first if is_origin(evidence, each.position)]
         return _proved(evidence, (origins or first)[0])
     if proved:
-        return _overdetermined(evidence, proved[0])
+        return _overdetermined(evidence, min(proved, key=lambda each: len(each.further)))
     return _unproved(evidence)
 
 
@@ -79,7 +85,7 @@ def refuted(evidence: Evidence) -> tuple[int, ...]:
     position = evidence.plan.position
     named -= {position(step) for each in evidence.proved() for step in each.contrast().steps}
     falls = [sum(each) for each in zip(location.origins, location.points, strict=True)]
-    return tuple(each for each in sorted(named) if falls[each] <= NEVER)
+    return tuple(each for each in sorted(named) if each >= 0 and falls[each] <= NEVER)
 
 
 def _checks(evidence: Evidence) -> Finding | None:
@@ -108,7 +114,7 @@ def _checks(evidence: Evidence) -> Finding | None:
 
 def _proved(evidence: Evidence, best: Comparison) -> Finding:
     location = evidence.location
-    name = _name(evidence, best.position, best.step)
+    name = _named(best.step, best.agent)
     record = best.contrast()
     counts = f"{record.fix_successes} of {record.pairs} with a fix, {record.keep_successes} without"
     if evidence.deterministic and best.alike:
@@ -135,9 +141,8 @@ def _proved(evidence: Evidence, best: Comparison) -> Finding:
 
 
 def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
-    record, plan = joint.contrast(), evidence.plan
-    steps = [joint.step, *(step for step, _ in joint.fix.also)]
-    names = " and ".join(_name(evidence, plan.position(each)) for each in steps)
+    record = joint.contrast()
+    names = " and ".join(_named(each.step, each.agent) for each in record.parts)
     text = (
         f"no single fix helps, a joint one of {names} does: "
         f"{record.fix_successes} of {record.pairs} with it, {record.keep_successes} without"
@@ -146,7 +151,22 @@ def _overdetermined(evidence: Evidence, joint: Comparison) -> Finding:
         if not evidence.falls_once:
             return Finding("inconclusive", _SHARED)
         text += _THESE_ANSWERS
-    return Finding("overdetermined", text)
+    return Finding("overdetermined", f"{text}{_needed(evidence, joint)}")
+
+
+def _needed(evidence: Evidence, joint: Comparison) -> str:
+    """Return what is known of the need for each part of a joint fix; of two each alone has failed."""
+    parts = set(joint.contrast().steps)
+    if len(parts) <= FEWEST:
+        return ""
+    fewer = [
+        set(each.contrast().steps)
+        for each in evidence.comparisons
+        if each.further and each.pairs and len(each.further) < len(joint.further)
+    ]
+    if sum(each < parts and len(each) == len(parts) - 1 for each in fewer) == len(parts):
+        return "; without any one of these it does not"
+    return "; whether each of these is needed is not known"
 
 
 def _unproved(evidence: Evidence) -> Finding:
@@ -187,7 +207,10 @@ def _from_the_start(evidence: Evidence) -> str:
     return f"the program fails from the start: {successes} of {runs} replays of all of it succeeded"
 
 
-def _name(evidence: Evidence, position: int, step: int | None = None) -> str:
+def _name(evidence: Evidence, position: int) -> str:
     point = evidence.plan.points[position]
-    number = point.step if step is None else step
-    return f"step {number} ({point.agent})" if point.agent else f"step {number}"
+    return _named(point.step, point.agent)
+
+
+def _named(step: int, agent: str) -> str:
+    return f"step {step} ({agent})" if agent else f"step {step}"

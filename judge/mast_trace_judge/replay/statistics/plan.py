@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mast_trace_judge.replay.points import Point
 
 _OPERATORS: Final[dict[str, Operator]] = {"resample": "resample", "stronger model": "model"}
+Part = tuple[int, Fix]
+"""A step and its fix."""
+
 _LEVEL: Final = 20
 """Inverse of the chance of a false proof that is tolerated over a run's lifetime: 5 %."""
 
@@ -34,6 +37,7 @@ class Plan:
         sources: fixes by step, in the order in which they are tried.
         limits: sizes.
         earlier: conclusion of the plans for the same run before this one.
+        agents: agents of tools' calls by step.
     """
 
     points: tuple[Point, ...]
@@ -41,6 +45,7 @@ class Plan:
     sources: Mapping[int, Sequence[Fix]]
     limits: Limits = field(default_factory=Limits)
     earlier: Confirmation | None = None
+    agents: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def length(self) -> int:
@@ -72,30 +77,47 @@ class Plan:
 
     @cached_property
     def fixes(self) -> dict[int, list[tuple[int, Fix]]]:
-        """Steps and fixes by position."""
+        """Steps and fixes by position; at -1 those of tools that were called before any model."""
         found: dict[int, list[tuple[int, Fix]]] = {}
         for step in sorted(self.sources):
             position = self.position(step)
-            if position >= 0 and self.sources[step]:
-                found.setdefault(position, []).extend((step, fix) for fix in self.sources[step])
+            given = [fix for fix in self.sources[step] if position >= 0 or fix.result]
+            if given:
+                found.setdefault(position, []).extend((step, fix) for fix in given)
         return found
 
-    def joined(self, position: int) -> Fix | None:
-        """Return the fix of the answer at a position that a joint fix takes, which needs two positions.
+    def joined(self, position: int) -> tuple[Part, ...]:
+        """Return steps and fixes at a position that a joint fix takes, which needs two of them.
 
-        It is the first text, and without one the stronger model. Asking the same model again is none:
-        where single fixes never succeed it has failed already.
+        That is the first text for the answer; without one the first result of each of its tools, and without
+        those the stronger model. Asking the same model again is none: where single fixes never succeed it
+        has failed already.
         """
-        step = self.points[position].step
-        found = [fix for each, fix in self.fixes.get(position, ()) if each == step]
-        texts = [fix for fix in found if fix.text]
-        stronger = [fix for fix in found if fix.source == "stronger model"]
-        return next(iter(texts + stronger), None)
+        answers: list[Part] = []
+        asked: list[Part] = []
+        results: dict[int, Fix] = {}
+        for step, fix in self.fixes.get(position, ()):
+            if fix.result:
+                results.setdefault(step, fix)
+            elif position >= 0 and step == self.points[position].step:
+                answers += [(step, fix)] * bool(fix.text)
+                asked += [(step, fix)] * (fix.source == "stronger model")
+        return tuple(answers[:1] or results.items() or asked[:1])
+
+    def agent(self, step: int, fix: Fix | None = None) -> str:
+        """Return the agent of a step: of a tool's result, and of a step that is no answer, its own."""
+        position = self.position(step)
+        own = self.agents.get(step)
+        if position < 0:
+            return own or ""
+        point = self.points[position]
+        is_answer = step == point.step and not (fix is not None and fix.result)
+        return point.agent if is_answer or own is None else own
 
     @cached_property
     def joins(self) -> bool:
         """True if a joint fix is planned."""
-        return self.limits.joint and sum(self.joined(each) is not None for each in self.fixes) > 1
+        return self.limits.joint and sum(len(self.joined(each)) for each in self.fixes) > 1
 
     @cached_property
     def planned(self) -> int:
@@ -124,19 +146,21 @@ class Plan:
 
     def comparison(self, position: int, step: int, fix: Fix) -> Comparison:
         """Return a new comparison of a fix at a step that belongs to a position."""
-        on_answer = step == self.points[position].step
-        operator = _OPERATORS.get(fix.source, "fix" if on_answer else "result")
+        # Plans of earlier versions do not mark the results of tools.
+        is_result = fix.result or step != self.points[position].step
+        operator = _OPERATORS.get(fix.source, "result" if is_result else "fix")
         return self._comparison(position, Arm(operator, step, fix), fix.source, fix.text)
 
-    def joint_comparison(self, positions: Sequence[int]) -> Comparison:
-        """Return a comparison of the fixes of several positions together; see `joined`.
+    def joint_comparison(self, parts: Sequence[Part]) -> Comparison:
+        """Return a comparison of several fixes together, in the order of the positions; see `joined`.
 
         It continues the evidence of an earlier plan for the same fixes.
         """
-        fixes = [(self.points[each].step, self.joined(each)) for each in sorted(positions)]
-        (step, first), *others = [(step, fix) for step, fix in fixes if fix is not None]
-        arm = Arm(_OPERATORS.get(first.source, "fix"), step, first, also=tuple(others))
-        found = self._comparison(min(positions), arm, first.source, first.text)
+        (step, first), *others = parts
+        operator = _OPERATORS.get(first.source, "result" if first.result else "fix")
+        arm = Arm(operator, step, first, also=tuple(others))
+        position = min(self.position(each) for each, _ in parts)
+        found = self._comparison(position, arm, first.source, first.text)
         key = found.contrast().key
         before = [each for each in self._before if each.key == key]
         return found.after(before[0]) if before else found
@@ -157,13 +181,18 @@ class Plan:
         return self.earlier.contrasts if self.earlier else ()
 
     def _further(self, step: int, fix: Fix) -> FurtherFix:
-        agent = self.points[self.position(step)].agent
-        return FurtherFix(step=step, agent=agent, source=fix.source, fix_text=fix.text)
+        return FurtherFix(
+            step=step,
+            agent=self.agent(step, fix),
+            source=fix.source,
+            fix_text=fix.text,
+            result=fix.result,
+        )
 
     def _comparison(self, position: int, arm: Arm, source: str, text: str) -> Comparison:
         return Comparison(
             position=position,
-            agent=self.points[position].agent,
+            agent=self.agent(arm.step, arm.fix),
             further=tuple(self._further(step, fix) for step, fix in arm.also),
             fix=arm,
             keep=self.keep(position),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.arms import Arm, Fix
     from mast_trace_judge.replay.statistics.comparison import Comparison
     from mast_trace_judge.replay.statistics.evidence import Evidence
+    from mast_trace_judge.replay.statistics.plan import Part
 
 DOUBT: Final = 0.05
 """Probability of an earlier origin from which on it is not excluded."""
@@ -34,6 +35,9 @@ NEAR: Final = 0.5
 
 JOINT: Final = 10
 """Pairs that single fixes leave for a joint one where a program fails from the start."""
+
+FEWEST: Final = 2
+"""Parts of a joint fix; of those, each alone has failed."""
 
 _PAIR: Final = 2
 """Replays of a pair."""
@@ -73,6 +77,8 @@ def useful(evidence: Evidence, position: int) -> list[tuple[int, Fix]]:
     left out where these fail.
     """
     fixes = evidence.plan.fixes.get(position, [])
+    if position < 0:
+        return fixes
     if evidence.location.rate(position - 1) >= HOPELESS:
         return fixes
     return [(step, fix) for step, fix in fixes if fix.source != "resample"]
@@ -81,11 +87,13 @@ def useful(evidence: Evidence, position: int) -> list[tuple[int, Fix]]:
 def chances(evidence: Evidence) -> dict[int, float]:
     """Return the probability by position that a fix there helps; of positions that have one.
 
-    Where the program fails from the start, replays say nothing of the location: the judge decides.
+    Where the program fails from the start, replays say nothing of the location: the judge decides, unless
+    a tool was called before any model, whose result the whole program depends on.
     """
     location, weights = evidence.location, evidence.plan.location.weights
+    systematic = location.kinds.systematic
     return {
-        each: location.origins[each] + location.kinds.systematic * weights[each]
+        each: systematic if each < 0 else location.origins[each] + systematic * weights[each]
         for each in evidence.plan.fixes
         if useful(evidence, each)
     }
@@ -93,11 +101,13 @@ def chances(evidence: Evidence) -> dict[int, float]:
 
 def earlier_chance(evidence: Evidence, position: int) -> float:
     """Return the probability that success first fell before a position."""
-    return sum(evidence.location.origins[:position])
+    return sum(evidence.location.origins[: max(0, position)])
 
 
 def is_origin(evidence: Evidence, position: int) -> bool:
     """Return whether success fell at a position, and almost certainly not before it."""
+    if position < 0:  # nothing lies before the tools that no model has asked for
+        return evidence.location.kinds.systematic >= LIKELY
     falls = evidence.location.origins[position] >= LIKELY
     return falls and earlier_chance(evidence, position) <= DOUBT
 
@@ -154,9 +164,12 @@ def _comparisons(evidence: Evidence, position: int) -> Iterator[Comparison]:
         yield found or comparison
 
 
-def _pairs(evidence: Evidence, comparison: Comparison, seed: int) -> Iterator[tuple[Trial, ...]]:
+def _pairs(
+    evidence: Evidence, comparison: Comparison, seed: int, *, alike: bool = False
+) -> Iterator[tuple[Trial, ...]]:
+    """Ask for pairs of a comparison while it is open; where ``alike``, while all replays are alike."""
     used_up = _all_used_up if comparison.further else _used_up
-    while not used_up(evidence):
+    while not used_up(evidence) and not (alike and not evidence.deterministic):
         if comparison.state(deterministic=evidence.deterministic) != "open":
             return
         number = evidence.runs("pairs") // 2
@@ -168,7 +181,7 @@ def _pairs(evidence: Evidence, comparison: Comparison, seed: int) -> Iterator[tu
         told = {trial.arm: result for trial, result in evidence.results[-2:]}
         comparison.add(told[comparison.fix], told[comparison.keep])
         evidence.count(comparison.position, told[comparison.keep])
-        if comparison.source == "resample":
+        if comparison.source == "resample":  # an answer has a position before it
             evidence.count(comparison.position - 1, told[comparison.fix])
 
 
@@ -190,17 +203,39 @@ def _doubt(evidence: Evidence) -> Iterator[tuple[Trial, ...]]:
 def _together(evidence: Evidence, tested: list[int], seed: int) -> Iterator[tuple[Trial, ...]]:
     """Ask for pairs of a joint fix of the tested steps whose single fixes never succeeded."""
     plan = evidence.plan
-    joined = [each for each in tested if _never_helped(evidence, each)]
-    if plan.joins and len(joined) > 1 and not _all_used_up(evidence):
-        comparison = plan.joint_comparison(joined)
+    helpless = [each for each in sorted(tested) if _never_helped(evidence, each)]
+    parts = [part for each in helpless for part in plan.joined(each)]
+    if plan.joins and len(parts) > 1 and not _all_used_up(evidence):
+        comparison = plan.joint_comparison(parts)
         evidence.comparisons.append(comparison)
         yield from _pairs(evidence, comparison, seed)
+        if comparison in evidence.proved():
+            yield from _without_one(evidence, parts, seed)
+
+
+def _without_one(evidence: Evidence, parts: list[Part], seed: int) -> Iterator[tuple[Trial, ...]]:
+    """Ask for pairs of a proved joint fix without one of its parts, the latest first.
+
+    They are no planned contrasts, so that the thresholds do not count them: only a program whose replays
+    are all alike is asked, in which two pairs decide without an e-value.
+    """
+    while len(parts) > FEWEST and evidence.deterministic:
+        for left_out in reversed(parts):
+            fewer = [each for each in parts if each != left_out]
+            comparison = evidence.plan.joint_comparison(fewer)
+            evidence.comparisons.append(comparison)
+            yield from _pairs(evidence, comparison, seed, alike=True)
+            if comparison in evidence.proved():
+                parts = fewer
+                break
+        else:
+            return
 
 
 def _never_helped(evidence: Evidence, position: int) -> bool:
-    """Return whether the part of a joint fix at a position was tried alone, and nothing helped there."""
+    """Return whether the parts of a joint fix at a position were tried alone, and nothing helped there."""
     tried = [each for each in evidence.comparisons if each.position == position and each.pairs]
-    part = evidence.plan.joined(position)
-    return any(each.fix.fix == part for each in tried if part is not None) and not any(
+    parts = set(evidence.plan.joined(position))
+    return parts <= {(each.step, each.fix.fix) for each in tried} and not any(
         each.contrast().fix_successes for each in tried
     )

@@ -115,12 +115,39 @@ def test_two_errors_that_are_each_enough_need_a_joint_fix() -> None:
     assert [each.fix_successes for each in found.contrasts if not each.also] == [0] * 3
     (joint,) = [each for each in found.contrasts if each.also]
     assert joint.sources == "judge, person at step 13, judge at step 17"
+    assert found.text.endswith("; whether each of these is needed is not known")
     assert joint.e_value >= joint.threshold == 20 * (3 + 1 + 1)
     assert found.planned_contrasts == 4
     prior = {5: 0.4, 13: 0.3, 17: 0.3}
     plain = made(sources=sources, prior=prior, limits=Limits(joint=False))
     conduct(plain, chance)
     assert plain.conclusion().status == "systematic"
+
+
+@pytest.mark.parametrize(
+    ("needed", "named"),
+    [
+        ({5, 13}, "a joint one of step 5 (agent 2) and step 13 (agent 6) does: "),
+        ({13, 17}, "a joint one of step 13 (agent 6) and step 17 (agent 8) does: "),
+        ({5, 13, 17}, "and step 17 (agent 8) does: "),
+    ],
+)
+def test_a_deterministic_program_shows_which_parts_of_a_joint_fix_are_needed(
+    needed: set[int], named: str
+) -> None:
+    sources = {5: (Fix("judge", "a"),), 13: (Fix("person", "b"),), 17: (Fix("judge", "c"),)}
+    experiment = made(sources=sources, prior={5: 0.4, 13: 0.3, 17: 0.3})
+
+    def chance(trial: Trial) -> float:
+        fixed = {trial.arm.step, *(step for step, _ in trial.arm.also)}
+        return 1.0 if trial.arm.operator == "fix" and needed <= fixed else 0.0
+
+    determined(experiment, chance)
+    found = experiment.conclusion()
+    assert found.status == "overdetermined"
+    assert named in found.text
+    assert ("; without any one of these it does not" in found.text) == (len(needed) == 3)
+    assert found.planned_contrasts == 4
 
 
 def test_the_evidence_of_a_joint_fix_goes_on_in_a_later_plan() -> None:
