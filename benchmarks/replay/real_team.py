@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import sys
 import tempfile
-import time
-from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ import team_program  # noqa: E402
 from erring_model import PLACES, ErringModel, decision_of  # noqa: E402
 from in_process import InProcess  # noqa: E402
 from scripted_llm import ScriptedLLM  # noqa: E402
-from team_bounds import CLASSES, TEAM, TeamClass, ending, store_counts  # noqa: E402
+from team_bounds import CLASSES, TeamClass, counts, ending, store_counts  # noqa: E402
 
 from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_collector.storage import Store, migrate  # noqa: E402
@@ -57,21 +57,43 @@ RUNS = 20
 
 
 def main() -> None:
-    """Confirm the failures of the chosen classes."""
+    """Confirm the failures of the chosen classes; what has ended is written after each run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, help="runs of each class; nothing is written then")
     parser.add_argument("--forked", action="store_true", help="a process for each replay")
     parser.add_argument("--class", dest="kinds", action="append", help="part of a class's name")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     chosen = parser.parse_args()
-    wanted = [
-        kind for kind in CLASSES if not chosen.kinds or any(each in kind.name for each in chosen.kinds)
+    kinds = [
+        number
+        for number, kind in enumerate(CLASSES)
+        if not chosen.kinds or any(each in kind.name for each in chosen.kinds)
     ]
-    with Bench(forked=chosen.forked) as bench:
-        for kind in wanted:
-            found = bench.measured(kind, chosen.runs or RUNS)
-            print(json.dumps(found), flush=True)
+    # Class after class within each round, so that an early end leaves as many of each.
+    wanted = [(kind, number) for number in range(chosen.runs or RUNS) for kind in kinds]
+    ended: dict[int, list[tuple[str, Confirmation]]] = {kind: [] for kind in kinds}
+    # An engine does not survive a fork.
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(chosen.jobs, spawned, _open, (chosen.forked,)) as processes:
+        running = {processes.submit(_one, *each): each[0] for each in wanted}
+        for done in as_completed(running):
+            kind = running[done]
+            ended[kind].append(done.result())
+            found = counts(ended[kind])
+            print(CLASSES[kind].name, json.dumps(found), flush=True)
             if chosen.runs is None:
-                store_counts(kind, "real", found)
+                store_counts(CLASSES[kind], "real", found)
+
+
+def _open(forked: bool) -> None:  # noqa: FBT001  # an initializer takes its arguments by place
+    """Open a bench for all runs of this process."""
+    global _bench  # noqa: PLW0603
+    _bench = Bench(forked=forked).__enter__()
+
+
+def _one(kind: int, number: int) -> tuple[str, Confirmation]:
+    assert _bench is not None
+    return _bench.confirmed(CLASSES[kind], number)
 
 
 class Bench:
@@ -104,19 +126,6 @@ class Bench:
         """Stop the server, and close the store."""
         self._stack.close()
 
-    def measured(self, kind: TeamClass, runs: int) -> dict[str, Any]:
-        """Return counts of a class's conclusions, and means of what they cost."""
-        started = time.monotonic()
-        told = [self.confirmed(kind, number) for number in range(runs)]
-        return {
-            "runs": runs,
-            "origin": Counter(ending_ for ending_, _ in told),
-            "status": Counter(each.status for _, each in told),
-            "replays": round(sum(each.replays for _, each in told) / runs, 1),
-            "calls": round(sum(each.live_calls for _, each in told) / runs, 1),
-            "seconds": round((time.monotonic() - started) / runs, 1),
-        }
-
     def confirmed(self, kind: TeamClass, number: int) -> tuple[str, Confirmation]:
         """Record a failure of a class and confirm it; return its ending and the conclusion."""
         place = PLACES[number % len(PLACES)]
@@ -131,7 +140,9 @@ class Bench:
             command = (sys.executable, str(HERE / "team_program.py"), *arguments)
             parent: Any = InProcess(lambda: team_program.main(*arguments))
             if self._forked:
-                parent = stack.enter_context(PreparedParent(command, ["langchain_openai", "langgraph"]))
+                parent = stack.enter_context(
+                    PreparedParent(command, ["langchain_openai", "langgraph"])
+                )
             setup = Setup(command, parent=parent)
             points = check(recorded, setup)
             run = summary(kind, number, recorded)
@@ -187,6 +198,8 @@ def summary(kind: TeamClass, number: int, recorded: Trajectory) -> RunSummary:
     )
 
 
+_bench: Bench | None = None
+"""The bench of a process that `main` has started."""
+
 if __name__ == "__main__":
-    print(f"results: {TEAM}", flush=True)
     main()

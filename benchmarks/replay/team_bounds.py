@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE))
 
 from erring_model import LENGTH, NUMBERS, PLACES, ErringModel, decision_of  # noqa: E402
 from random_programs import RESAMPLE, points  # noqa: E402
-from replay_page import lower, upper  # noqa: E402
+from replay_page import TEAM, lower, upper  # noqa: E402
 
 from mast_trace_judge.arms import ArmResult  # noqa: E402
 from mast_trace_judge.replay.preparation import limits_of  # noqa: E402
@@ -31,11 +31,10 @@ from mast_trace_judge.replay.setup import Setup  # noqa: E402
 from mast_trace_judge.replay.statistics import Experiment  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mast_trace_judge.confirmation import Confirmation
     from mast_trace_judge.replay.statistics import Trial
-
-TEAM = HERE / "team.json"
-"""Counts of the real and of the simulated runs, by class."""
 
 RUNS = 1000
 _TAIL = 0.005
@@ -86,11 +85,16 @@ def main() -> None:
 
 def simulated(kind: TeamClass, runs: int) -> dict[str, Any]:
     """Return the counts of simulated confirmations."""
-    told = [simulate(kind, seed) for seed in range(runs)]
+    return counts([simulate(kind, seed) for seed in range(runs)])
+
+
+def counts(told: Sequence[tuple[str, Confirmation]]) -> dict[str, Any]:
+    """Return counts of endings and conclusions, and means of what they cost."""
+    runs = len(told)
     return {
         "runs": runs,
-        "origin": Counter(ending_ for ending_, _ in told),
-        "status": Counter(each.status for _, each in told),
+        "origin": dict(sorted(Counter(each for each, _ in told).items())),
+        "status": dict(sorted(Counter(each.status for _, each in told).items())),
         "replays": round(sum(each.replays for _, each in told) / runs, 1),
         "calls": round(sum(each.live_calls for _, each in told) / runs, 1),
     }
@@ -174,7 +178,10 @@ def _quantile(runs: int, rate: float) -> int:
 
 
 def store_counts(kind: TeamClass, source: str, found: dict[str, Any]) -> None:
-    """Write the counts of one class, ``real`` or ``simulated``, beside those of the others."""
+    """Write the counts of one class, ``real`` or ``simulated``, beside those of the others.
+
+    ``replay_page.py`` makes the table when both are there.
+    """
     known = json.loads(TEAM.read_text()) if TEAM.exists() else {}
     known[kind.name] = {**known.get(kind.name, {}), source: found}
     ordered = {each.name: known[each.name] for each in CLASSES if each.name in known}

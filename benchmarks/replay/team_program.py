@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from erring_model import NUMBERS, is_right, report
-from langchain.agents import create_agent
+from langchain_core.messages import SystemMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -33,14 +33,26 @@ def look_up(agent: int) -> str:
 def team(address: str, agents: int) -> Any:
     """Return the team of a model at an address; each agent acts once, in turn."""
     model = ChatOpenAI(model="scripted", base_url=address, api_key="scripted", max_retries=0)
+    able = model.bind_tools([look_up])
     graph = StateGraph(MessagesState)
     names = [f"adder_{number}" for number in range(agents)]
     for number, name in enumerate(names):
-        prompt = f"You are Adder {number}."
-        graph.add_node(name, create_agent(model, [look_up], name=name, system_prompt=prompt))
+        graph.add_node(name, acting(able, number))
     for one, other in itertools.pairwise([START, *names, END]):
         graph.add_edge(one, other)
     return graph.compile(name="adders")
+
+
+def acting(model: Any, number: int) -> Any:
+    """Return the node of an agent: it calls its tool, and reports."""
+    told = SystemMessage(f"You are Adder {number}.")
+
+    def act(state: MessagesState) -> dict[str, Any]:
+        asked = model.invoke([told, *state["messages"]])
+        done = [look_up.invoke(call) for call in asked.tool_calls]
+        return {"messages": [asked, *done, model.invoke([told, *state["messages"], asked, *done])]}
+
+    return act
 
 
 def main(*arguments: str) -> None:
