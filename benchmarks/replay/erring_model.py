@@ -7,12 +7,12 @@ it. The real team (``real_team.py``) and its simulation (``team_bounds.py``) dra
 
 from __future__ import annotations
 
-import random
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Mapping
 
 NUMBERS = (130, 85, 40, 210, 55)

@@ -2,11 +2,12 @@
 
 ::
 
-    python benchmarks/replay/real_team.py                    # 20 runs of each class, replayed in this process
+    python benchmarks/replay/real_team.py                    # 20 runs of each class, replayed in process
     python benchmarks/replay/real_team.py --runs 3           # fewer, printed and not written
     python benchmarks/replay/real_team.py --runs 3 --forked  # each replay is a process, as with --preload
 
-The code is that of `mast-trace confirm` from the verification to the stored conclusion.
+The code is that of `mast-trace confirm` from the verification to the stored conclusion. Runs of the same number are
+alike, so that they can be repeated.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples")]
@@ -45,6 +47,8 @@ from mast_trace_judge.replay.preparation import new_experiment  # noqa: E402
 from mast_trace_judge.replay.setup import Budget, Setup  # noqa: E402
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.confirmation import Confirmation
@@ -85,7 +89,7 @@ def main() -> None:
                 store_counts(CLASSES[kind], "real", found)
 
 
-def _open(forked: bool) -> None:  # noqa: FBT001  # an initializer takes its arguments by place
+def _open(forked: bool) -> None:
     """Open a bench for all runs of this process."""
     global _bench  # noqa: PLW0603
     _bench = Bench(forked=forked).__enter__()
@@ -109,11 +113,12 @@ class Bench:
         self._given = store
         self._stack = ExitStack()
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> Self:
         """Start the server, and open the store."""
         enter = self._stack.enter_context
         self._server = enter(ScriptedLLM(ErringModel(1.0, 0, planted=False)))
-        os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"] = self._server.url, "scripted"
+        variables = {"OPENAI_BASE_URL": self._server.url, "OPENAI_API_KEY": "scripted"}
+        enter(patch.dict(os.environ, variables))
         if self._given is not None:
             self._store = self._given
         else:

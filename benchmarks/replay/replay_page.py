@@ -192,15 +192,16 @@ def costs(stored: dict[str, Any]) -> str:
 
 
 def seconds(stored: list[dict[str, Any]]) -> str:
-    """Return the table of seconds of a replay: the median, and the range in brackets."""
-    lines = ["| program | in process | forked | process |", "|---|---|---|---|"]
-    programs: dict[str, list[str]] = {}
-    for each in stored:
-        low, high = each["range"]
-        programs.setdefault(each["program"], []).append(
-            f"{each['median']:.3f} ({low:.3f} to {high:.3f})"
-        )
-    lines += [f"| {name} | {' | '.join(cells)} |" for name, cells in programs.items()]
+    """Return the table of seconds of a replay: medians, elapsed and of the processor."""
+    ways = list(dict.fromkeys(each["way"] for each in stored))
+    lines = [
+        "| program | " + " | ".join(f"{way}: processor | elapsed" for way in ways) + " |",
+        "|---|" + "---|---|" * len(ways),
+    ]
+    for name in dict.fromkeys(each["program"] for each in stored):
+        own = {each["way"]: each for each in stored if each["program"] == name}
+        cells = [f"{own[way]['busy']:.2f} | {own[way]['elapsed']:.2f}" for way in ways]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    python benchmarks/replay/seconds.py              # eleven replays of each, one or two minutes
+    python benchmarks/replay/seconds.py              # seven replays of each, one or two minutes
     python benchmarks/replay/seconds.py --repeats 3  # fewer, printed and not written
 
 Each replay verifies: it answers all twenty calls from the record, and compares the runs. ``forked`` is the way of
@@ -39,24 +39,23 @@ from mast_trace_judge.replay.process import Limits  # noqa: E402
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
 
-REPEATS = 11
+REPEATS = 7
 MODULES = {"by hand": ("openai",), "graph": ("langchain_openai", "langgraph.graph")}
 """Modules that are imported before the first fork."""
 
 
 def main() -> None:
-    """Time the programs, and write medians and ranges."""
+    """Time the programs, and write medians."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, help="replays of each; nothing is written then")
     repeats = parser.parse_args().repeats
     found = []
     for name in PROGRAMS:
         recorded = record(name)
-        for way, seconds in timed(name, recorded, repeats or REPEATS).items():
-            middle = round(statistics.median(seconds), 3)
-            ends = [round(min(seconds), 3), round(max(seconds), 3)]
+        for way, taken in timed(name, recorded, repeats or REPEATS).items():
+            elapsed, busy = (round(statistics.median(each), 3) for each in zip(*taken, strict=True))
             found.append(
-                {"program": name, "way": way, "median": middle, "range": ends, "n": len(seconds)}
+                {"program": name, "way": way, "elapsed": elapsed, "busy": busy, "n": len(taken)}
             )
             print(json.dumps(found[-1]), flush=True)
     if repeats is None:
@@ -75,28 +74,48 @@ def record(name: str) -> Trajectory:
     return run
 
 
-def timed(name: str, recorded: Trajectory, repeats: int) -> dict[str, list[float]]:
-    """Return the seconds of replays by way, which take turns; no model is there to be asked."""
-    command = (sys.executable, str(HERE / "twenty_steps.py"), *(["graph"] if name == "graph" else []))
+def timed(name: str, recorded: Trajectory, repeats: int) -> dict[str, list[tuple[float, float]]]:
+    """Return the seconds of replays by way, elapsed and of the processor; the ways take turns.
+
+    No model is there to be asked.
+    """
+    arguments = ["graph"] if name == "graph" else []
+    command = (sys.executable, str(HERE / "twenty_steps.py"), *arguments)
     with ExitStack() as stack:
+        forked = stack.enter_context(PreparedParent(command, MODULES[name]))
         parents: dict[str, Any] = {
             "in process": InProcess(PROGRAMS[name]),
-            "forked": stack.enter_context(PreparedParent(command, MODULES[name])),
+            "forked": forked,
             "process": None,
         }
-        seconds: dict[str, list[float]] = {way: [] for way in parents}
+        taken: dict[str, list[tuple[float, float]]] = {way: [] for way in parents}
         for number in range(repeats + 1):
             for way, parent in parents.items():
                 settings = ArmSettings(Limits(parent=parent, output="discarded"))
-                started = time.perf_counter()
+                began, before = time.perf_counter(), busy_seconds()
                 done = run_arm(recorded, command, Arm("verify"), settings=settings)
-                taken = time.perf_counter() - started
+                ended, after = time.perf_counter(), busy_seconds()
                 assert done.status == "ok", done.reason
                 assert done.served_calls == STEPS
                 # The first one compiles, and fills the caches of the file system.
                 if number:
-                    seconds[way].append(taken)
-    return seconds
+                    taken[way].append((ended - began, after - before))
+    return taken
+
+
+def busy_seconds() -> float:
+    """Return the processor seconds of this process and its children so far, and of those that they waited for."""
+    used = os.times()
+    total = used.user + used.system + used.children_user + used.children_system
+    own = Path("/proc/self/task")
+    children = [
+        child for task in own.iterdir() for child in (task / "children").read_text().split()
+    ]
+    for child in children:
+        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+        # Own and waited-for children's time, in user and in system mode (proc(5), fields 14 to 17).
+        total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return total
 
 
 if __name__ == "__main__":
