@@ -10,9 +10,11 @@ steps before it; nothing is cached by the provider.
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,8 +92,9 @@ class Metered(Policy):
         return super().replay(trial, draw, number)
 
 
-def measured(kind: Class) -> dict[str, Any]:
-    """Return the sums of a class over all its runs."""
+def measured(name: str) -> dict[str, Any]:
+    """Return the sums of the class of a name over all its runs."""
+    (kind,) = (each for each in CLASSES if each.name == name)
     spent = Spent()
 
     def make(draw: random.Random) -> Policy:
@@ -112,11 +115,13 @@ def measured(kind: Class) -> dict[str, Any]:
 
 def main() -> None:
     """Simulate the classes, and write results and table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     found = []
-    by_name = {kind.name: kind for kind in CLASSES}
-    for name in NAMES:
-        found.append(measured(by_name[name]))
-        print(json.dumps(found[-1]), flush=True)
+    with ProcessPoolExecutor(parser.parse_args().jobs) as processes:
+        for each in processes.map(measured, NAMES):
+            print(json.dumps(each), flush=True)
+            found.append(each)
     price = {"model": MODEL, "input": PRICE.input, "output": PRICE.output}
     tokens = {"instructions": INSTRUCTIONS, "step": STEP}
     stored = {"price": price, "tokens": tokens, "classes": found}
