@@ -2,8 +2,8 @@
 
 ::
 
-    python benchmarks/replay/seconds.py              # seven replays of each, one or two minutes
-    python benchmarks/replay/seconds.py --repeats 3  # fewer, printed and not written
+    python benchmarks/replay/seconds.py              # three replays of each, a minute
+    python benchmarks/replay/seconds.py --repeats 1  # fewer, printed and not written
 
 Each replay verifies: it answers all twenty calls from the record, and compares the runs. ``forked`` is the way of
 ``--preload``, ``in process`` that of `mast_trace.testing.replayed`.
@@ -39,7 +39,7 @@ from mast_trace_judge.replay.process import Limits  # noqa: E402
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
 
-REPEATS = 7
+REPEATS = 3
 MODULES = {"by hand": ("openai",), "graph": ("langchain_openai", "langgraph.graph")}
 """Modules that are imported before the first fork."""
 
