@@ -179,9 +179,10 @@ def by_coin(execute: Execute, kind: TeamClass, draw: random.Random) -> Execute:
 def summary(kind: TeamClass, number: int, recorded: Trajectory) -> RunSummary:
     """Return a recorded run as the store summarises it, with an id by which it can be run again alike."""
     noon = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+    place = [each.name for each in CLASSES].index(kind.name)
     return RunSummary(
         project="bench",
-        trace_id=f"{CLASSES.index(kind) * 1000 + number:032x}",
+        trace_id=f"{place * 1000 + number:032x}",
         fingerprint="",
         name=recorded.name,
         service="team",

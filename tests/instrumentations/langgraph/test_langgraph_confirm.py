@@ -76,7 +76,8 @@ def test_a_certain_error_is_proved_and_a_systematic_one_is_not_placed(
     assert bench.confirmed(kind, 1)[0] == "none"
     certain = type(kind)(kind.name, 1.0)
     ending, told = bench.confirmed(certain, 102)
-    assert (ending, told.status, told.text.count("deterministic")) == ("right", "confirmed", 1)
+    assert (ending, told.status) == ("right", "confirmed")
+    assert "deterministic" in told.text
 
 
 @pytest.mark.long
