@@ -1,4 +1,4 @@
-"""Writes the tables of ``README.md`` and of the page for users from ``results.json``.
+"""Writes the tables of ``README.md`` and of the page for users from the stored results.
 
 ::
 
@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
 PAGE, RESULTS = HERE / "README.md", HERE / "results.json"
+TEAM, COSTS, SECONDS = HERE / "team.json", HERE / "costs.json", HERE / "seconds.json"
 GUIDE = HERE.parents[1] / "docs" / "understand" / "confirmation.md"
 CHECKS = 6
 """Replays without a live call: the verification and five scores."""
@@ -142,12 +147,93 @@ def reached(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(results: list[dict[str, Any]]) -> None:
-    """Put the tables into the pages."""
+def team(stored: dict[str, Any]) -> str:
+    """Return the table of the real team: its runs, beside the simulated ones and their bounds."""
+    from team_bounds import bounds
+
+    lines = [
+        "| class | real runs | right | wrong | none | replays | live calls | simulated: right | wrong | none | replays | live calls | bounds of the real runs |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, each in stored.items():
+        real, simulated = each["real"], each["simulated"]
+        least, most = bounds(simulated, real["runs"])
+        ends = ("right", "wrong", "none")
+        cells = [
+            name,
+            f"{real['runs']}",
+            *(f"{real['origin'].get(end, 0)}" for end in ends),
+            *(f"{real[key]:,.0f}" for key in ("replays", "calls")),
+            *(f"{simulated['origin'].get(end, 0) / simulated['runs']:.1%}" for end in ends),
+            *(f"{simulated[key]:,.0f}" for key in ("replays", "calls")),
+            f"right >= {least}, wrong <= {most}" if least else f"wrong <= {most}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def costs(stored: dict[str, Any]) -> str:
+    """Return the table of what a right confirmation costs, beside running everything again."""
+    lines = [
+        "| class | right | live calls for a right one | US dollars | re-running all: calls | US dollars | share of the dollars |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for each in stored["classes"]:
+        right = each["right"]
+        cells = [
+            each["name"],
+            f"{right / each['runs']:.1%}",
+            f"{each['calls'] / right:,.0f}",
+            f"{each['usd'] / right:.2f}",
+            f"{each['whole_calls'] / right:,.0f}",
+            f"{each['whole_usd'] / right:.2f}",
+            f"{each['usd'] / each['whole_usd']:.0%}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def seconds(stored: list[dict[str, Any]]) -> str:
+    """Return the table of seconds of a replay: medians, elapsed and of the processor."""
+    ways = list(dict.fromkeys(each["way"] for each in stored))
+    lines = [
+        "| program | " + " | ".join(f"{way}: processor | elapsed" for way in ways) + " |",
+        "|---|" + "---|---|" * len(ways),
+    ]
+    for name in dict.fromkeys(each["program"] for each in stored):
+        own = {each["way"]: each for each in stored if each["program"] == name}
+        cells = [f"{own[way]['busy']:.2f} | {own[way]['elapsed']:.2f}" for way in ways]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+PARTS: dict[str, tuple[Path, Callable[[Any], str]]] = {
+    "team": (TEAM, team),
+    "costs": (COSTS, costs),
+    "seconds": (SECONDS, seconds),
+}
+"""Tables of `PAGE` with marks of their own: their results, and the function that makes them."""
+
+
+def part(name: str) -> str:
+    """Return a table of `PARTS` between its marks."""
+    results, made = PARTS[name]
+    return f"<!-- {name} -->\n\n{made(json.loads(results.read_text()))}\n<!-- end of {name} -->\n"
+
+
+def write() -> None:
+    """Put the stored results into the pages."""
+    results = json.loads(RESULTS.read_text())
     for page, table in ((PAGE, tables(results)), (GUIDE, reached(results))):
         before, rest = page.read_text().split(BEGIN)
         page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}")
+    for name, (stored, _) in PARTS.items():
+        if stored.exists():
+            before, rest = PAGE.read_text().split(f"<!-- {name} -->\n")
+            after = rest.split(f"<!-- end of {name} -->\n")[1]
+            PAGE.write_text(f"{before}{part(name)}{after}")
 
 
 if __name__ == "__main__":
-    write(json.loads(RESULTS.read_text()))
+    sys.path.insert(0, str(HERE))
+    write()

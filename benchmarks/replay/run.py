@@ -63,7 +63,7 @@ def store(results: list[dict[str, Any]]) -> None:
     by_name = {each["name"]: each for each in [*known, *results]}
     merged = [by_name[kind.name] for kind in CLASSES if kind.name in by_name]
     RESULTS.write_text(json.dumps(merged, indent=1) + "\n")
-    write(merged)
+    write()
 
 
 def measured(number: int, runs: int | None) -> dict[str, Any]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 FOLDER = Path(__file__).parents[4] / "benchmarks" / "replay"
+MEASURED = 20
+"""Runs of each class of the real team."""
 BOUNDED = {"single error, V .9": 0.85, "single error, V .6": 0.70}
 
 
@@ -28,6 +30,7 @@ def benchmark() -> dict[str, ModuleType]:
             "one_experiment",
             "simpler_methods",
             "replay_page",
+            "team_bounds",
         )
         return {name: importlib.import_module(name) for name in names}
     finally:
@@ -118,6 +121,7 @@ def test_the_stored_table_is_that_of_the_stored_results(
     text = (FOLDER / "README.md").read_text()
     assert f"{page.BEGIN}\n{page.tables(stored)}\n{page.END}" in text
     assert f"{page.BEGIN}\n{page.reached(stored)}\n{page.END}" in page.GUIDE.read_text()
+    assert [name for name in page.PARTS if page.part(name) not in text] == []
 
 
 def test_every_class_was_simulated_three_hundred_times(
@@ -148,6 +152,52 @@ def test_origins_are_proved_as_often_as_promised_in_the_stored_table(
 ) -> None:
     (found,) = [each for each in stored if each["name"] == name]
     assert benchmark["replay_page"].lower(found["origin"]["right"], found["runs"]) >= least
+
+
+def test_runs_of_the_real_team_are_within_the_bounds_of_its_simulation(
+    benchmark: dict[str, ModuleType],
+) -> None:
+    team = benchmark["team_bounds"]
+    stored = json.loads((FOLDER / "team.json").read_text())
+    assert [*stored] == [kind.name for kind in team.CLASSES]
+    for name, each in stored.items():
+        real = each["real"]
+        least, most = team.bounds(each["simulated"], real["runs"])
+        assert real["runs"] == sum(real["origin"].values()) >= MEASURED, name
+        assert real["origin"].get("right", 0) >= least, name
+        assert real["origin"].get("wrong", 0) <= most, name
+
+
+def test_bounds_hold_for_nearly_all_counts_of_right_code(benchmark: dict[str, ModuleType]) -> None:
+    """Sixteen of 20 are the least for a rate of .966 in 1,000: fewer have a chance of .3 %."""
+    bounds = benchmark["team_bounds"].bounds
+    assert bounds({"runs": 1000, "origin": {"right": 966, "none": 34}}, 20) == (16, 1)
+    assert bounds({"runs": 1000, "origin": {"none": 1000}}, 20) == (0, 1)
+    assert bounds({"runs": 100, "origin": {"right": 50, "wrong": 50}}, 20) == (3, 17)
+
+
+def test_the_simulated_team_is_confirmed_as_in_the_stored_counts(
+    benchmark: dict[str, ModuleType],
+) -> None:
+    team = benchmark["team_bounds"]
+    for kind, least in zip(team.CLASSES, (8, 4, 0, 0), strict=True):
+        found = [team.simulate(kind, 10_000 + seed)[0] for seed in range(8)]
+        assert found.count("right") >= least, kind
+        assert found.count("wrong") <= 1, kind
+
+
+def test_the_priced_runs_are_those_of_the_stored_table(
+    benchmark: dict[str, ModuleType], stored: list[dict[str, Any]]
+) -> None:
+    """The same seeds make the same calls, so that the dollars belong to the table above them."""
+    told = {each["name"]: each for each in stored}
+    costs = json.loads((FOLDER / "costs.json").read_text())["classes"]
+    assert len(costs) == 9
+    for each in costs:
+        same = told[each["name"]]
+        assert (each["runs"], each["right"]) == (same["runs"], same["origin"]["right"])
+        assert each["calls"] / each["runs"] == pytest.approx(same["calls"], abs=0.06)
+        assert 0 < each["usd"] < each["whole_usd"]
 
 
 def test_bounds_are_those_of_clopper_and_pearson(benchmark: dict[str, ModuleType]) -> None:

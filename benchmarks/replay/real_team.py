@@ -1,0 +1,211 @@
+"""Confirms failures of a real LangGraph team whose model errs at random, and writes what was proved.
+
+::
+
+    python benchmarks/replay/real_team.py                    # 20 runs of each class, replayed in process
+    python benchmarks/replay/real_team.py --runs 3           # fewer, printed and not written
+    python benchmarks/replay/real_team.py --runs 3 --forked  # each replay is a process, as with --preload
+
+The code is that of `mast-trace confirm` from the verification to the stored conclusion. Runs of the same number are
+alike, so that they can be repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples")]
+
+import team_program  # noqa: E402
+from erring_model import PLACES, ErringModel, decision_of  # noqa: E402
+from in_process import InProcess  # noqa: E402
+from scripted_llm import ScriptedLLM  # noqa: E402
+from team_bounds import CLASSES, TeamClass, counts, ending, store_counts  # noqa: E402
+
+from mast_trace.testing import capture_spans  # noqa: E402
+from mast_trace_collector.storage import Store, migrate  # noqa: E402
+from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
+from mast_trace_judge.replay.checks import check  # noqa: E402
+from mast_trace_judge.replay.confirm import Confirming  # noqa: E402
+from mast_trace_judge.replay.execution import executing  # noqa: E402
+from mast_trace_judge.replay.forking import PreparedParent  # noqa: E402
+from mast_trace_judge.replay.preparation import new_experiment  # noqa: E402
+from mast_trace_judge.replay.setup import Budget, Setup  # noqa: E402
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from mast_trace.trajectory import Trajectory
+    from mast_trace_judge.arms import ArmResult
+    from mast_trace_judge.confirmation import Confirmation
+    from mast_trace_judge.replay.allowance import Allowance
+    from mast_trace_judge.replay.conducting import Execute
+    from mast_trace_judge.replay.statistics import Trial
+
+RUNS = 20
+"""Runs of a class."""
+
+
+def main() -> None:
+    """Confirm the failures of the chosen classes; what has ended is written after each run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, help="runs of each class; nothing is written then")
+    parser.add_argument("--forked", action="store_true", help="a process for each replay")
+    parser.add_argument("--class", dest="kinds", action="append", help="part of a class's name")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    chosen = parser.parse_args()
+    kinds = [
+        number
+        for number, kind in enumerate(CLASSES)
+        if not chosen.kinds or any(each in kind.name for each in chosen.kinds)
+    ]
+    # Class after class within each round, so that an early end leaves as many of each.
+    wanted = [(kind, number) for number in range(chosen.runs or RUNS) for kind in kinds]
+    ended: dict[int, list[tuple[str, Confirmation]]] = {kind: [] for kind in kinds}
+    # An engine does not survive a fork.
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(chosen.jobs, spawned, _open, (chosen.forked,)) as processes:
+        running = {processes.submit(_one, *each): each[0] for each in wanted}
+        for done in as_completed(running):
+            kind = running[done]
+            ended[kind].append(done.result())
+            found = counts(ended[kind])
+            print(CLASSES[kind].name, json.dumps(found), flush=True)
+            if chosen.runs is None:
+                store_counts(CLASSES[kind], "real", found)
+
+
+def _open(forked: bool) -> None:
+    """Open a bench for all runs of this process."""
+    global _bench  # noqa: PLW0603
+    _bench = Bench(forked=forked).__enter__()
+
+
+def _one(kind: int, number: int) -> tuple[str, Confirmation]:
+    assert _bench is not None
+    return _bench.confirmed(CLASSES[kind], number)
+
+
+class Bench:
+    """A model's server and a store, in which failures are recorded and confirmed.
+
+    Args:
+        forked: whether each replay is forked from a process of the program, instead of running in this one.
+        store: the store; a new one if absent.
+    """
+
+    def __init__(self, *, forked: bool = False, store: Store | None = None) -> None:
+        self._forked = forked
+        self._given = store
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Start the server, and open the store."""
+        enter = self._stack.enter_context
+        self._server = enter(ScriptedLLM(ErringModel(1.0, 0, planted=False)))
+        variables = {"OPENAI_BASE_URL": self._server.url, "OPENAI_API_KEY": "scripted"}
+        enter(patch.dict(os.environ, variables))
+        if self._given is not None:
+            self._store = self._given
+        else:
+            folder = enter(tempfile.TemporaryDirectory(prefix="mast-trace-team-"))
+            self._store = enter(Store.open(f"chdb://{folder}"))
+            migrate(self._store)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the server, and close the store."""
+        self._stack.close()
+
+    def confirmed(self, kind: TeamClass, number: int) -> tuple[str, Confirmation]:
+        """Record a failure of a class and confirm it; return its ending and the conclusion."""
+        place = PLACES[number % len(PLACES)]
+        arguments = ["refused"] if kind.by_coin else []
+        self._server.script = ErringModel(kind.rate, place, planted=not kind.by_coin)
+        with capture_spans() as captured:
+            team_program.main(*arguments)
+        recorded = captured.trajectory()
+        draw = random.Random(f"{kind.name} {number}")
+        self._server.script = ErringModel(kind.rate, place, planted=kind.always, draw=draw)
+        with ExitStack() as stack:
+            command = (sys.executable, str(HERE / "team_program.py"), *arguments)
+            parent: Any = InProcess(lambda: team_program.main(*arguments))
+            if self._forked:
+                parent = stack.enter_context(
+                    PreparedParent(command, ["langchain_openai", "langgraph"])
+                )
+            setup = Setup(command, parent=parent)
+            points = check(recorded, setup)
+            run = summary(kind, number, recorded)
+            prepared = new_experiment(self._store, run, recorded, points, None, setup)
+            execute = executing(recorded, setup)
+            if kind.by_coin:
+                execute = by_coin(execute, kind, draw)
+            work = Confirming(
+                self._store, prepared.plan, prepared.experiment, recorded, setup, execute, Budget()
+            )
+            work.resume()
+            told = work.run().confirmation
+        truth = None if kind.always or kind.by_coin else points[decision_of(place)].step
+        return ending(told, truth), told
+
+
+def by_coin(execute: Execute, kind: TeamClass, draw: random.Random) -> Execute:
+    """Return an execution whose outcomes, but for replays without a change, are those of a coin."""
+
+    def executed(trial: Trial, allowance: Allowance) -> ArmResult:
+        result = execute(trial, allowance)
+        if trial.phase == "verify" or result.status != "ok":
+            return result
+        return replace(result, success=draw.random() < kind.coin)
+
+    return executed
+
+
+def summary(kind: TeamClass, number: int, recorded: Trajectory) -> RunSummary:
+    """Return a recorded run as the store summarises it, with an id by which it can be run again alike."""
+    noon = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+    place = [each.name for each in CLASSES].index(kind.name)
+    return RunSummary(
+        project="bench",
+        trace_id=f"{place * 1000 + number:032x}",
+        fingerprint="",
+        name=recorded.name,
+        service="team",
+        framework="langgraph",
+        conversation_id="",
+        start=noon - timedelta(minutes=2),
+        end=noon - timedelta(minutes=1),
+        last_seen=noon,
+        has_root=True,
+        spans=len(recorded.invocations),
+        errors=0,
+        input_tokens=0,
+        output_tokens=0,
+        agents=(),
+        models=(),
+        outcome="failure",
+        outcome_reason="",
+        termination_reason="",
+    )
+
+
+_bench: Bench | None = None
+"""The bench of a process that `main` has started."""
+
+if __name__ == "__main__":
+    main()
