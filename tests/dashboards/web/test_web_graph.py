@@ -117,7 +117,7 @@ def test_who_erred_is_never_folded() -> None:
 
 
 def test_those_who_write_to_each_other_stand_together_below_who_began() -> None:
-    """Of thirty agents, each lead is followed by its own workers."""
+    """Each lead among thirty agents is followed by its own workers."""
     messages = company()
     graph = drawn(messages, {}, colours_of(messages), Choice(boxes=40))
     order = names_in(graph)

@@ -24,7 +24,7 @@ _NOT_KEPT: Final = ("part", "known", "token")
 
 @dataclass(frozen=True)
 class Choice:
-    """What a graph shows.
+    """The content of a graph.
 
     Attributes:
         agents: only messages from or to one of these; none means all.

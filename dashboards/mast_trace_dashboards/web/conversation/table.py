@@ -36,7 +36,7 @@ def table_of(
 ) -> Table:
     """Return all lines, messages before hand-offs, the busiest first.
 
-    Of more than `MOST_LINES`, those of the chosen agents and numbers come first.
+    If there are more than `MOST_LINES`, those of the chosen agents and numbers come first.
 
     Args:
         messages: number of messages from one agent to another.
