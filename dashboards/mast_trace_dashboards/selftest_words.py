@@ -89,19 +89,21 @@ def sentences_of(test: SelfTest) -> list[str]:
             f"Only {before.runs} healthy {'run differs' if before.runs == 1 else 'runs differ'} from each other; "
             "more come from --tasks, or from more runs of a model that varies."
         )
-    reasons = dict.fromkeys(
-        each.note for each in test.shares if each.stage == "after" and each.note
-    )
-    said += [f"After fitting nothing was measured: {reason}." for reason in reasons]
+    fitted, plain = test.share("step", ALL, "after"), test.share("step", ALL)
+    if fitted is not None and fitted.note:
+        said.append(f"After fitting no step was measured: {fitted.note}.")
     if any(0 < each.runs < FEW for each in test.shares if each.measure != "accused"):
         said.append(
             f"Rows with fewer than {FEW} faults say little: read their interval, or plant more with --count."
         )
-    fitted = test.share("step", ALL, "after")
     if fitted is not None and fitted.runs:
         said.append(
             "Each step after fitting comes from a fit that has seen neither the fault's operator nor its original run."
         )
+        if plain is not None and (fitted.low or 0.0) <= (plain.high or 0.0):
+            said.append(
+                "This shows no gain from fitting: the interval after it does not lie above."
+            )
     return said
 
 

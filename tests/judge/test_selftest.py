@@ -206,6 +206,19 @@ def test_grafana_says_the_same_as_the_page(tmp_path: Path) -> None:
     assert shown["all together"][0] == "21 of 40, 52 % (37 to 67 %)"
 
 
+def test_a_fit_that_gains_nothing_is_no_gain() -> None:
+    """Steps that were measured are not called unmeasured, whatever else is missing."""
+    missing = Measured("accused", "after", ALL, 0, 0, note="there were no such runs")
+    before = Measured("step", "before", ALL, 20, 36, 0.4, 0.7)
+    worse = Measured("step", "after", ALL, 16, 36, 0.3, 0.6)
+    better = Measured("step", "after", ALL, 35, 36, 0.86, 1.0)
+    told = " ".join(sentences_of(result("a", "shop", 0, before, worse, missing)))
+    assert "no step was measured" not in told
+    assert "no gain from fitting" in told
+    told = " ".join(sentences_of(result("a", "shop", 0, before, better, missing)))
+    assert "no gain" not in told
+
+
 def test_faults_without_an_outcome_are_not_passed_over() -> None:
     told = planted_sentences({"kept": 4, "survived": 4, "censored": 4, "unproved": 1})
     assert told[0] == "13 faults: 4 made the run fail, 4 did not; the table counts these."
@@ -236,7 +249,7 @@ def test_the_words_say_what_is_too_small() -> None:
     )  # fmt: skip
     told = " ".join(sentences_of(test))
     assert "Only 1 healthy run differs" in told
-    assert "After fitting nothing was measured: ten labels are needed." in told
+    assert "After fitting no step was measured: ten labels are needed." in told
     assert "fewer than 8 faults say little" in told
     titles = [line.title for line in lines_of(test)]
     assert titles[-1] == "all together"

@@ -70,7 +70,7 @@ SENTENCES: Final[Mapping[str, Sentences]] = {
         "goes on with the conversation, or wants to go through everything again, where it could have ended",
         re.compile(
             r"\b(?:again|once more|further|continu|revisit|keep|go (?:on|over|through|back)|another|repeat"
-            r"|start over|re-?examin|re-?visit|re-?view)",
+            r"|start over|re-?examine|re-?examining|re-?visit|re-?view)",
             re.IGNORECASE,
         ),
     ),
@@ -78,7 +78,7 @@ SENTENCES: Final[Mapping[str, Sentences]] = {
         ASSUMED,
         "assumes something that was not stated, and goes on without asking",
         re.compile(
-            r"\b(?:assum|suppos|presum|take|choos|pick|go(?:ing)? with|default|usual|standard|typical|common"
+            r"\b(?:assum|suppos|presum|take|choose|choosing|pick|go(?:ing)? with|default|usual|standard|typical|common"
             r"|guess)",
             re.IGNORECASE,
         ),
