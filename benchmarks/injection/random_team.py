@@ -262,7 +262,7 @@ class _View:
 
     @property
     def heard(self) -> list[Message]:
-        """What others said, the task excluded."""
+        """The messages of others, the task excluded."""
         return [each for each in self.messages[2:] if each.role == "user"]
 
     @property
