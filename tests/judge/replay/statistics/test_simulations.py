@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 FOLDER = Path(__file__).parents[4] / "benchmarks" / "replay"
-MEASURED = 20
-"""Runs of each class of the real team."""
 BOUNDED = {"single error, V .9": 0.85, "single error, V .6": 0.70}
 
 
@@ -163,7 +161,7 @@ def test_runs_of_the_real_team_are_within_the_bounds_of_its_simulation(
     for name, each in stored.items():
         real = each["real"]
         least, most = team.bounds(each["simulated"], real["runs"])
-        assert real["runs"] == sum(real["origin"].values()) >= MEASURED, name
+        assert real["runs"] == sum(real["origin"].values()) > 0, name
         assert real["origin"].get("right", 0) >= least, name
         assert real["origin"].get("wrong", 0) <= most, name
 
