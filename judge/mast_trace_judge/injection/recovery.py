@@ -61,7 +61,7 @@ class Recovery:
 
 
 def later_steps(failed: Trajectory, fault: Fault) -> tuple[int, ...]:
-    """Return the later model answers of a stored failure, after which its recovery is looked for.
+    """Return the steps of a stored failure that are looked at, in order.
 
     The last answer is not among them: the run has failed after it. What an agent makes of a changed request is an answer of
     its own, so that such a fault may have been made good in the planted step.
