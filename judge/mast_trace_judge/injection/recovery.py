@@ -61,10 +61,10 @@ class Recovery:
 
 
 def later_steps(failed: Trajectory, fault: Fault) -> tuple[int, ...]:
-    """Return the later model answers of a stored failure, after which its recovery is looked for.
+    """Return the steps of a stored failure that are looked at, in order.
 
-    The last answer is not among them: the run has failed after it. What an agent makes of a changed request is an answer of
-    its own, so that such a fault may have been made good in the planted step.
+    The last answer is not among them: the run has failed after it. An agent may answer a changed request rightly all the
+    same, so that such a fault may have been made good in the planted step.
     """
     first = fault.change.step + (fault.change.level != "request")
     steps = [each.step for each in decision_points(failed)][:-1]
