@@ -47,6 +47,8 @@ def understand_mention(line: str) -> None:
     try:
         line = _SUBSTITUTED.sub("x", _SHELL.split(line)[0])
         understand(shlex.split(line, comments=True)[1:])
+    except typer.Exit:
+        return  # an option that shows something and ends
     except Exception as error:
         if type(error).__name__ != "MissingParameter":
             raise

@@ -45,9 +45,9 @@ def planted_operators(
     return tuple(name for name in names if name not in left), left
 
 
-def list_operators(wanted: bool) -> None:
+def list_operators(context: typer.Context, wanted: bool) -> None:
     """Print the table of operators and end, where an option asks for it."""
-    if not wanted:
+    if not wanted or context.resilient_parsing:  # a shell completes the line
         return
     shown = Table(
         *("operator", "mode", "level", "fault", "to blame", "applies where", "certain because"),
