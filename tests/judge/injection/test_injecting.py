@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -102,6 +103,7 @@ def test_labels_the_planted_step(team: Team, store: Store) -> None:
     for each in kept:
         assert each.deterministic
         assert each.decisive
+        assert each.point_of_no_return == each.step
         assert (each.faulty, each.faulty_failures) == (3, 3)
         assert (each.restored, each.restored_successes) == (2, 2)
         assert each.run
@@ -135,10 +137,17 @@ def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Pat
     assert "CC0-1.0" in card
     assert "2.6-computed" in card
     assert "share kept" in card
+    points = {row["id"]: row["point_of_no_return"] for _, row in shapes_of(tmp_path / "set")}
+    assert points == {each.fault_id: each.point_of_no_return for each in labelled}
+    known = sum(point is not None for point in points.values())
+    assert known
+    assert f"The point of no return is known in {known} of {len(read)} failures" in card
     lines = (tmp_path / "set" / "runs.jsonl").read_bytes()
     # Parquet holds the same, and is read where it is alone.
     (tmp_path / "set" / "runs.jsonl").unlink()
     assert {each.name: each for each in read_injected(tmp_path / "set")} == read
+    rows = {row["id"]: row["point_of_no_return"] for _, row in shapes_of(tmp_path / "set")}
+    assert rows == points
     (tmp_path / "set" / "runs.jsonl").write_bytes(lines)
     # A store that has none of them takes them over, once.
     store.command("TRUNCATE TABLE mast_injections")
@@ -150,9 +159,21 @@ def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Pat
         there = again[each.fault_id]
         assert (there.run, there.step, there.agent) == (each.run, each.step, each.agent)
         assert (there.verdict, there.decisive) == (each.verdict, each.decisive)
+        assert there.point_of_no_return == each.point_of_no_return
     assert labels_of(store) == []
     assert store.query("SELECT count() AS n FROM mast_runs") == [{"n": 0}]
     assert labelled_runs(store) == []
+    # A set of before says nothing of the point of no return, and a point outside the run is none.
+    shapes = [json.loads(line) for line in lines.splitlines()]
+    kept = next(shape for shape in shapes if shape["failed"])
+    old = {key: kept[key] for key in kept if key != "point_of_no_return"}
+    store.command("TRUNCATE TABLE mast_injections")
+    (tmp_path / "set" / "runs.jsonl").write_text(json.dumps(old) + "\n")
+    assert take_set(store, tmp_path / "set").new_faults == 1
+    assert [each.point_of_no_return for each in injections(store)] == [None]
+    (tmp_path / "set" / "runs.jsonl").write_text(json.dumps(kept | {"point_of_no_return": 99}))
+    with pytest.raises(ConfigurationError, match="the run has no step 99"):
+        take_set(store, tmp_path / "set")
     (tmp_path / "set" / "runs.jsonl").write_text('{"format": 1}\n')
     with pytest.raises(ConfigurationError, match=r"runs\.jsonl:1 is no labelled run"):
         read_injected(tmp_path / "set")
