@@ -117,6 +117,11 @@ def planted_sentences(verdicts: Mapping[str, int]) -> list[str]:
     said = [
         f"{sum(verdicts.values())} faults: {kept} made the run fail, {survived} did not; the table counts these."
     ]
+    if repaired := verdicts.get("repaired", 0):
+        said.append(
+            f"{repaired} more caused failures, but their stored runs had made the fault good and failed by a later error; "
+            "they are in no row."
+        )
     if unproved := verdicts.get("unproved", 0):
         said.append(
             f"{unproved} more failed without proof that the fault is the cause, and are in no row."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from stores import new_store
@@ -18,6 +18,7 @@ from mast_trace_dashboards.selftest_words import (
     share_text,
     title_of,
 )
+from mast_trace_judge.injection.trial import Verdict
 from mast_trace_judge.store.injections import Injection
 from mast_trace_judge.store.selftests import (
     ALL,
@@ -29,7 +30,7 @@ from mast_trace_judge.store.selftests import (
     selftests,
 )
 from mast_trace_judge.study.agreement import wilson
-from mast_trace_judge.study.selftest import Fitted, Opinion, fitted, measured
+from mast_trace_judge.study.selftest import LABELLED, Fitted, Opinion, fitted, measured
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -225,6 +226,12 @@ def test_faults_without_an_outcome_are_not_passed_over() -> None:
     assert told[1].startswith("1 more failed without proof")
     assert told[2].startswith("4 more had no outcome")
     assert "--live-tools NAME with --reset" in told[2]
+    made_good = planted_sentences({"kept": 4, "repaired": 3})
+    assert made_good[0].startswith("7 faults: 4 made the run fail, 0 did not")
+    assert made_good[1].startswith("3 more caused failures, but their stored runs had made the fault good")
+    # Each verdict but those that the table counts has a sentence with its number.
+    verdicts = set(get_args(Verdict)) - {"open"}
+    assert len(planted_sentences(dict.fromkeys(verdicts, 2))) == 1 + len(verdicts - LABELLED)
     assert len(planted_sentences({"kept": 4})) == 1
 
 
