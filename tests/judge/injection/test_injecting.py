@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from replays import record
 from scripted_llm import ScriptedLLM
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.arms import Arm
 from mast_trace_judge.injection.dataset import build
 from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
@@ -22,7 +24,7 @@ from mast_trace_judge.injection.set_files import shapes_of, write_set
 from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.setup import Budget, Setup
-from mast_trace_judge.store.injections import injections
+from mast_trace_judge.store.injections import Injection, injections, take_over
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_judge.study.stored_labels import labelled_runs
@@ -31,9 +33,7 @@ from mast_trace_judge.transfer.labelled_sets import take_set
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.store.injections import Injection
 
 pytestmark = pytest.mark.end_to_end
 
@@ -163,20 +163,41 @@ def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Pat
     assert labels_of(store) == []
     assert store.query("SELECT count() AS n FROM mast_runs") == [{"n": 0}]
     assert labelled_runs(store) == []
-    # A set of before says nothing of the point of no return, and a point outside the run is none.
-    shapes = [json.loads(line) for line in lines.splitlines()]
-    kept = next(shape for shape in shapes if shape["failed"])
-    old = {key: kept[key] for key in kept if key != "point_of_no_return"}
-    store.command("TRUNCATE TABLE mast_injections")
-    (tmp_path / "set" / "runs.jsonl").write_text(json.dumps(old) + "\n")
-    assert take_set(store, tmp_path / "set").new_faults == 1
-    assert [each.point_of_no_return for each in injections(store)] == [None]
-    (tmp_path / "set" / "runs.jsonl").write_text(json.dumps(kept | {"point_of_no_return": 99}))
-    with pytest.raises(ConfigurationError, match="the run has no step 99"):
-        take_set(store, tmp_path / "set")
     (tmp_path / "set" / "runs.jsonl").write_text('{"format": 1}\n')
     with pytest.raises(ConfigurationError, match=r"runs\.jsonl:1 is no labelled run"):
         read_injected(tmp_path / "set")
+
+
+def test_a_set_of_before_has_no_point_of_no_return(store: Store, tmp_path: Path) -> None:
+    """A point outside the run is none."""
+    steps = (Step(0, StepKind.MESSAGE, "a", "21"), Step(1, StepKind.MESSAGE, "b", "22"))
+    made = Injection(
+        project="",
+        original="a" * 32,
+        fault_id="f",
+        operator="2.6-number",
+        mode="2.6",
+        level="answer",
+        step=1,
+        agent="b",
+        verdict="kept",
+        decisive=True,
+        success_after=0.0,
+        point_of_no_return=1,
+        run=Trajectory("a" * 32, steps, outcome="failure"),
+    )
+    take_over(store, [(made, datetime.now(timezone.utc))])
+    assert [each.point_of_no_return for each in injections(store)] == [1]
+    build(store, tmp_path)
+    (written,) = [row for _, row in shapes_of(tmp_path)]
+    store.command("TRUNCATE TABLE mast_injections")
+    del written["point_of_no_return"]
+    (tmp_path / "runs.jsonl").write_text(json.dumps(written))
+    assert take_set(store, tmp_path).new_faults == 1
+    assert [each.point_of_no_return for each in injections(store)] == [None]
+    (tmp_path / "runs.jsonl").write_text(json.dumps(written | {"point_of_no_return": 2}))
+    with pytest.raises(ConfigurationError, match="the run has no step 2"):
+        take_set(store, tmp_path)
 
 
 def test_blames_nobody_for_the_environment(team: Team, store: Store) -> None:
