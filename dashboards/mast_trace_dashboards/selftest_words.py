@@ -21,6 +21,8 @@ COLUMNS: Final = (
     "Wrong step named, before",
     "after",
 )
+_RUNS: Final = frozenset({"accused", "survived"})
+"""Measures of whole runs, which stand below the table."""
 _NOT_MEASURED: Final = "not measured"
 
 
@@ -50,7 +52,7 @@ def share_text(share: Measured | None) -> str:
 
 def lines_of(test: SelfTest) -> list[Line]:
     """Return the rows of the table, those over all modes last."""
-    seen = {each.mode for each in test.shares if each.measure != "accused"} - {ALL}
+    seen = {each.mode for each in test.shares if each.measure not in _RUNS} - {ALL}
     modes = [*sorted(seen - {ENVIRONMENT}), *sorted(seen & {ENVIRONMENT}), ALL]
     return [Line(title_of(mode), _cells(test, mode)) for mode in modes]
 
@@ -89,10 +91,15 @@ def sentences_of(test: SelfTest) -> list[str]:
             f"Only {before.runs} healthy {'run differs' if before.runs == 1 else 'runs differ'} from each other; "
             "more come from --tasks, or from more runs of a model that varies."
         )
+    if (survived := test.share("survived", ALL)) is not None:
+        said.append(
+            "Faulty runs that succeeded and are said to have failed, outcome hidden: "
+            f"{share_text(survived)} before fitting, {share_text(test.share('survived', ALL, 'after'))} after."
+        )
     fitted, plain = test.share("step", ALL, "after"), test.share("step", ALL)
     if fitted is not None and fitted.note:
         said.append(f"After fitting no step was measured: {fitted.note}.")
-    if any(0 < each.runs < FEW for each in test.shares if each.measure != "accused"):
+    if any(0 < each.runs < FEW for each in test.shares if each.measure not in _RUNS):
         said.append(
             f"Rows with fewer than {FEW} faults say little: read their interval, or plant more with --count."
         )
@@ -117,6 +124,11 @@ def planted_sentences(verdicts: Mapping[str, int]) -> list[str]:
     said = [
         f"{sum(verdicts.values())} faults: {kept} made the run fail, {survived} did not; the table counts these."
     ]
+    if repaired := verdicts.get("repaired", 0):
+        said.append(
+            f"{repaired} more caused failures, but their stored runs had made the fault good and failed by a later error; "
+            "they are in no row."
+        )
     if unproved := verdicts.get("unproved", 0):
         said.append(
             f"{unproved} more failed without proof that the fault is the cause, and are in no row."

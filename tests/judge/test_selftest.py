@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from stores import new_store
 
+from mast_trace.semconv import Termination
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.selftest_words import (
@@ -18,6 +19,8 @@ from mast_trace_dashboards.selftest_words import (
     share_text,
     title_of,
 )
+from mast_trace_judge.injection.trial import Verdict
+from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.store.injections import Injection
 from mast_trace_judge.store.selftests import (
     ALL,
@@ -29,7 +32,15 @@ from mast_trace_judge.store.selftests import (
     selftests,
 )
 from mast_trace_judge.study.agreement import wilson
-from mast_trace_judge.study.selftest import Fitted, Opinion, fitted, measured
+from mast_trace_judge.study.selftest import (
+    LABELLED,
+    Fitted,
+    Opinion,
+    fitted,
+    fitted_opinion,
+    measured,
+    survivors_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,8 +79,11 @@ def fault(number: int, mode: str, verdict: str = "kept", **given: object) -> Inj
     )
 
 
-def shares(*given: object) -> dict[tuple[str, str, str], tuple[int, int]]:
-    return {(e.measure, e.stage, e.mode): (e.hits, e.runs) for e in measured(*given)}
+def shares(
+    *given: object, blind: dict[str, Opinion] | None = None
+) -> dict[tuple[str, str, str], tuple[int, int]]:
+    made = measured(*given, blind or {})
+    return {(e.measure, e.stage, e.mode): (e.hits, e.runs) for e in made}
 
 
 def test_counts_modes_on_all_planted_faults_and_steps_on_decisive_ones() -> None:
@@ -110,8 +124,46 @@ def test_a_healthy_run_is_accused_by_a_mode_a_step_or_an_outcome() -> None:
     assert shares([], healthy, {}, accused, UNFITTED)["accused", "before", ALL] == (3, 5)
 
 
+def test_a_survivor_is_misjudged_if_it_is_said_to_have_failed() -> None:
+    """Its mode is in it, and may be named; the answer of a judge that knew the outcome counts for nothing here."""
+    faults = [
+        fault(0, "2.6", "survived"),
+        fault(1, "2.6", "survived"),
+        fault(2, "", "survived"),
+        fault(3, "2.6"),
+        fault(4, "2.6", "repaired"),
+    ]
+    names_mode = Opinion(frozenset({"2.6"}), 1, None, failed=False)
+    says_failed = Opinion(frozenset(), None, None, failed=True)
+    knew = dict.fromkeys((each.fault_id for each in faults), says_failed)
+    blind = {"fault 0": names_mode, "fault 1": says_failed, "fault 2": NOTHING}
+    found = shares(faults, [run()], knew, [NOTHING], UNFITTED, blind=blind)
+    assert found["survived", "before", ALL] == (1, 3)
+    assert found["survived", "after", ALL] == (0, 0)
+    assert found["found", "before", ALL] == (0, 3)
+
+
+def test_survivors_do_not_tell_their_outcome() -> None:
+    """A run that was broken off and succeeded all the same: rules that do not know it say that it failed."""
+    modes = ("1.3", "2.6", "3.2", "2.4", "")
+    kept = [fault(number, modes[number % 5]) for number in range(30)]
+    broken = dataclasses.replace(run(31), termination_reason=Termination.RECURSION_LIMIT)
+    survivors = [
+        fault(30, "2.6", "survived", run=run(30)),
+        fault(31, "2.6", "survived", run=broken),
+    ]
+    hidden = survivors_of([*kept, *survivors])
+    assert {name: each.outcome for name, each in hidden.items()} == {"fault 30": "", "fault 31": ""}
+    assert judge_by_rules(broken).outcome.outcome == "success"
+    told = fitted([*kept, *survivors])
+    assert told.profile is not None
+    before = {name: fitted_opinion(each, told.profile) for name, each in hidden.items()}
+    found = shares([*kept, *survivors], [run()], {}, [NOTHING], told, blind=before)
+    assert found["survived", "before", ALL] == found["survived", "after", ALL] == (1, 2)
+
+
 def test_each_share_has_its_interval_or_the_reason_why_not() -> None:
-    made = measured([fault(0, "2.6")], [run()], {"fault 0": NOTHING}, [NOTHING], UNFITTED)
+    made = measured([fault(0, "2.6")], [run()], {"fault 0": NOTHING}, [NOTHING], UNFITTED, {})
     for each in made:
         if each.runs:
             interval = wilson(each.hits, each.runs)
@@ -191,6 +243,7 @@ def test_grafana_says_the_same_as_the_page(tmp_path: Path) -> None:
         share("step", "before", ALL, 21, 40), share("step", "after", ALL, 39, 40),
         share("named", "before", ALL, 0, 3), Measured("named", "after", ALL, 0, 0, note="none"),
         share("accused", "before", ALL, 0, 3), Measured("accused", "after", ALL, 0, 0, note="none"),
+        share("survived", "before", ALL, 5, 8), Measured("survived", "after", ALL, 0, 0, note="none"),
     )  # fmt: skip
     with new_store(tmp_path) as store:
         save_selftest(store, test)
@@ -202,7 +255,16 @@ def test_grafana_says_the_same_as_the_page(tmp_path: Path) -> None:
     } == shown
     assert rows[ALL]["AccusedText"] == "0 of 3 (too few: 0 to 56 %)"
     assert rows[ALL]["AccusedFittedText"] == "not measured"
-    assert rows["2.6"]["AccusedText"] == ""
+    assert rows["2.6"]["AccusedText"] == rows["2.6"]["SurvivedText"] == ""
+    survived = (
+        f"{rows[ALL]['SurvivedText']} before fitting, {rows[ALL]['SurvivedFittedText']} after."
+    )
+    assert survived.startswith("5 of 8, 62 % (31 to 86 %) before fitting, not measured")
+    said = "Faulty runs that succeeded and are said to have failed, outcome hidden: "
+    assert f"{said}{survived}" in sentences_of(test)
+    # A result of a version that did not measure it is not spoken of.
+    old = tuple(each for each in test.shares if each.measure != "survived")
+    assert said not in " ".join(sentences_of(dataclasses.replace(test, shares=old)))
     assert shown["all together"][0] == "21 of 40, 52 % (37 to 67 %)"
 
 
@@ -225,6 +287,14 @@ def test_faults_without_an_outcome_are_not_passed_over() -> None:
     assert told[1].startswith("1 more failed without proof")
     assert told[2].startswith("4 more had no outcome")
     assert "--live-tools NAME with --reset" in told[2]
+    made_good = planted_sentences({"kept": 4, "repaired": 3})
+    assert made_good[0].startswith("7 faults: 4 made the run fail, 0 did not")
+    assert made_good[1].startswith(
+        "3 more caused failures, but their stored runs had made the fault good"
+    )
+    # Each verdict but those that the table counts has a sentence with its number.
+    verdicts = set(get_args(Verdict)) - {"open"}
+    assert len(planted_sentences(dict.fromkeys(verdicts, 2))) == 1 + len(verdicts - LABELLED)
     assert len(planted_sentences({"kept": 4})) == 1
 
 

@@ -28,6 +28,7 @@ from mast_trace_judge.study.selftest import (
     fitted,
     measured,
     opinion_of,
+    survivors_of,
     without_outcome,
 )
 
@@ -165,8 +166,10 @@ def examine(
     )
     faults = [each for each in planted if each.verdict in LABELLED and each.run is not None]
     runs = [without_outcome(each.run) for each in different]
-    judged, version = asyncio.run(_judged(config, different, faults, runs, reports))
+    survivors = survivors_of(faults)
+    judged, version = asyncio.run(_judged(config, different, faults, runs, survivors, reports))
     before = {fault.fault_id: judged[place] for place, fault in enumerate(faults)}
+    accused, hidden = judged[len(faults) :][: len(runs)], judged[len(faults) + len(runs) :]
     after = fitted(faults, reports.advanced)
     first = different[0]
     test = SelfTest(
@@ -177,7 +180,9 @@ def examine(
         judge_version=version,
         operators=tuple(sorted({each.operator for each in faults})),
         originals=len({each.original for each in faults}),
-        shares=measured(faults, runs, before, judged[len(faults) :], after),
+        shares=measured(
+            faults, runs, before, accused, after, dict(zip(survivors, hidden, strict=True))
+        ),
         measured_at=datetime.now(timezone.utc),
     )
     save_selftest(store, test)
@@ -290,16 +295,26 @@ async def _judged(
     healthy: Sequence[_Healthy],
     faults: Sequence[Injection],
     runs: Sequence[Trajectory],
+    survivors: Mapping[str, Trajectory],
     reports: Reports,
 ) -> tuple[list[Opinion], str]:
-    """Return the judge's answers on faulty runs, then on healthy ones, and its version.
+    """Return the judge's answers on faulty runs, on healthy ones, and on survivors, in this order, and its version.
 
     Its model calls are in no ledger: they are none of the system's own runs.
     """
     judge = Judge(config)
     summaries = {each.run.trace_id: each.summary for each in healthy}
     faulty = [(summaries[each.original], each.run) for each in faults if each.run is not None]
-    whole = [*faulty, *zip((each.summary for each in healthy), runs, strict=True)]
+    whole = [
+        *faulty,
+        *zip((each.summary for each in healthy), runs, strict=True),
+        # A survivor is read a second time, by a judge that is not told that it succeeded.
+        *(
+            (summaries[each.original], survivors[each.fault_id])
+            for each in faults
+            if each.fault_id in survivors
+        ),
+    ]
     answers: list[Opinion] = []
     try:
         for number, (summary, run) in enumerate(whole):

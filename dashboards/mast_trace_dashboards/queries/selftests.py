@@ -16,6 +16,8 @@ _MEASURES: Final = {
     "NamedFitted": ("named", "after", "the same after fitting to other operators"),
     "Accused": ("accused", "before", "untouched healthy runs that are accused"),
     "AccusedFitted": ("accused", "after", "untouched healthy runs that are accused after fitting"),
+    "Survived": ("survived", "before", "faulty runs that succeeded and are said to have failed"),
+    "SurvivedFitted": ("survived", "after", "the same runs after fitting"),
 }  # fmt: skip
 
 
@@ -34,11 +36,12 @@ def _shares(name: str) -> str:
 
     A text has no percentage of fewer runs than `FEW`, as in the terminal and in the web view.
     """
+    measure = _MEASURES[name][0]
     absent = {
-        "Accused": f"Mode != '{ALL}', ''",
-        "AccusedFitted": f"Mode != '{ALL}', ''",
-        "Found": f"Mode = '{ENVIRONMENT}', '-'",
-    }.get(name, "")
+        "accused": f"Mode != '{ALL}', ''",
+        "survived": f"Mode != '{ALL}', ''",
+        "found": f"Mode = '{ENVIRONMENT}', '-'",
+    }.get(measure, "")
     around = (
         f"toString(round(100 * assumeNotNull(low_{name}))), ' to ', "
         f"toString(round(100 * assumeNotNull(high_{name}))), ' %)'"

@@ -78,6 +78,12 @@ def card(
         own = [each for each in runs if each.uncertain == reason]
         names = ", ".join(sorted({each.operator for each in own}))
         lines += ["", f"{len(own)} labels are uncertain, those of {names}: {reason}"]
+    known = sum(each.point_of_no_return is not None for each in failed)
+    point = (
+        f"The point of no return is known in {known} of {len(failed)} failures (`point_of_no_return`): the step after which "
+        "runs hardly ever succeed if all up to it is kept. After a planted fault it is known only where the step is decisive."
+    )
+    lines += ["", point]
     splits = Counter(each.split for each in runs)
     lines += [
         "",

@@ -240,6 +240,7 @@ def _labelled(
         restored_successes=sum(bool(each.success) for each in restored),
         e_value=trial.e_value,
         success_after=trial.success_after,
+        point_of_no_return=trial.point_of_no_return,
         phrasing=fault.change.phrasing,
         seed=seed,
         service=run.service,

@@ -23,6 +23,7 @@ class Labelled:
             for the mode's rule: the fault is in it.
         missed_by: agents that acted after the step, if the run failed; without the one to blame.
         success_after: success rate after the fault; None if unknown.
+        point_of_no_return: step after which runs hardly ever succeed if all up to it is kept; None if not known.
         e_value: evidence that the fault is the cause.
         system: service of the program.
         framework: its framework.
@@ -43,6 +44,7 @@ class Labelled:
     failed: bool
     missed_by: tuple[str, ...]
     success_after: float | None
+    point_of_no_return: int | None
     e_value: float | None
     system: str
     framework: str

@@ -166,6 +166,15 @@ class Trial:
         return self.verdict == "kept" and enough and rate is not None and rate <= DECISIVE_UNTIL
 
     @property
+    def point_of_no_return(self) -> int | None:
+        """The step after which runs hardly ever succeed if all up to it is kept; None if it is not known.
+
+        It is known only where it is the planted step itself. After another fault it lies somewhere later, and
+        `recovery` does not locate it: one failure from after a step says little of the success rate there.
+        """
+        return self.fault.change.step if self.is_decisive else None
+
+    @property
     def _may_be_decisive(self) -> bool:
         """True if more replays of the fault are needed to call it decisive, or not."""
         successes = sum(outcome_of(each) is not False for each in self.faulty)

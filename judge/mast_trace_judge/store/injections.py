@@ -44,6 +44,7 @@ class Injection:
         restored_successes: those that succeeded.
         e_value: evidence that restoring helps.
         success_after: success rate after the fault; None without an outcome.
+        point_of_no_return: step after which runs hardly ever succeed if all up to it is kept; None if not known.
         phrasing: number of the phrasing.
         seed: by which the fault was chosen.
         service: of the original run.
@@ -70,6 +71,7 @@ class Injection:
     restored_successes: int = 0
     e_value: float = 0.0
     success_after: float | None = None
+    point_of_no_return: int | None = None
     phrasing: int = 0
     seed: int = 0
     service: str = ""
@@ -144,6 +146,7 @@ def _row(injection: Injection, end: datetime) -> dict[str, Any]:
         "RestoredSuccesses": injection.restored_successes,
         "EValue": injection.e_value,
         "SuccessAfter": injection.success_after,
+        "PointOfNoReturn": injection.point_of_no_return,
         "Phrasing": injection.phrasing,
         "Seed": injection.seed,
         "Change": json.dumps(injection.change, ensure_ascii=False),
@@ -224,6 +227,7 @@ def _injection(row: Mapping[str, Any]) -> Injection:
         restored_successes=row["RestoredSuccesses"],
         e_value=row["EValue"],
         success_after=row["SuccessAfter"],
+        point_of_no_return=row["PointOfNoReturn"],
         phrasing=row["Phrasing"],
         seed=row["Seed"],
         service=row["ServiceName"],

@@ -19,7 +19,7 @@ ENVIRONMENT: Final = "environment"
 FEW: Final = 8
 """Number of runs below which a share says hardly more than its interval."""
 
-Measure = Literal["found", "step", "named", "accused"]
+Measure = Literal["found", "step", "named", "accused", "survived"]
 Stage = Literal["before", "after"]
 
 
@@ -30,7 +30,7 @@ class Measured:
     Attributes:
         measure: ``found``: the planted mode is named; ``step``: the likeliest step is the planted one; ``named``:
             a decisive step is named and is another one; ``accused``: a healthy run is said to have failed, or
-            to show a failure mode.
+            to show a failure mode; ``survived``: a run that succeeded with its fault is said to have failed.
         stage: before or after fitting.
         mode: code of the failure mode, `ENVIRONMENT` or `ALL`.
         hits: runs in which it is so.

@@ -86,7 +86,10 @@ def without_outcome(run: Trajectory) -> Trajectory:
 
 
 def fitted_opinion(run: Trajectory, profile: Profile) -> Opinion:
-    """Return the answer of the local layers with a profile, outcome unknown."""
+    """Return the answer of the local layers with a profile, outcome unknown.
+
+    A profile changes the steps; outcome and modes are found by rules.
+    """
     local = judge_by_rules(without_outcome(run), (profile,))
     named = local.attribution.decisive if local.names_a_step else None
     candidates = local.attribution.candidates
@@ -159,6 +162,7 @@ def measured(
     before: Mapping[str, Opinion],
     accused: Sequence[Opinion],
     after: Fitted,
+    blind: Mapping[str, Opinion],
 ) -> tuple[Measured, ...]:
     """Return the shares of a self-test, by mode and over all.
 
@@ -168,6 +172,8 @@ def measured(
         before: answers of the judge as it is, by id of the fault.
         accused: its answers on the healthy runs.
         after: the answers after fitting.
+        blind: answers of the judge as it is on runs that succeeded with their fault and do not tell their outcome,
+            by id of the fault.
     """
     shares: list[Measured] = []
     planted = [each for each in faults if each.verdict in LABELLED and each.fault_id in before]
@@ -195,7 +201,33 @@ def measured(
         profile = after.profile
         again = sum(fitted_opinion(run, profile).accuses for run in healthy)
         shares.append(_share("accused", "after", ALL, again, len(healthy)))
-    return tuple(shares)
+    return (*shares, *_survived(survivors_of(faults), blind, after))
+
+
+def survivors_of(faults: Iterable[Injection]) -> dict[str, Trajectory]:
+    """Return the runs that succeeded with their fault, by its id, without their outcome.
+
+    They are negatives for the failure: the judge should not say that they failed.
+    """
+    return {
+        each.fault_id: without_outcome(each.run)
+        for each in faults
+        if each.verdict == "survived" and each.run is not None
+    }
+
+
+def _survived(
+    runs: Mapping[str, Trajectory], blind: Mapping[str, Opinion], after: Fitted
+) -> tuple[Measured, Measured]:
+    """Return the shares of the runs that succeeded with their fault and are said to have failed."""
+    known = [each for each in runs if each in blind]
+    before = _share("survived", "before", ALL, sum(blind[e].failed for e in known), len(known))
+    if after.profile is None:
+        return before, Measured("survived", "after", ALL, 0, 0, note=after.note)
+    # Nothing need be held out: no fit changes which runs are said to have failed.
+    profile = after.profile
+    again = sum(fitted_opinion(runs[each], profile).failed for each in known)
+    return before, _share("survived", "after", ALL, again, len(known))
 
 
 def _right(told: Mapping[str, Opinion]) -> Callable[[Injection], bool]:

@@ -97,10 +97,20 @@ def _injection(shape: Mapping[str, Any]) -> Injection:
         decisive=bool(shape["decisive"]),
         e_value=float(shape["e_value"] or 0.0),
         success_after=shape["success_after"],
+        point_of_no_return=_point(shape, len(run.steps)),
         service=str(shape["system"]),
         framework=str(shape["framework"]),
         run=run,
     )
+
+
+def _point(shape: Mapping[str, Any], steps: int) -> int | None:
+    """Return the point of no return; None if it is not known, or if the set is of a version that did not write it."""
+    if (point := shape.get("point_of_no_return")) is None:
+        return None
+    if not 0 <= (step := int(point)) < steps:
+        raise ValueError(f"the run has no step {step}")
+    return step
 
 
 def _end(injection: Injection) -> datetime:

@@ -1509,3 +1509,11 @@ ALTER TABLE traces.mast_left_out ON CLUSTER main
 
 INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (26, 'left_out_groups', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
 
+ALTER TABLE traces.mast_injections_local ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS PointOfNoReturn Nullable(Int32);
+
+ALTER TABLE traces.mast_injections ON CLUSTER main
+    ADD COLUMN IF NOT EXISTS PointOfNoReturn Nullable(Int32);
+
+INSERT INTO traces.mast_schema_migrations (Version, Name, Options) VALUES (27, 'injected_point', '{"cluster": "main", "database": "traces", "distributed": true, "fsync": true, "replicated": true, "storage_policy": "hot_cold", "ttl_days": 30}');
+

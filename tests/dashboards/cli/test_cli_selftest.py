@@ -93,6 +93,8 @@ def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
     # Two recordings of a deterministic program are one healthy run.
     healthy = shares["accused", "before", ALL]
     assert (healthy["hits"], healthy["runs"]) == (0, 1)
+    survived = shares["survived", "before", ALL]
+    assert (survived["hits"], survived["runs"]) == (0, told["verdicts"].get("survived", 0))
     after = shares["step", "after", ALL]
     assert (after["runs"], "too few to fit" in after["note"]) == (0, True)
     status, out, _ = selftest(*options)
@@ -105,6 +107,7 @@ def test_a_system_is_examined_by_one_command(selftest: Command) -> None:
         in text
     )
     assert "too few" in text
+    assert "Faulty runs that succeeded and are said to have failed, outcome hidden:" in text
     with Store.open(selftest.url) as store:
         (stored,) = selftests(store)
         assert stored.id == told["id"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from replays import record
 from scripted_llm import ScriptedLLM
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.arms import Arm
 from mast_trace_judge.injection.dataset import build
 from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
@@ -21,7 +24,7 @@ from mast_trace_judge.injection.set_files import shapes_of, write_set
 from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.setup import Budget, Setup
-from mast_trace_judge.store.injections import injections
+from mast_trace_judge.store.injections import Injection, injections, take_over
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.study.datasets.injected import read_injected
 from mast_trace_judge.study.stored_labels import labelled_runs
@@ -30,9 +33,7 @@ from mast_trace_judge.transfer.labelled_sets import take_set
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.store.injections import Injection
 
 pytestmark = pytest.mark.end_to_end
 
@@ -102,6 +103,7 @@ def test_labels_the_planted_step(team: Team, store: Store) -> None:
     for each in kept:
         assert each.deterministic
         assert each.decisive
+        assert each.point_of_no_return == each.step
         assert (each.faulty, each.faulty_failures) == (3, 3)
         assert (each.restored, each.restored_successes) == (2, 2)
         assert each.run
@@ -135,10 +137,17 @@ def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Pat
     assert "CC0-1.0" in card
     assert "2.6-computed" in card
     assert "share kept" in card
+    points = {row["id"]: row["point_of_no_return"] for _, row in shapes_of(tmp_path / "set")}
+    assert points == {each.fault_id: each.point_of_no_return for each in labelled}
+    known = sum(point is not None for point in points.values())
+    assert known
+    assert f"The point of no return is known in {known} of {len(read)} failures" in card
     lines = (tmp_path / "set" / "runs.jsonl").read_bytes()
     # Parquet holds the same, and is read where it is alone.
     (tmp_path / "set" / "runs.jsonl").unlink()
     assert {each.name: each for each in read_injected(tmp_path / "set")} == read
+    rows = {row["id"]: row["point_of_no_return"] for _, row in shapes_of(tmp_path / "set")}
+    assert rows == points
     (tmp_path / "set" / "runs.jsonl").write_bytes(lines)
     # A store that has none of them takes them over, once.
     store.command("TRUNCATE TABLE mast_injections")
@@ -150,12 +159,45 @@ def test_builds_a_set_that_is_read_again(team: Team, store: Store, tmp_path: Pat
         there = again[each.fault_id]
         assert (there.run, there.step, there.agent) == (each.run, each.step, each.agent)
         assert (there.verdict, there.decisive) == (each.verdict, each.decisive)
+        assert there.point_of_no_return == each.point_of_no_return
     assert labels_of(store) == []
     assert store.query("SELECT count() AS n FROM mast_runs") == [{"n": 0}]
     assert labelled_runs(store) == []
     (tmp_path / "set" / "runs.jsonl").write_text('{"format": 1}\n')
     with pytest.raises(ConfigurationError, match=r"runs\.jsonl:1 is no labelled run"):
         read_injected(tmp_path / "set")
+
+
+def test_a_set_of_before_has_no_point_of_no_return(store: Store, tmp_path: Path) -> None:
+    """A point outside the run is none."""
+    steps = (Step(0, StepKind.MESSAGE, "a", "21"), Step(1, StepKind.MESSAGE, "b", "22"))
+    made = Injection(
+        project="",
+        original="a" * 32,
+        fault_id="f",
+        operator="2.6-number",
+        mode="2.6",
+        level="answer",
+        step=1,
+        agent="b",
+        verdict="kept",
+        decisive=True,
+        success_after=0.0,
+        point_of_no_return=1,
+        run=Trajectory("a" * 32, steps, outcome="failure"),
+    )
+    take_over(store, [(made, datetime.now(timezone.utc))])
+    assert [each.point_of_no_return for each in injections(store)] == [1]
+    build(store, tmp_path)
+    (written,) = [row for _, row in shapes_of(tmp_path)]
+    store.command("TRUNCATE TABLE mast_injections")
+    del written["point_of_no_return"]
+    (tmp_path / "runs.jsonl").write_text(json.dumps(written))
+    assert take_set(store, tmp_path).new_faults == 1
+    assert [each.point_of_no_return for each in injections(store)] == [None]
+    (tmp_path / "runs.jsonl").write_text(json.dumps(written | {"point_of_no_return": 2}))
+    with pytest.raises(ConfigurationError, match="the run has no step 2"):
+        take_set(store, tmp_path)
 
 
 def test_blames_nobody_for_the_environment(team: Team, store: Store) -> None:

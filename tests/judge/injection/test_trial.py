@@ -38,6 +38,7 @@ def test_a_deterministic_fault_takes_five_replays() -> None:
     assert trial.verdict == "kept"
     assert (len(trial.faulty), len(trial.restored)) == (3, 2)
     assert trial.is_decisive
+    assert trial.point_of_no_return == FAULT.change.step
 
 
 def test_equal_outcomes_of_different_requests_prove_nothing() -> None:
@@ -52,6 +53,7 @@ def test_equal_outcomes_of_different_requests_prove_nothing() -> None:
 def test_a_run_that_succeeds_all_the_same_is_a_negative() -> None:
     assert decided(1, 1, 1).verdict == "survived"
     assert not decided(1, 1, 1).is_decisive
+    assert decided(1, 1, 1).point_of_no_return is None
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.6, 0.9])
@@ -71,6 +73,8 @@ def test_a_fault_that_others_repair_is_not_decisive() -> None:
     kept = [trial for trial in trials if trial.verdict == "kept"]
     assert len(kept) > 50
     assert sum(trial.is_decisive for trial in kept) < 0.1 * len(kept)
+    unknown = [trial for trial in kept if trial.point_of_no_return is None]
+    assert unknown == [trial for trial in kept if not trial.is_decisive]
 
 
 def test_replays_without_an_outcome_end_it() -> None:
@@ -173,6 +177,21 @@ class TestRecovery:
         trial, asked = self.checked({4: 0.0, 6: 1.0, 8: 0.0})
         assert asked == [4, 6, 6]
         assert (trial.verdict, trial.is_decisive) == ("repaired", False)
+        assert trial.point_of_no_return is None
+
+    def test_one_failure_after_each_later_step_locates_no_point_of_no_return(self) -> None:
+        """The fault is the origin alone, at V .2; the stored failure is replayed to the end."""
+        fails, trial = (
+            [False] * 4 + [True] + [False] * 4 + [True],
+            Trial(FAULT, later=lambda: self.STEPS),
+        )
+        while arm := trial.ask():
+            ended = arm == trial.restore or (trial.recovery is None and fails[len(trial.faulty)])
+            trial.tell(result(arm, ended, str(len(trial.faulty))))
+        assert trial.recovery is not None
+        assert [each.success for each in trial.recovery.results] == [False] * 3
+        assert (trial.verdict, trial.is_decisive) == ("kept", False)
+        assert trial.point_of_no_return is None
 
     def test_chance_successes_of_a_failure_that_stays_are_seldom_taken_for_a_repair(self) -> None:
         found = [self.checked(dict.fromkeys(self.STEPS, 0.1), seed)[0] for seed in range(300)]
