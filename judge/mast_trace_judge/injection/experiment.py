@@ -6,10 +6,12 @@ cannot show which failure a fault has caused. After that each fault is tried by 
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.arms import RECOVERY, Arm
+from mast_trace_judge.injection.limits import TIMES_AS_MUCH
 from mast_trace_judge.injection.trial import Trial as FaultTrial
 from mast_trace_judge.replay.statistics import ResultMismatch, Trial
 
@@ -83,13 +85,22 @@ class InjectionExperiment:
             if arm is not None:
                 calls = self._calls.get(arm.step, self._places)
                 phase = _PHASE if self.trials[-1].recovery is None else RECOVERY
-                # A fault near the end may send the team back to its start.
-                return (Trial(arm, phase, len(self.trials) - 1, calls, self._places),)
+                return (Trial(arm, phase, len(self.trials) - 1, calls, self._longest),)
             if len(self.trials) == len(self._faults):
                 return ()
             number = len(self.trials)
             later = partial(self._later, number)
-            self.trials.append(FaultTrial(self._faults[number], later=later))
+            self.trials.append(FaultTrial(self._faults[number], later=later, clean=self._clean))
+
+    @property
+    def _longest(self) -> int:
+        """The live calls by which a replay's limit is chosen.
+
+        A fault near the end may send the team back to its start, so that all of the run counts. The limit is twice this
+        number and more, and so lies beyond `TIMES_AS_MUCH` of what a replay without a fault has taken.
+        """
+        most = max([self._places, *(each.live_calls for each in self._clean)])
+        return math.ceil(TIMES_AS_MUCH * most / 2)
 
     def tell(self, result: ArmResult) -> None:
         """Take the result of the replay that comes next.

@@ -12,8 +12,8 @@ from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace_judge.arms import RECOVERY
 from mast_trace_judge.injection.experiment import InjectionExperiment
 from mast_trace_judge.injection.faults import most_faults_of
+from mast_trace_judge.injection.limits import with_readable_run
 from mast_trace_judge.injection.recovery import later_steps
-from mast_trace_judge.injection.trial import outcome_of
 from mast_trace_judge.local.attribution.recorded import decisions
 from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.bounds import call_cost, capped_call_cost
@@ -194,13 +194,20 @@ def _executing(
         settings = dataclasses.replace(settings, replayed=made.append)
         of = failed(trial.pair) if trial.phase == RECOVERY else None
         result = run_arm(of or recorded, setup.command, trial.arm, settings=settings)
-        faulty = trial.phase == "injection" and trial.arm != experiment.trials[-1].restore
-        success = outcome_of(result)
-        if faulty and made and success is not None:
+        if trial.phase != "injection" or trial.arm == experiment.trials[-1].restore:
+            return result
+        result = with_readable_run(result, made[0] if made else None, trial.arm.step)
+        success = experiment.trials[-1].outcome_of(result)
+        if made and success is not None:
             outcome = "success" if success else "failure"
             known = failed(trial.pair)  # perhaps by an earlier process
             if known is None or (known.outcome == "success" and not success):
-                seen[trial.pair] = dataclasses.replace(made[0], outcome=outcome)
+                faulty_run = dataclasses.replace(made[0], outcome=outcome)
+                if result.status == "timeout":  # the span that names run and task has not ended
+                    faulty_run = dataclasses.replace(
+                        faulty_run, task=recorded.task, name=recorded.name
+                    )
+                seen[trial.pair] = faulty_run
                 keep(trial.pair)
         return result
 
@@ -219,7 +226,7 @@ def _labelled(
     trial: FaultTrial, run: RunSummary, recorded: Trajectory, seed: int, made: Trajectory | None
 ) -> Injection:
     fault = trial.fault
-    faulty = [each for each in map(outcome_of, trial.faulty) if each is not None]
+    faulty = [each for each in map(trial.outcome_of, trial.faulty) if each is not None]
     restored = [each for each in trial.restored if each.success is not None]
     return Injection(
         project=run.project,
@@ -252,15 +259,17 @@ def _labelled(
 def _missed_by(fault: Fault, made: Trajectory) -> tuple[str, ...]:
     """Return the agents that acted after the fault in the faulty run, and so might have noticed it, in order.
 
-    The agent to blame is none of them; nobody is to blame for a tool's result.
+    The agent to blame is none of them; nobody is to blame for a tool's result, or for a message that was changed on
+    its way. The first one who might have noticed such a message is its receiver, in the step itself.
     """
-    later = [made.steps[place] for place in decisions(made.steps) if place > fault.change.step]
+    first = fault.change.step + (fault.change.level != "message")
+    later = [made.steps[place] for place in decisions(made.steps) if place >= first]
     blamed = fault.agent if fault.mode else ""
     return tuple(dict.fromkeys(each.agent for each in later if each.agent not in {"", blamed}))
 
 
 def _plain(fault: Fault) -> dict[str, object]:
-    shape = dataclasses.asdict(fault.change)
+    shape = fault.change.to_plain()
     shape.pop("phrasing")
     return {key: value for key, value in shape.items() if value not in (None, "", ())}
 

@@ -31,7 +31,7 @@ class Injection:
         fault_id: id of the fault.
         operator: name of the operator.
         mode: code of the failure mode; empty for a fault of the environment.
-        level: ``answer``, ``request`` or ``result``.
+        level: ``answer``, ``request``, ``message`` or ``result``.
         step: index of the changed step; the same in the original and in the faulty run.
         agent: agent of that step.
         missed_by: agents that acted after the step in the faulty run, if it failed; without the one to blame.
