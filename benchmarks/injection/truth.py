@@ -191,7 +191,10 @@ def main() -> None:
         "--out", type=Path, help="file of the labels; without it truth.json and the page"
     )
     parser.add_argument(
-        "--operator", action="append", choices=list(OPERATORS), help="only this operator; repeatable"
+        "--operator",
+        action="append",
+        choices=list(OPERATORS),
+        help="only this operator; repeatable",
     )
     chosen = parser.parse_args()
     examined = chosen.operator or list(OPERATORS)

@@ -9,7 +9,14 @@ import pytest
 from mast_trace_instrumentations.replay.other_requests import with_other_messages
 
 SENT, RECEIVED = "There are 12 pieces.", "There are 21 pieces."
-CHANGE = {"system": "", "oldest": 0, "latest": 0, "restart": False, "sent": SENT, "received": RECEIVED}
+CHANGE = {
+    "system": "",
+    "oldest": 0,
+    "latest": 0,
+    "restart": False,
+    "sent": SENT,
+    "received": RECEIVED,
+}
 CALL = {"id": "c1", "type": "function", "function": {"name": "say", "arguments": SENT}}
 
 

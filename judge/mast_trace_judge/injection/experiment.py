@@ -16,7 +16,7 @@ from mast_trace_judge.injection.trial import Trial as FaultTrial
 from mast_trace_judge.replay.statistics import ResultMismatch, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.injection.faults import Fault
@@ -36,6 +36,7 @@ class InjectionExperiment:
         places: number of the run's model answers.
         calls: live model calls that are expected after each step, by step.
         later: returns the steps of a fault's stored failure that are looked at, by number of the fault.
+        decided: trials of faults that were decided before, by number of the fault; nothing of them is asked for.
 
     Attributes:
         trials: the faults that were tried so far, the last one perhaps undecided.
@@ -47,7 +48,9 @@ class InjectionExperiment:
         places: int,
         calls: dict[int, int],
         later: Callable[[int], Sequence[int]] = lambda _number: (),
+        decided: Mapping[int, FaultTrial] | None = None,
     ) -> None:
+        self._decided = decided or {}
         self._later = later
         self._faults = list(faults)
         self._places = places
@@ -74,7 +77,7 @@ class InjectionExperiment:
 
     def waiting(self) -> tuple[Trial, ...]:
         """Return the replay that comes next; nothing at the end."""
-        if self.refused:
+        if self.refused or len(self._decided) == len(self._faults):
             return ()
         if not self._clean:
             return (Trial(Arm("verify"), "verify"),)
@@ -90,7 +93,8 @@ class InjectionExperiment:
                 return ()
             number = len(self.trials)
             later = partial(self._later, number)
-            self.trials.append(FaultTrial(self._faults[number], later=later, clean=self._clean))
+            trial = FaultTrial(self._faults[number], later=later, clean=self._clean)
+            self.trials.append(self._decided.get(number, trial))
 
     @property
     def _longest(self) -> int:
@@ -124,6 +128,12 @@ class InjectionExperiment:
 
     def expected_calls(self) -> int:
         """Return an estimate of the live model calls from here to the end."""
-        left = self._faults[len(self.trials) :]
+        left = [
+            each
+            for number, each in enumerate(self._faults)
+            if number >= len(self.trials) and number not in self._decided
+        ]
+        if len(self._decided) == len(self._faults):
+            return 0
         clean = max(0, STARTS + 1 - len(self._clean)) * self._places
         return clean + sum(6 * self._calls.get(each.kept_until, self._places) for each in left)

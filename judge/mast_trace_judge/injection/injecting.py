@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace_judge.arms import RECOVERY
+from mast_trace_judge.injection.earlier import decided_before
 from mast_trace_judge.injection.experiment import InjectionExperiment
 from mast_trace_judge.injection.faults import most_faults_of
 from mast_trace_judge.injection.limits import with_readable_run
@@ -58,6 +59,7 @@ class Injected:
         replays: number of replays.
         live_calls: model calls that were sent to a model, of all replays.
         cost_usd: their cost, as far as known.
+        skipped: number of `injections` that earlier ones into the same run had decided, and that were not replayed again.
     """
 
     injections: tuple[Injection, ...]
@@ -66,6 +68,7 @@ class Injected:
     replays: int
     live_calls: int
     cost_usd: float
+    skipped: int = 0
 
 
 def inject(
@@ -86,7 +89,7 @@ def inject(
     """Plant faults in a run, one after the other, and store those that are decided.
 
     A stopped injection goes on after its stored results when it is called again with the same seed,
-    operators and command.
+    operators and command. Faults that another one with the same setup has decided are not replayed again.
 
     Args:
         store: the database.
@@ -132,10 +135,12 @@ def inject(
             return ()
         return later_steps(made, faults[number])
 
-    experiment = InjectionExperiment(faults, len(points), after, later)
     shape = {"setup": setup.to_plain(), "seed": seed, "faults": [fault.id for fault in faults]}
     text = json.dumps(shape, sort_keys=True)
     plan = plan_of(store, run, text, name=f"{NAME} {_digest(text)}")
+    earlier = decided_before(store, plan, faults, later, prefix=f"{NAME} ")
+    known_trials = {number: each.trial for number, each in earlier.items()}
+    experiment = InjectionExperiment(faults, len(points), after, later, known_trials)
 
     def keep(number: int) -> None:
         """Store a faulty run at once, so that a kill does not lose it."""
@@ -158,10 +163,11 @@ def inject(
     work.resume()
     limit = work.replay()
     done = []
-    for number, trial in enumerate(experiment.trials):
+    for number, trial in sorted({**dict(enumerate(experiment.trials)), **known_trials}.items()):
         if trial.verdict == "open":
             continue
-        injection = _labelled(trial, run, recorded, seed, failed(number))
+        chosen_by = earlier[number].seed if number in earlier else seed
+        injection = _labelled(trial, run, recorded, chosen_by, failed(number))
         save_injection(store, injection, run)
         done.append(injection)
     state = work.progress()
@@ -172,6 +178,7 @@ def inject(
         state.replays,
         state.live_calls,
         state.cost_usd,
+        len(earlier),
     )
 
 

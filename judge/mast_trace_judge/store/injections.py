@@ -184,6 +184,20 @@ def injections(
         yield from map(_injection, rows)
 
 
+def fault_ids(store: Store, project: str, original: str) -> frozenset[str]:
+    """Return the ids of the stored faults of a run.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    rows = store.query(
+        f"SELECT DISTINCT FaultId FROM {TABLE} WHERE Project = {{project:String}}"  # noqa: S608
+        " AND TraceId = {run:String}",
+        {"project": project, "run": original},
+    )
+    return frozenset(row["FaultId"] for row in rows)
+
+
 def stored_run(store: Store, project: str, original: str, fault_id: str) -> Trajectory | None:
     """Return the stored faulty run of a fault; None if there is none.
 

@@ -238,6 +238,31 @@ def test_a_team_that_asks_again_and_again_has_failed(team: Team, store: Store) -
     assert all(row["LiveCalls"] >= 3 * calls for row in rows)
 
 
+def test_a_decided_fault_is_not_replayed_under_another_plan(team: Team, store: Store) -> None:
+    """Its evidence is not begun anew; a larger count tries the new faults alone."""
+    only = ["2.6-computed", "2.6-number"]
+    first = team.inject(store, only=only, count=1)
+    (one,) = first.injections
+    assert (one.verdict, first.skipped) == ("kept", 0)
+    more = team.inject(store, only=only, count=2)
+    assert (more.skipped, more.limit) == (1, "")
+    assert more.injections[0] == one
+    assert more.injections[1].fault_id != one.fault_id
+    pairs = store.query("SELECT DISTINCT Pair FROM mast_replays FINAL WHERE Phase = 'injection'")
+    assert sorted(row["Pair"] for row in pairs) == [0, 1]
+    asked = len(team.server.requests)
+    # Both are known under each further plan, and nothing is replayed for them, not even the clean run.
+    again = team.inject(store, only=[*only, "2.6"], count=2)
+    assert again.injections == more.injections
+    fewer = team.inject(store, only=[one.operator], count=1)
+    assert (fewer.skipped, fewer.replays, fewer.injections) == (1, 0, (one,))
+    assert len(team.server.requests) == asked
+    # The plan that decided it has its own replays, and no other program's verdict is taken for it.
+    assert team.inject(store, only=only, count=1).skipped == 0
+    other = team.inject(store, Budget(max_runs=1), way=["other"], only=only, count=1)
+    assert (other.skipped, other.replays) == (0, 1)
+
+
 def test_refuses_what_has_not_succeeded(team: Team, store: Store) -> None:
     with pytest.raises(NotInjectable, match="has not succeeded"):
         team.inject(store, recorded=replace(team.recorded, outcome="failure"))

@@ -74,7 +74,9 @@ def _cut(site: Answer, rng: Random) -> Change | None:
 
 
 _SENT: Final = "The sender's answer, which is recorded, held another text."
-_ARRIVES: Final = "The model is shown an answer of another agent for the first time, word for word, and it"
+_ARRIVES: Final = (
+    "The model is shown an answer of another agent for the first time, word for word, and it"
+)
 
 MESSAGES: Final = (
     Operator("message-number", "", "message", "A message arrives with another number than was sent.", _SENT, _garbled,
