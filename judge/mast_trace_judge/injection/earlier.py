@@ -74,8 +74,8 @@ def decided_before(
     others = [(each, shape) for each, shape in others if shape["setup"] == setup]
     if not others:
         return {}
-    replays = (*results_of(store, plan), *reservations_of(store, plan))
-    begun = {each.pair for each in replays if each.phase in _PHASES}
+    begun = {each.pair for each in results_of(store, plan) if each.phase in _PHASES}
+    begun |= {each.pair for each in reservations_of(store, plan) if each.phase in _PHASES}
     stored = fault_ids(store, plan.project, plan.trace_id)
     found: dict[int, Earlier] = {}
     for other, shape in others:
