@@ -240,11 +240,11 @@ def test_a_team_that_asks_again_and_again_has_failed(team: Team, store: Store) -
 
 def test_a_decided_fault_is_not_replayed_under_another_plan(team: Team, store: Store) -> None:
     """Its evidence is not begun anew: a larger count tries the new faults alone, and another seed none of the known ones."""
-    only = ["tool-timeout"]  # there are two of them, whatever the seed
-    first = team.inject(store, only=only, count=1)
+    given: dict[str, Any] = {"only": ["tool-timeout"], "seed": 2}  # there are two such faults
+    first = team.inject(store, **given, count=1)
     (one,) = first.injections
     assert (one.verdict, first.skipped) == ("kept", 0)
-    more = team.inject(store, only=only, count=2)
+    more = team.inject(store, **given, count=2)
     assert (more.skipped, more.limit, len(more.injections)) == (1, "", 2)
     assert more.injections[0] == one
     two = more.injections[1]
@@ -252,17 +252,17 @@ def test_a_decided_fault_is_not_replayed_under_another_plan(team: Team, store: S
     pairs = store.query("SELECT DISTINCT Pair FROM mast_replays FINAL WHERE Phase = 'injection'")
     assert sorted(row["Pair"] for row in pairs) == [0, 1]
     asked = len(team.server.requests)
-    other_seed = team.inject(store, only=only, count=2, seed=2)
+    other_seed = team.inject(store, **{**given, "seed": 3}, count=2)
     # Nothing is replayed, not even the clean run, and the labels stay as they are.
     assert (other_seed.skipped, other_seed.replays, other_seed.refused) == (2, 0, "")
     assert {each.fault_id: each for each in other_seed.injections} == {
         each.fault_id: each for each in more.injections
     }
-    assert {each.seed for each in injections(store)} == {1}
+    assert {each.seed for each in injections(store)} == {2}
     # The plan that decided it has its own replays.
-    assert (team.inject(store, only=only, count=1).skipped, len(team.server.requests)) == (0, asked)
+    assert (team.inject(store, **given, count=1).skipped, len(team.server.requests)) == (0, asked)
     # No other program's verdict is taken for it.
-    other = team.inject(store, Budget(max_runs=1), way=["other"], only=only, count=1)
+    other = team.inject(store, Budget(max_runs=1), way=["other"], **given, count=1)
     assert (other.skipped, other.replays) == (0, 1)
 
 
