@@ -7,6 +7,7 @@ alone, so that what is changed in one place reaches the others, or is noticed. E
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from dataclasses import dataclass, field
@@ -231,6 +232,13 @@ def _changed(view: list[Message], change: Mapping[str, Any] | None) -> list[Mess
     body = body[int(change.get("oldest") or 0) :]
     if change.get("latest"):
         body = body[: -int(change["latest"])]
+    if sent := change.get("sent"):
+        body = [
+            dataclasses.replace(each, content=each.content.replace(sent, change["received"]))
+            if each.role == "user"
+            else each
+            for each in body
+        ]
     return [*head, *body]
 
 

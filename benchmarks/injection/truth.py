@@ -4,6 +4,7 @@
 
     python benchmarks/injection/truth.py                # writes truth.json and the table; three minutes of a quiet core
     python benchmarks/injection/truth.py --labels 5 --out FILE    # fewer labels of each operator, written elsewhere
+    python benchmarks/injection/truth.py --operator tool-wrong    # labels of one operator anew; the others' stay
 
 `mast-trace inject`'s own experiment decides which faults are kept; replays are runs of `random_team`. The true origin
 of a stored failure is found by rollouts from after each of its steps: a fault that was made good (the success rate
@@ -22,7 +23,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from random_team import Change, Habits, Session, Task
-from truth_page import write
+from truth_page import FILE, write
 
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import RECOVERY, ArmResult
@@ -189,25 +190,35 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, help="file of the labels; without it truth.json and the page"
     )
+    parser.add_argument(
+        "--operator",
+        action="append",
+        choices=list(OPERATORS),
+        help="only this operator; repeatable",
+    )
     chosen = parser.parse_args()
+    examined = chosen.operator or list(OPERATORS)
+    labels: list[dict[str, Any]] = []
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     with ProcessPoolExecutor(WORKERS) as pool:
         for first in range(0, chosen.runs, len(HABITS)):
-            wanted = [name for name in OPERATORS if len(found[name]) < chosen.labels]
+            wanted = [name for name in examined if len(found[name]) < chosen.labels]
             if not wanted:
                 break
             numbers = range(first, first + len(HABITS))
-            for labels in pool.map(labels_of, numbers, [wanted] * len(HABITS)):
-                for label in labels:
+            for made in pool.map(labels_of, numbers, [wanted] * len(HABITS)):
+                for label in made:
                     if len(found[label["operator"]]) < chosen.labels:
                         found[label["operator"]].append(label)
             told = f"{numbers[-1] + 1} runs, {sum(map(len, found.values()))} labels"
             print(f"{told}, {len(wanted)} operators were wanted", flush=True)
-            labels = [label for name in OPERATORS for label in found[name]]
+            labels = [label for name in examined for label in found[name]]
             if chosen.out:
                 chosen.out.write_text(json.dumps(labels))
     if not chosen.out:
-        write(labels)
+        stored = json.loads(FILE.read_text("utf-8")) if chosen.operator else []
+        labels += [each for each in stored if each["operator"] not in examined]
+        write(sorted(labels, key=lambda each: list(OPERATORS).index(each["operator"])))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ FixSource = Literal["", "person", "resample", "stronger model", "judge", "refere
 """The origin of a fix, in the order in which `mast-trace confirm` tries them; ``injection`` is a planted fault."""
 
 ReplayStatus = Literal["ok", "diverged", "blocked", "timeout", "error", "crashed", "over budget"]
-"""The end of one replay. Only ``ok`` has an outcome; the others are censored, not failures.
+"""The end of one replay. Only ``ok`` has an outcome; the others are censored, not failures, unless an experiment says so.
 
 ``diverged``: a call before the change that the recorded run does not hold; ``blocked``: a tool that was
 not recorded and may not be executed; ``error``: the program or the oracle could not be started, a live call

@@ -182,9 +182,18 @@ def plant(
         console().print(_table(injections))
         calls = sum(one.live_calls for one in done)
         replays = sum(one.replays for one in done)
-        console().print(plain(f"{replays} replays, {calls} live model calls."))
+        console().print(plain(f"{replays} replays, {calls} live model calls.{_of_before(done)}"))
     if not any(each.verdict == "kept" for each in injections):
         raise typer.Exit(1)
+
+
+def _of_before(done: Sequence[Injected]) -> str:
+    """Return the sentence on faults that were not replayed; empty if there are none."""
+    number = sum(one.skipped for one in done)
+    if not number:
+        return ""
+    faults = "1 fault was" if number == 1 else f"{number} faults were"
+    return f" {faults} decided before under the same setup and not replayed again."
 
 
 def _table(injections: Sequence[Injection]) -> Table:

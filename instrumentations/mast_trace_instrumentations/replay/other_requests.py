@@ -1,7 +1,8 @@
 """Requests whose messages a planted fault has changed, before they are sent to a model.
 
 A change is a mapping: ``system`` (text of another system prompt), ``oldest`` and ``latest`` (numbers of
-messages that are left out) and ``restart`` (everything but system prompt and task is left out). A tool's
+messages that are left out), ``restart`` (everything but system prompt and task is left out) and ``sent`` with
+``received`` (a message of another agent, wherever its text stands, and the text in its place). A tool's
 result without its call, or a call without its result, which providers refuse, is left out as well.
 """
 
@@ -49,7 +50,29 @@ def _changed(items: list[Any], change: Mapping[str, Any]) -> list[Any]:
         rest = []
     rest = rest[int(change.get("oldest") or 0) :]
     rest = rest[: len(rest) - int(change.get("latest") or 0)]
-    return [*system, *task, *_matched(rest)]
+    talk = [*task, *_matched(rest)]
+    if sent := str(change.get("sent") or ""):
+        # Some frameworks put what others have said into the text of the task.
+        talk = [_with_text(each, sent, str(change.get("received") or "")) for each in talk]
+    return [*system, *talk]
+
+
+def _with_text(item: Any, sent: str, received: str) -> Any:
+    """Return an item in whose text one text stands in place of another; calls and their results stay."""
+    if not isinstance(item, dict) or _calls(item) or _results(item):
+        return item
+    content = item.get("content")
+    if isinstance(content, str):
+        return {**item, "content": content.replace(sent, received)}
+    if not isinstance(content, list):
+        return item
+    blocks = [
+        {**each, "text": each["text"].replace(sent, received)}
+        if isinstance(each, dict) and isinstance(each.get("text"), str)
+        else each
+        for each in content
+    ]
+    return {**item, "content": blocks}
 
 
 def _matched(items: list[Any]) -> list[Any]:

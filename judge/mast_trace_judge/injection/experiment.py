@@ -6,15 +6,17 @@ cannot show which failure a fault has caused. After that each fault is tried by 
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.arms import RECOVERY, Arm
+from mast_trace_judge.injection.limits import TIMES_AS_MUCH
 from mast_trace_judge.injection.trial import Trial as FaultTrial
 from mast_trace_judge.replay.statistics import ResultMismatch, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace_judge.arms import ArmResult
     from mast_trace_judge.injection.faults import Fault
@@ -34,6 +36,7 @@ class InjectionExperiment:
         places: number of the run's model answers.
         calls: live model calls that are expected after each step, by step.
         later: returns the steps of a fault's stored failure that are looked at, by number of the fault.
+        decided: trials of faults that were decided before, by number of the fault; nothing of them is asked for.
 
     Attributes:
         trials: the faults that were tried so far, the last one perhaps undecided.
@@ -45,7 +48,9 @@ class InjectionExperiment:
         places: int,
         calls: dict[int, int],
         later: Callable[[int], Sequence[int]] = lambda _number: (),
+        decided: Mapping[int, FaultTrial] | None = None,
     ) -> None:
+        self._decided = decided or {}
         self._later = later
         self._faults = list(faults)
         self._places = places
@@ -72,7 +77,7 @@ class InjectionExperiment:
 
     def waiting(self) -> tuple[Trial, ...]:
         """Return the replay that comes next; nothing at the end."""
-        if self.refused:
+        if self.refused or len(self._decided) == len(self._faults):
             return ()
         if not self._clean:
             return (Trial(Arm("verify"), "verify"),)
@@ -83,13 +88,23 @@ class InjectionExperiment:
             if arm is not None:
                 calls = self._calls.get(arm.step, self._places)
                 phase = _PHASE if self.trials[-1].recovery is None else RECOVERY
-                # A fault near the end may send the team back to its start.
-                return (Trial(arm, phase, len(self.trials) - 1, calls, self._places),)
+                return (Trial(arm, phase, len(self.trials) - 1, calls, self._longest),)
             if len(self.trials) == len(self._faults):
                 return ()
             number = len(self.trials)
             later = partial(self._later, number)
-            self.trials.append(FaultTrial(self._faults[number], later=later))
+            trial = FaultTrial(self._faults[number], later=later, clean=self._clean)
+            self.trials.append(self._decided.get(number, trial))
+
+    @property
+    def _longest(self) -> int:
+        """The live calls by which a replay's limit is chosen.
+
+        A fault near the end may send the team back to its start, so that all of the run counts. The limit is twice this
+        number and more, and so lies beyond `TIMES_AS_MUCH` of what a replay without a fault has taken.
+        """
+        most = max([self._places, *(each.live_calls for each in self._clean)])
+        return math.ceil(TIMES_AS_MUCH * most / 2)
 
     def tell(self, result: ArmResult) -> None:
         """Take the result of the replay that comes next.
@@ -113,6 +128,12 @@ class InjectionExperiment:
 
     def expected_calls(self) -> int:
         """Return an estimate of the live model calls from here to the end."""
-        left = self._faults[len(self.trials) :]
+        left = [
+            each
+            for number, each in enumerate(self._faults)
+            if number >= len(self.trials) and number not in self._decided
+        ]
+        if len(self._decided) == len(self._faults):
+            return 0
         clean = max(0, STARTS + 1 - len(self._clean)) * self._places
         return clean + sum(6 * self._calls.get(each.kept_until, self._places) for each in left)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -53,7 +52,7 @@ class Fault:
     @property
     def id(self) -> str:
         """The fault's id: equal for equal changes of the same run."""
-        shape = dataclasses.asdict(self.change)
+        shape = self.change.to_plain()
         del shape["phrasing"], shape["phrased_by"]
         return content_hash(f"{self.run} {self.operator} {sorted(shape.items())}")
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace_judge.arms import RECOVERY
+from mast_trace_judge.injection.earlier import decided_before
 from mast_trace_judge.injection.experiment import InjectionExperiment
 from mast_trace_judge.injection.faults import most_faults_of
+from mast_trace_judge.injection.limits import with_readable_run
 from mast_trace_judge.injection.recovery import later_steps
-from mast_trace_judge.injection.trial import outcome_of
 from mast_trace_judge.local.attribution.recorded import decisions
 from mast_trace_judge.replay.arm_runner import run_arm
 from mast_trace_judge.replay.bounds import call_cost, capped_call_cost
@@ -58,6 +59,7 @@ class Injected:
         replays: number of replays.
         live_calls: model calls that were sent to a model, of all replays.
         cost_usd: their cost, as far as known.
+        skipped: number of `injections` that earlier ones into the same run had decided, and that were not replayed again.
     """
 
     injections: tuple[Injection, ...]
@@ -66,6 +68,7 @@ class Injected:
     replays: int
     live_calls: int
     cost_usd: float
+    skipped: int = 0
 
 
 def inject(
@@ -86,7 +89,7 @@ def inject(
     """Plant faults in a run, one after the other, and store those that are decided.
 
     A stopped injection goes on after its stored results when it is called again with the same seed,
-    operators and command.
+    operators and command. Faults that another one with the same setup has decided are not replayed again.
 
     Args:
         store: the database.
@@ -132,10 +135,12 @@ def inject(
             return ()
         return later_steps(made, faults[number])
 
-    experiment = InjectionExperiment(faults, len(points), after, later)
     shape = {"setup": setup.to_plain(), "seed": seed, "faults": [fault.id for fault in faults]}
     text = json.dumps(shape, sort_keys=True)
     plan = plan_of(store, run, text, name=f"{NAME} {_digest(text)}")
+    earlier = decided_before(store, plan, faults, later, prefix=f"{NAME} ")
+    known_trials = {number: each.trial for number, each in earlier.items()}
+    experiment = InjectionExperiment(faults, len(points), after, later, known_trials)
 
     def keep(number: int) -> None:
         """Store a faulty run at once, so that a kill does not lose it."""
@@ -158,10 +163,11 @@ def inject(
     work.resume()
     limit = work.replay()
     done = []
-    for number, trial in enumerate(experiment.trials):
+    for number, trial in sorted({**dict(enumerate(experiment.trials)), **known_trials}.items()):
         if trial.verdict == "open":
             continue
-        injection = _labelled(trial, run, recorded, seed, failed(number))
+        chosen_by = earlier[number].seed if number in earlier else seed
+        injection = _labelled(trial, run, recorded, chosen_by, failed(number))
         save_injection(store, injection, run)
         done.append(injection)
     state = work.progress()
@@ -172,6 +178,7 @@ def inject(
         state.replays,
         state.live_calls,
         state.cost_usd,
+        len(earlier),
     )
 
 
@@ -194,13 +201,20 @@ def _executing(
         settings = dataclasses.replace(settings, replayed=made.append)
         of = failed(trial.pair) if trial.phase == RECOVERY else None
         result = run_arm(of or recorded, setup.command, trial.arm, settings=settings)
-        faulty = trial.phase == "injection" and trial.arm != experiment.trials[-1].restore
-        success = outcome_of(result)
-        if faulty and made and success is not None:
+        if trial.phase != "injection" or trial.arm == experiment.trials[-1].restore:
+            return result
+        result = with_readable_run(result, made[0] if made else None, trial.arm.step)
+        success = experiment.trials[-1].outcome_of(result)
+        if made and success is not None:
             outcome = "success" if success else "failure"
             known = failed(trial.pair)  # perhaps by an earlier process
             if known is None or (known.outcome == "success" and not success):
-                seen[trial.pair] = dataclasses.replace(made[0], outcome=outcome)
+                faulty_run = dataclasses.replace(made[0], outcome=outcome)
+                if result.status == "timeout":  # the span that names run and task has not ended
+                    faulty_run = dataclasses.replace(
+                        faulty_run, task=recorded.task, name=recorded.name
+                    )
+                seen[trial.pair] = faulty_run
                 keep(trial.pair)
         return result
 
@@ -219,7 +233,7 @@ def _labelled(
     trial: FaultTrial, run: RunSummary, recorded: Trajectory, seed: int, made: Trajectory | None
 ) -> Injection:
     fault = trial.fault
-    faulty = [each for each in map(outcome_of, trial.faulty) if each is not None]
+    faulty = [each for each in map(trial.outcome_of, trial.faulty) if each is not None]
     restored = [each for each in trial.restored if each.success is not None]
     return Injection(
         project=run.project,
@@ -253,15 +267,17 @@ def _labelled(
 def _missed_by(fault: Fault, made: Trajectory) -> tuple[str, ...]:
     """Return the agents that acted after the fault in the faulty run, and so might have noticed it, in order.
 
-    The agent to blame is none of them; nobody is to blame for a tool's result.
+    The agent to blame is none of them; nobody is to blame for a tool's result, or for a message that was changed on
+    its way. The first one who might have noticed such a message is its receiver, in the step itself.
     """
-    later = [made.steps[place] for place in decisions(made.steps) if place > fault.change.step]
+    first = fault.change.step + (fault.change.level != "message")
+    later = [made.steps[place] for place in decisions(made.steps) if place >= first]
     blamed = fault.agent if fault.mode else ""
     return tuple(dict.fromkeys(each.agent for each in later if each.agent not in {"", blamed}))
 
 
 def _plain(fault: Fault) -> dict[str, object]:
-    shape = dataclasses.asdict(fault.change)
+    shape = fault.change.to_plain()
     shape.pop("phrasing")
     return {key: value for key, value in shape.items() if value not in (None, "", ())}
 

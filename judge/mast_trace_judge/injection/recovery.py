@@ -63,10 +63,10 @@ class Recovery:
 def later_steps(failed: Trajectory, fault: Fault) -> tuple[int, ...]:
     """Return the steps of a stored failure that are looked at, in order.
 
-    The last answer is not among them: the run has failed after it. An agent may answer a changed request rightly all the
+    The last answer is not among them: the run has failed after it. An agent may answer a changed request or message rightly all the
     same, so that such a fault may have been made good in the planted step.
     """
-    first = fault.change.step + (fault.change.level != "request")
+    first = fault.change.step + (fault.change.level not in {"request", "message"})
     steps = [each.step for each in decision_points(failed)][:-1]
     later = [step for step in sorted(steps) if step >= first]
     if len(later) <= MOST_STEPS:

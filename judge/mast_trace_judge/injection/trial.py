@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from mast_trace_judge.arms import Arm
+from mast_trace_judge.injection.limits import AT_A_LIMIT, has_failed
 from mast_trace_judge.injection.recovery import Recovery
 from mast_trace_judge.replay.statistics.betting import Bet
 
@@ -38,15 +39,6 @@ by a later error; ``survived``: the run succeeds all the same; ``unproved``: it
 fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome."""
 
 
-def outcome_of(result: ArmResult) -> bool | None:
-    """Return whether a faulty replay succeeded; None if it is not known.
-
-    A program that crashes after the fault has failed: it does not where the step is restored, or else the fault
-    is not kept.
-    """
-    return False if result.status == "crashed" else result.success
-
-
 @dataclass
 class Trial:
     """The replays of one planted fault, asked for one by one.
@@ -56,6 +48,7 @@ class Trial:
         faulty: results of the fault arm.
         restored: results of the restore arm.
         later: returns the steps of the stored failure that are looked at for `recovery`.
+        clean: the run's replays before any fault.
         recovery: the replays of the stored failure; None as long as they are not needed.
     """
 
@@ -63,6 +56,7 @@ class Trial:
     faulty: list[ArmResult] = field(default_factory=list)
     restored: list[ArmResult] = field(default_factory=list)
     later: Callable[[], Sequence[int]] = tuple
+    clean: Sequence[ArmResult] = ()
     recovery: Recovery | None = None
 
     def ask(self) -> Arm | None:
@@ -79,6 +73,17 @@ class Trial:
     def restore(self) -> Arm:
         """The arm that keeps the recorded answer or tool result at the fault's step."""
         return Arm("keep", self.fault.kept_until)
+
+    def outcome_of(self, faulty: ArmResult) -> bool | None:
+        """Return whether a faulty replay succeeded; None if it is not known.
+
+        A program that crashes after the fault has failed, and so has one that is ended because it takes much longer or
+        asks much more often than without the fault, see `mast_trace_judge.injection.limits`. It does not where the
+        step is restored, or else the fault is not kept.
+        """
+        if faulty.status in AT_A_LIMIT:
+            return False if has_failed(faulty, (*self.clean, *self.restored)) else None
+        return False if faulty.status == "crashed" else faulty.success
 
     def tell(self, result: ArmResult) -> None:
         """Take the result of the arm that was asked for."""
@@ -108,7 +113,7 @@ class Trial:
         enough = len(self.faulty) >= _ALIKE[0]
         if self.censored > _ALIKE[0]:
             return "censored"
-        if enough and all(outcome_of(each) for each in self.faulty):
+        if enough and all(self.outcome_of(each) for each in self.faulty):
             return "survived"
         if not enough or len(self.restored) < _ALIKE[1]:
             return "open"
@@ -119,7 +124,7 @@ class Trial:
     @property
     def censored(self) -> int:
         """Number of replays without an outcome."""
-        return sum(outcome_of(each) is None for each in self.faulty) + sum(
+        return sum(self.outcome_of(each) is None for each in self.faulty) + sum(
             each.success is None for each in self.restored
         )
 
@@ -129,7 +134,7 @@ class Trial:
         return (
             len(self.faulty) >= _ALIKE[0]
             and len(self.restored) >= _ALIKE[1]
-            and all(outcome_of(each) is False for each in self.faulty)
+            and all(self.outcome_of(each) is False for each in self.faulty)
             and all(each.success is True for each in self.restored)
             and len({each.calls_hash for each in self.faulty}) == 1
             and len({each.calls_hash for each in self.restored}) == 1
@@ -145,13 +150,13 @@ class Trial:
         """Evidence against "restoring does not help"; replays without outcome count against it."""
         bet = Bet()
         for faulty, restored in zip(self.faulty, self.restored, strict=False):
-            bet.add(fix=restored.success is True, keep=outcome_of(faulty) is not False)
+            bet.add(fix=restored.success is True, keep=self.outcome_of(faulty) is not False)
         return bet.e_value
 
     @property
     def success_after(self) -> float | None:
         """The success rate after the fault; None without an outcome."""
-        told = [each for each in map(outcome_of, self.faulty) if each is not None]
+        told = [each for each in map(self.outcome_of, self.faulty) if each is not None]
         return sum(told) / len(told) if told else None
 
     @property
@@ -177,7 +182,7 @@ class Trial:
     @property
     def _may_be_decisive(self) -> bool:
         """True if more replays of the fault are needed to call it decisive, or not."""
-        successes = sum(outcome_of(each) is not False for each in self.faulty)
+        successes = sum(self.outcome_of(each) is not False for each in self.faulty)
         return (
             self._of_pairs == "kept"
             and not self.is_deterministic

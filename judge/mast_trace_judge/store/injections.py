@@ -31,7 +31,7 @@ class Injection:
         fault_id: id of the fault.
         operator: name of the operator.
         mode: code of the failure mode; empty for a fault of the environment.
-        level: ``answer``, ``request`` or ``result``.
+        level: ``answer``, ``request``, ``message`` or ``result``.
         step: index of the changed step; the same in the original and in the faulty run.
         agent: agent of that step.
         missed_by: agents that acted after the step in the faulty run, if it failed; without the one to blame.
@@ -185,6 +185,20 @@ def injections(
             {"project": key["Project"], "run": key["TraceId"], "fault": key["FaultId"]},
         )
         yield from map(_injection, rows)
+
+
+def fault_ids(store: Store, project: str, original: str) -> frozenset[str]:
+    """Return the ids of the stored faults of a run.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    rows = store.query(
+        f"SELECT DISTINCT FaultId FROM {TABLE} WHERE Project = {{project:String}}"  # noqa: S608
+        " AND TraceId = {run:String}",
+        {"project": project, "run": original},
+    )
+    return frozenset(row["FaultId"] for row in rows)
 
 
 def stored_run(store: Store, project: str, original: str, fault_id: str) -> Trajectory | None:

@@ -109,6 +109,21 @@ def stored_plan(store: Store, project: str, trace_id: str, *, name: str = CONFIR
     return _plan(rows[0]) if rows else None
 
 
+def plans_of_run(store: Store, project: str, trace_id: str, *, prefix: str) -> tuple[Plan, ...]:
+    """Return the stored plans of a run whose names begin alike, the first planned one first.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    rows = store.query(
+        f"SELECT * FROM {TABLE} FINAL WHERE Project = {{project:String}}"  # noqa: S608
+        " AND TraceId = {trace:String} AND startsWith(Name, {prefix:String})"
+        " ORDER BY PlannedAt, PlanId",
+        {"project": project, "trace": trace_id, "prefix": prefix},
+    )
+    return tuple(map(_plan, rows))
+
+
 def precedence(moment: datetime, *, ended: bool = False) -> int:
     """Return the number by which one of several rows of a key stays: results first, then the earliest."""
     microseconds = int(utc(moment).timestamp() * 1e6)

@@ -114,6 +114,12 @@ def test_a_planted_fault_becomes_a_labelled_set(
     assert "2.2-assume" in out
     assert len(inject.server.requests) == asked
     assert len(writer.requests) == 1
+    # Another seed comes to the same fault, which is decided.
+    status, out, _ = inject(*PHRASED, "--seed", "2")
+    assert status == 0
+    told = "0 replays, 0 live model calls. 1 fault was decided before under the same setup and not replayed again."
+    assert told in " ".join(out.split())
+    assert len(inject.server.requests) == asked
     folder = tmp_path / "set"
     status, out, _ = inject.run("dataset", "build", "--url", inject.url, "--out", str(folder))
     assert status == 0

@@ -22,6 +22,7 @@ from mast_trace_judge.injection.dataset import build
 from mast_trace_judge.injection.injecting import Injected, NotInjectable, inject
 from mast_trace_judge.injection.set_files import shapes_of, write_set
 from mast_trace_judge.replay.arm_runner import run_arm
+from mast_trace_judge.replay.forking import PreparedParent
 from mast_trace_judge.replay.points import decision_points
 from mast_trace_judge.replay.setup import Budget, Setup
 from mast_trace_judge.store.injections import Injection, injections, take_over
@@ -62,16 +63,18 @@ class Team:
         self.server = server
 
     def inject(self, store: Store, budget: Budget | None = None, **given: Any) -> Injected:
-        setup = Setup((sys.executable, str(SHOP)), timeout=60)
+        command = (sys.executable, str(SHOP), *given.pop("way", ()))
         run = summary(trace_id=self.recorded.trace_id, outcome="success")
-        return inject(
-            store,
-            run,
-            given.pop("recorded", self.recorded),
-            setup,
-            budget or Budget(),
-            **{"seed": 1, "count": 4, **given},
-        )
+        with PreparedParent(command, ("openai",)) as parent:
+            setup = Setup(command, timeout=given.pop("timeout", 60), parent=parent)
+            return inject(
+                store,
+                run,
+                given.pop("recorded", self.recorded),
+                setup,
+                budget or Budget(),
+                **{"seed": 1, "count": 4, **given},
+            )
 
     def replays_later(self, made: Injection) -> None:
         """Assert that a stored faulty run can be kept from after a later answer, and ends as it did."""
@@ -231,6 +234,78 @@ def test_an_injection_goes_on_after_its_stored_results(team: Team, store: Store)
         each.fault_id for each in whole.injections
     ]
     assert len(list(injections(store))) == len(whole.injections)
+
+
+def test_a_message_is_changed_on_its_way(team: Team, store: Store) -> None:
+    """The receiver goes on from another text than the sender's recorded one; the sender is not blamed."""
+    given: dict[str, Any] = {"only": ["message-number"], "count": 1}
+    team.inject(store, Budget(max_runs=6), **given)
+    (made,) = injections(store)
+    assert (made.level, made.mode, made.step) == ("message", "", PLAN)
+    assert made.change["request"]["sent"] == team.recorded.steps[REPORT].text
+    assert made.run is not None
+    assert made.run.outcome == "failure"
+    texts = [[step.text for step in run.steps] for run in (team.recorded, made.run)]
+    assert texts[0][: REPORT + 1] == texts[1][: REPORT + 1]
+    assert texts[0][PLAN] != texts[1][PLAN]
+
+
+def test_a_team_that_waits_for_ever_has_failed(team: Team, store: Store) -> None:
+    """Its run up to the kill is stored; the limit is far from what the replays without a fault took."""
+    given: dict[str, Any] = {"way": ["waits"], "only": ["2.6-computed"], "count": 1}
+    clean = team.inject(store, Budget(max_runs=5), **given)
+    assert (clean.refused, clean.injections) == ("", ())
+    seconds = store.query("SELECT max(Seconds) AS longest FROM mast_replays FINAL")[0]["longest"]
+    team.inject(store, Budget(max_runs=6), timeout=4 * seconds, **given)
+    rows = store.query("SELECT Status FROM mast_replays FINAL WHERE Phase = 'injection'")
+    assert [row["Status"] for row in rows] == ["timeout"]
+    (stored,) = injections(store)
+    assert stored.run is not None
+    assert (stored.run.outcome, stored.run.task) == ("failure", team.recorded.task)
+    step = stored.run.steps[PLAN]
+    assert (step.agent, stored.step, len(stored.run.steps)) == ("planner", PLAN, PLAN + 1)
+    assert step.text != team.recorded.steps[PLAN].text
+
+
+def test_a_team_that_asks_again_and_again_has_failed(team: Team, store: Store) -> None:
+    done = team.inject(store, way=["asks-again"], only=["2.6-computed"], count=1)
+    (made,) = done.injections
+    assert (made.verdict, made.step, made.deterministic) == ("kept", PLAN, True)
+    assert (made.faulty_failures, made.restored_successes) == (3, 2)
+    assert made.run is not None
+    assert made.run.outcome == "failure"
+    rows = store.query("SELECT LiveCalls FROM mast_replays FINAL WHERE Status = 'over budget'")
+    assert len(rows) == 3
+    calls = sum(call.kind == "model" for call in team.recorded.invocations)
+    assert all(row["LiveCalls"] >= 3 * calls for row in rows)
+
+
+def test_a_decided_fault_is_not_replayed_under_another_plan(team: Team, store: Store) -> None:
+    """Its evidence is not begun anew: a larger count tries the new faults alone, and another seed none of the known ones."""
+    given: dict[str, Any] = {"only": ["tool-timeout"], "seed": 2}  # there are two such faults
+    first = team.inject(store, **given, count=1)
+    (one,) = first.injections
+    assert (one.verdict, first.skipped) == ("kept", 0)
+    more = team.inject(store, **given, count=2)
+    assert (more.skipped, more.limit, len(more.injections)) == (1, "", 2)
+    assert more.injections[0] == one
+    two = more.injections[1]
+    assert (two.verdict, two.fault_id != one.fault_id) == ("kept", True)
+    pairs = store.query("SELECT DISTINCT Pair FROM mast_replays FINAL WHERE Phase = 'injection'")
+    assert sorted(row["Pair"] for row in pairs) == [0, 1]
+    asked = len(team.server.requests)
+    other_seed = team.inject(store, **{**given, "seed": 3}, count=2)
+    # Nothing is replayed, not even the clean run, and the labels stay as they are.
+    assert (other_seed.skipped, other_seed.replays, other_seed.refused) == (2, 0, "")
+    assert {each.fault_id: each for each in other_seed.injections} == {
+        each.fault_id: each for each in more.injections
+    }
+    assert {each.seed for each in injections(store)} == {2}
+    # The plan that decided it has its own replays.
+    assert (team.inject(store, **given, count=1).skipped, len(team.server.requests)) == (0, asked)
+    # No other program's verdict is taken for it.
+    other = team.inject(store, Budget(max_runs=1), way=["other"], **given, count=1)
+    assert (other.skipped, other.replays) == (0, 1)
 
 
 def test_refuses_what_has_not_succeeded(team: Team, store: Store) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mast_trace.messages import Message, ToolCall
+from mast_trace.messages import Message, ToolCall, parsed
 from mast_trace.replay.recording import tape_of
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
@@ -15,6 +15,7 @@ from mast_trace_judge.injection.certain import certain, left_out_words
 from mast_trace_judge.injection.faults import chosen, faults_of
 from mast_trace_judge.injection.operators import OPERATORS, UNCERTAIN, is_uncertain
 from mast_trace_judge.injection.operators.texts import NUMBER, other_number, without_a_fact
+from mast_trace_judge.injection.sites import answers_of
 from mast_trace_judge.replay.changes import intervention_of
 
 SYSTEM = {
@@ -154,6 +155,42 @@ def test_each_operator_plants_a_change_that_can_be_replayed(name: str) -> None:
         step = RUN.steps[fault.change.step]
         assert fault.agent == step.agent
         assert fault.kept_until <= fault.change.step
+
+
+def test_a_message_is_changed_where_it_arrives_first_and_its_sender_is_as_recorded() -> None:
+    faults = {
+        (fault.operator, fault.change.step): fault
+        for seed in range(6)
+        for fault in faults_of(RUN, seed, ["message-number", "message-cut"])
+    }
+    report = RUN.steps[2].text
+    (objection,) = [each.text for each in RUN.steps if "is wrong" in each.text]
+    # Buyer and checker hear the report at their first answers, the buyer hears the objection at its last one.
+    assert {step for _, step in faults} == {3, 5, 8}
+    for (name, step), fault in faults.items():
+        change = fault.change.request
+        assert change is not None
+        assert (change.sent, fault.change.level) == (objection if step == 8 else report, "message")
+        assert change.received != change.sent
+        assert (fault.mode, fault.kept_until, OPERATORS[name].to_blame) == ("", step, "nobody")
+        (asked,) = [each for each in answers_of(RUN) if each.step == step]
+        assert change.sent in [message.content for message in asked.shown]
+        arm = fault.change.arm
+        assert arm.fix is not None
+        assert (arm.operator, parsed(arm.fix.text)["received"]) == ("request", change.received)
+        if name == "message-cut":
+            assert len(change.received) < len(change.sent)
+        else:
+            assert len(NUMBER.findall(change.received)) == len(NUMBER.findall(change.sent))
+
+
+def test_a_word_or_the_task_is_no_message() -> None:
+    """A short answer stands in other texts by chance, and the task reaches everybody without a sender."""
+    run = Run("There are 12 pieces.")
+    run.answer("reader", "12")
+    run.answer("buyer", "There are 12 pieces.")
+    run.answer("checker", "Fine.")
+    assert list(faults_of(run.done(), 1, ["message-number", "message-cut"])) == []
 
 
 def test_a_seed_decides_everything() -> None:

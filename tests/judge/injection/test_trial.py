@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.arms import RECOVERY, Arm, ArmResult
 from mast_trace_judge.injection.changes import Change
 from mast_trace_judge.injection.experiment import STARTS, InjectionExperiment
 from mast_trace_judge.injection.faults import Fault
+from mast_trace_judge.injection.limits import with_readable_run
 from mast_trace_judge.injection.recovery import Recovery
 from mast_trace_judge.injection.trial import Trial
 from mast_trace_judge.replay.bounds import most_calls
 from mast_trace_judge.replay.statistics import ResultMismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FAULT = Fault("a" * 32, "2.6-number", Change(3, "answer", "There are 21."), "reader", 3)
 
@@ -94,6 +100,112 @@ def test_a_censored_replay_counts_against_the_fault() -> None:
         trial.tell(result(FAULT.change.arm, faulty, "x"))
         trial.tell(result(trial.restore, True, "y"))
     assert with_censored.e_value < without.e_value
+
+
+class TestLimits:
+    """A faulty replay that a limit has ended is a failure where the limit is far from what the run needs."""
+
+    CLEAN = tuple(
+        ArmResult(Arm("start"), "ok", True, phase="start", seconds=seconds, live_calls=5)
+        for seconds in (8.0, 10.0)
+    )
+
+    def decided(
+        self,
+        faulty: Callable[[int], ArmResult],
+        *,
+        restored: bool | None = True,
+        clean: tuple[ArmResult, ...] = CLEAN,
+    ) -> Trial:
+        """Return the decided trial of faulty replays by their number."""
+        trial = Trial(FAULT, clean=clean)
+        while arm := trial.ask():
+            if arm == trial.restore:
+                trial.tell(result(arm, restored, "y", seconds=6.0))
+            else:
+                trial.tell(faulty(len(trial.faulty)))
+        return trial
+
+    def hangs(self, seconds: float, calls_hash: str = "x") -> ArmResult:
+        return result(FAULT.change.arm, None, calls_hash, seconds=seconds)
+
+    def test_a_team_that_hangs_has_failed(self) -> None:
+        trial = self.decided(lambda _: self.hangs(30.1))
+        assert (trial.verdict, trial.censored, trial.success_after) == ("kept", 0, 0.0)
+        assert (len(trial.faulty), len(trial.restored)) == (3, 2)
+        assert trial.is_decisive
+
+    def test_a_team_that_hangs_at_random_is_judged_by_pairs(self) -> None:
+        """Some faulty replays end and succeed; those that hang count as failures."""
+        trial = self.decided(
+            lambda number: (
+                result(FAULT.change.arm, True, str(number))
+                if number == 1
+                else self.hangs(31.0, str(number))
+            )
+        )
+        assert (trial.verdict, trial.is_deterministic) == ("kept", False)
+        assert 0 < (trial.success_after or 0) < 0.2
+
+    def test_a_limit_that_the_run_nearly_reaches_itself_says_nothing(self) -> None:
+        trial = self.decided(lambda _: self.hangs(29.9))
+        assert trial.verdict == "censored"
+
+    def test_a_slow_restored_replay_counts_as_well(self) -> None:
+        trial = Trial(FAULT, clean=self.CLEAN)
+        for _ in range(3):
+            trial.tell(self.hangs(31.0))
+        assert trial.censored == 0
+        trial.tell(result(trial.restore, True, "y", seconds=11.0))
+        assert trial.censored == 3
+
+    def test_without_a_replay_that_ended_nothing_is_known(self) -> None:
+        trial = Trial(FAULT)
+        for _ in range(4):
+            trial.tell(self.hangs(1000.0))
+        assert trial.verdict == "censored"
+
+    def test_a_program_that_hangs_by_itself_gives_no_label(self) -> None:
+        hanging = result(Arm("start"), None, seconds=31.0)
+        trial = self.decided(lambda _: self.hangs(31.0), clean=(*self.CLEAN, hanging))
+        assert trial.verdict == "censored"
+        # Restoring must end: what hangs with and without the fault is no label of it.
+        assert self.decided(lambda _: self.hangs(31.0), restored=None).verdict == "censored"
+
+    @pytest.mark.parametrize(("calls", "verdict"), [(15, "kept"), (14, "censored")])
+    def test_a_team_that_goes_round_in_circles_has_failed(self, calls: int, verdict: str) -> None:
+        """Three times the calls of any replay without the fault; fewer may be the limit's fault, or the budget's."""
+        ended = ArmResult(
+            FAULT.change.arm, "over budget", None, calls_hash="x", live_calls=calls, seconds=1.0
+        )
+        assert self.decided(lambda _: ended).verdict == verdict
+
+    def test_the_limit_of_calls_is_far_enough_for_that(self) -> None:
+        for places in (1, 5, 7, 50):
+            experiment = InjectionExperiment([FAULT], places, {})
+            for _ in range(1 + STARTS):
+                (trial,) = experiment.waiting()
+                experiment.tell(
+                    ArmResult(trial.arm, "ok", True, phase=trial.phase, live_calls=places)
+                )
+            (trial,) = experiment.waiting()
+            assert trial.phase == "injection"
+            assert 3 * places <= most_calls(trial) <= 3 * places + 7
+
+    def test_a_killed_run_without_the_planted_step_has_no_outcome(self) -> None:
+        """No label could point at its step, and the program may have stopped before the fault."""
+        steps = tuple(Step(place, StepKind.MESSAGE, "reader", "Yes.") for place in range(4))
+        whole = Trajectory("a" * 32, steps)
+        short = Trajectory("a" * 32, steps[:3])
+        hangs = self.hangs(31.0)
+        assert with_readable_run(hangs, whole, 3) == hangs
+        for made in (short, None):
+            told = with_readable_run(hangs, made, 3)
+            assert (told.status, told.success) == ("error", None)
+            assert told.reason.endswith("the planted step 3 was not recorded.")
+            assert self.decided(lambda _, told=told: told).verdict == "censored"
+        fine = result(FAULT.change.arm, True)
+        assert with_readable_run(fine, short, 3) == fine
 
 
 class TestExperiment:

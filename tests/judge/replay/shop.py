@@ -1,7 +1,8 @@
 """A hand-made shop team whose model is at the environment's address: ``shop.py [WAY]``.
 
 Three agents act in turn. The counter reads the stock, the planner computes the order, the buyer writes
-it. The outcome is recorded; with the way ``no-outcome`` it is left to an oracle.
+it. The outcome is recorded; with the way ``no-outcome`` it is left to an oracle. Where the plan is wrong, ``waits`` waits
+for ever and ``asks-again`` asks for another one, again and again.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ def main(way: str) -> None:
         with mast_trace.agent("planner") as planner:
             plan = ask("planner", f"We need {NEEDED}. {report} How many are missing?")
             planner.reply(plan)
+            while way == "asks-again" and "210" not in plan:
+                plan = ask("planner", f"{plan} That is not 210. {report} How many are missing?")
+        if way == "waits" and "210" not in plan:
+            time.sleep(600)
         if way == "embeds":
             openai.OpenAI().embeddings.create(model="vectors", input=plan, encoding_format="float")
         if way == "hangs":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_judge.injection.operators.answers import ANSWERS
+from mast_trace_judge.injection.operators.messages import MESSAGES
 from mast_trace_judge.injection.operators.operator import Operator
 from mast_trace_judge.injection.operators.requests import REQUESTS
 from mast_trace_judge.injection.operators.results import RESULTS
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["OPERATORS", "UNCERTAIN", "Operator", "is_uncertain"]
 
 OPERATORS: Final[Mapping[str, Operator[Any]]] = {
-    operator.name: operator for operator in (*ANSWERS, *REQUESTS, *RESULTS)
+    operator.name: operator for operator in (*ANSWERS, *REQUESTS, *MESSAGES, *RESULTS)
 }
 """Every operator by its name, those of failure modes first, in the order of MAST's codes by level."""
 
