@@ -165,7 +165,11 @@ def test_an_oracle_judges(replay) -> None:
         (("--fix", "2=a", "--fix", "2=b"), 2, "--fix names step 2 twice"),
         (("--hold",), 2, "--hold needs a change"),
         (("--hold", "--start"), 2, "--hold needs a change"),
-        (("--hold", "--keep", "2", "--repeat", "3"), 2, "--keep makes none: such replays only repeat"),
+        (
+            ("--hold", "--keep", "2", "--repeat", "3"),
+            2,
+            "--keep makes none: such replays only repeat",
+        ),
         (("--fix", "x=y"), 2, "--fix is STEP=TEXT or STEP=@FILE"),
         (("--model", "2"), 2, "--model is STEP=NAME"),
         (("--drop", "two"), 2, "--drop is STEP or STEP=TEXT"),
