@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace.captured_spans import CapturedSpans, capture_spans
-from mast_trace.replay.in_process import ReplayedRun, replayed
+from mast_trace.replayed_run import ReplayedRun, replayed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

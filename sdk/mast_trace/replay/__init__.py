@@ -22,18 +22,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from mast_trace.replay.in_process import ReplayedRun, replayed
     from mast_trace.replay.recording import NotReplayable
+    from mast_trace.replayed_run import ReplayedRun, replayed
 
-__all__ = ["PLAN_VARIABLE", "NotReplayable", "ReplayedRun", "replayed"]
-
-PLAN_VARIABLE: Final = "MAST_TRACE_REPLAY"
-"""The environment variable that names a replay's folder, which holds its plan, spans and report."""
+__all__ = ["NotReplayable", "ReplayedRun", "replayed"]
 
 _HOMES: Final = {
     "NotReplayable": "mast_trace.replay.recording",
-    "ReplayedRun": "mast_trace.replay.in_process",
-    "replayed": "mast_trace.replay.in_process",
+    "ReplayedRun": "mast_trace.replayed_run",
+    "replayed": "mast_trace.replayed_run",
 }
 
 
