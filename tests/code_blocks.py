@@ -1,7 +1,7 @@
 """Finds the code blocks of documents by their fences, and runs them as a reader would.
 
 The words after a block's language say what a test does with it: ``run`` runs a Python program against a
-scripted model and a receiver, ``pytest`` hands it to pytest, ``framework=NAME`` leaves it to the tests of
+scripted model and a receiver, ``pytest`` hands it to pytest, ``replay`` replays the program of the block ``clerk``, ``framework=NAME`` leaves it to the tests of
 this framework, in whose environment it is installed. A block without such a word is not run.
 """
 

@@ -152,6 +152,8 @@ def loaded_after(statement: str) -> list[str]:
         "import mast_trace",
         "from mast_trace import agent, message, record_outcome, run, tool",
         "from mast_trace import instrument, flush, uninstrument",
+        "import mast_trace.replay",
+        "from mast_trace.replay import replayed",
         USED_WHILE_OFF,
     ],
 )

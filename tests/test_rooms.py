@@ -31,6 +31,8 @@ FLOORS = {
         spans trajectory delivery _frameworks
         replay
         _session
+        captured_spans
+        replayed_run
         manual doctor testing experiment
         __main__
     """,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mast_trace._session import current_session, paused
-from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.live import LiveCalls
+from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.replay.player import Player
 from mast_trace.replay.program import FileExporter, ReplayFolder, interception
 from mast_trace.replay.tape import Tape

@@ -13,7 +13,7 @@ from mast_trace._report import InstrumentReport
 from mast_trace._settings import SDKSettings
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.fork_safe import reentrant_lock
-from mast_trace.replay import PLAN_VARIABLE
+from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.urls import masked
 
 if TYPE_CHECKING:

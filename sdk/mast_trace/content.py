@@ -90,7 +90,10 @@ def is_cut(kept: str, text: str) -> bool:
 
 
 def as_text(
-    value: Any, limit: int = RENDERING_LIMIT, clean: Callable[[str], str] | None = None
+    value: Any,
+    limit: int = RENDERING_LIMIT,
+    clean: Callable[[str], str] | None = None,
+    on_cut: Callable[[], None] | None = None,
 ) -> str:
     """Render any value as text: strings as they are, the rest as JSON, `str` where JSON fails.
 
@@ -102,6 +105,7 @@ def as_text(
         limit: about how many characters to collect; a string is returned uncut.
         clean: applied to each string inside before it is cut, because a redactor cannot recognise a
             secret of which only a part is left.
+        on_cut: called if the text is not the whole value.
     """
     if type(value) is str:
         return value
@@ -110,7 +114,10 @@ def as_text(
     if is_a(value, str):
         return str.__str__(value)
     try:
-        copied = _Capped(limit, clean).copy(value, 0)
+        capped = _Capped(limit, clean)
+        copied = capped.copy(value, 0)
+        if on_cut is not None and capped.is_cut:
+            on_cut()
         return copied if isinstance(copied, str) else _encode(copied)
     except Exception:  # noqa: BLE001  # a container may change, or fail, while it is read
         return shown(value)
@@ -143,6 +150,7 @@ class _Capped:
     def __init__(self, limit: int, clean: Callable[[str], str] | None) -> None:
         self._left = limit
         self._clean = clean
+        self.is_cut = False
 
     def copy(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -165,6 +173,7 @@ class _Capped:
         copied: dict[str, Any] = {}
         for key, item in value.items():
             if self._left <= 0:
+                self.is_cut = True
                 copied["..."] = f"{len(value) - len(copied)} more keys cut"
                 break
             copied[key if type(key) is str else self._text(shown(key))] = self.copy(item, depth + 1)
@@ -174,6 +183,7 @@ class _Capped:
         copied: list[Any] = []
         for item in value:
             if self._left <= 0:
+                self.is_cut = True
                 copied.append(f"... {len(value) - len(copied)} more items cut")
                 break
             copied.append(self.copy(item, depth + 1))
@@ -181,7 +191,10 @@ class _Capped:
 
     def _text(self, text: str) -> str:
         if len(text) > self._left:
-            text = truncate(self._clean(text) if self._clean else text, max(self._left, 256))
+            text = self._clean(text) if self._clean else text
+            kept = truncate(text, max(self._left, 256))
+            self.is_cut = self.is_cut or is_cut(kept, text)
+            text = kept
         self._left -= len(text)
         return text
 

@@ -46,12 +46,15 @@ class ToolCall:
         """The arguments as text, rendered up to `content.RENDERING_LIMIT`."""
         return as_text(self.arguments)
 
-    def text_within(self, limit: int) -> str:
-        """Return the arguments as text, rendered up to ``limit`` characters."""
+    def text_within(self, limit: int, on_cut: Callable[[], None] | None = None) -> str:
+        """Return the arguments as text, rendered up to ``limit`` characters.
+
+        ``on_cut`` is called if that is not the whole value.
+        """
         # A text far below both limits is the same under both, and rendering is expensive.
         if 2 * len(self.text) < min(limit, RENDERING_LIMIT):
             return self.text
-        return as_text(self.arguments, limit)
+        return as_text(self.arguments, limit, on_cut=on_cut)
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,10 @@ REPLAY_SERVED: Final = "mast.replay.served"
 
 CONTENT_TRUNCATED: Final = "mast.content.truncated"
 """Names of the attributes of this span whose text was cut (string[])."""
+CONTENT_REDACTED: Final = "mast.content.redacted"
+"""Names of the attributes of this span whose texts the user's redaction has changed (string[]).
+
+`INPUT_MESSAGES` is named wherever such a message is shown, also if an earlier span holds its text."""
 PROJECT: Final = "mast.project"
 """Resource attribute: the project that a bearer key maps to; set by the collector."""
 

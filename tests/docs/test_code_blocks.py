@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from code_blocks import PAGES, ROOT, Block, blocks_of, run
+from code_blocks import PAGES, ROOT, Block, blocks_of, obliging, run
 from command_lines import named_in, understand_mention
+from replays import NOWHERE, record
+from scripted_llm import ScriptedLLM
 from stores import new_store
 from toml_files import tomllib
 
 import mast_trace
 from mast_trace.experiment.lessons import KEY_VARIABLE, URL_VARIABLE
+from mast_trace.trajectory import to_dict
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.local.config import UpConfig
@@ -50,6 +53,8 @@ SHOWN = {"text", "diff", "http", "promql", "{toctree}", "{eval-rst}", "{figure}"
 READ = {"python", "sh", "console", "toml", "sql", "json", "yaml"}
 # Frameworks that are not in the environment of these tests; their own tests run their blocks.
 ELSEWHERE = {"autogen", "crewai", "metagpt", "anthropic", "google", "litellm", "mcp"}
+OF_READERS = {"clerk"}
+"""Modules that other blocks show."""
 SETTINGS = {
     each.table: each
     for each in (
@@ -109,12 +114,12 @@ def test_python_can_be_compiled_and_its_names_exist(block: Block) -> None:
 
 
 def module_of(name: str) -> Any:
-    """Import a module; None for one of a framework that is tested elsewhere."""
+    """Import a module; None for one of a framework that is tested elsewhere, or of a reader's."""
     try:
         return importlib.import_module(name)
     except ImportError:
         top = name.partition(".")[0]
-        assert top in ELSEWHERE, name
+        assert top in ELSEWHERE | OF_READERS, name
         return None
 
 
@@ -159,6 +164,23 @@ def test_tests_pass(block: Block, tmp_path: Path) -> None:
     """The blocks marked ``pytest`` pass as tests, with the pytest plugin of the installed package."""
     ran = run(block, tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert " passed" in ran.output
+
+
+def test_a_recorded_program_is_replayed(tmp_path: Path) -> None:
+    """The program marked ``clerk`` is recorded with a model, and the one marked ``replay`` answers it without."""
+    shown = {word: each for each in BLOCKS for word in each.words if word in {"clerk", "replay"}}
+    program = tmp_path / "clerk.py"
+    program.write_text(shown["clerk"].text, "utf-8")
+    with ScriptedLLM(obliging) as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", model.url)
+        patch.setenv("OPENAI_API_KEY", "scripted")
+        made = record(program, folder=tmp_path, keep="OPENAI_")
+    line = json.dumps({"trace_id": made.trace_id, "trajectory": to_dict(made)})
+    (tmp_path / "kettle.jsonl").write_text(line, "utf-8")
+    ran = run(shown["replay"], tmp_path, OPENAI_BASE_URL=NOWHERE)
+    said = "1 model calls answered, 2 steps the same: The kettle of order 4711 costs 59 EUR."
+    assert said in ran.output
+    assert ran.spans == []
 
 
 @pytest.mark.parametrize("block", of("sh", "console"))

@@ -218,6 +218,34 @@ class TestRedaction:
         assert SECRET not in everything
         assert everything.count("[key]") >= 12
 
+    def test_is_noted_where_it_changed_a_text(self) -> None:
+        """Input and reply of one span are both named, and an input whose text an earlier span holds."""
+        with capture_spans(frameworks=[], redact=redact) as captured:
+            record(captured)
+            with mast_trace.run("s"), mast_trace.agent("a", input=[SECRET]):
+                with mast_trace.agent("b", input=[SECRET]):
+                    pass
+                with mast_trace.tool("pay", {"n": 1}) as call:
+                    call.result("paid")
+        noted = [
+            list((span.attributes or {}).get("mast.content.redacted", ()))
+            for span in captured.spans
+            if not span.name.startswith("record_outcome")
+        ]
+        asked, replied = "gen_ai.input.messages", "gen_ai.output.messages"
+        arguments, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
+        assert noted == [
+            [asked],
+            [asked, replied],
+            ["mast.message.content"],
+            [arguments, result],
+            [arguments],
+            [],
+            [asked],
+            [asked],
+            [],
+        ]
+
     def test_comes_before_the_hash(self) -> None:
         """The hash of a short secret would give it away to whoever guesses."""
         with capture_spans(frameworks=[], redact=redact) as captured:
@@ -372,7 +400,13 @@ class TestCapture:
                 assert len(str(value)) < 1.01 * ATTRIBUTE_LIMIT
         message = captured.named("send_message")[0].attributes or {}
         assert message["mast.content.truncated"] == ("mast.message.content",)
+        called = captured.named("execute_tool")[0].attributes or {}
+        assert called["mast.content.truncated"] == (
+            "gen_ai.tool.call.arguments",
+            "gen_ai.tool.call.result",
+        )
         turn = captured.named("invoke_agent")[0].attributes or {}
+        assert turn["mast.content.truncated"] == ("gen_ai.input.messages",)
         first, second, third = json.loads(str(turn["gen_ai.input.messages"]))
         assert "characters cut by mast-trace" in first["parts"][0]["content"]
         assert second["parts"][0]["content"] == "short"

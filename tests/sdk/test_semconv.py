@@ -100,6 +100,7 @@ NAMES = {
     "EXPERIMENT_DESIGN": "mast.experiment.design",
     "REPLAY_SERVED": "mast.replay.served",
     "CONTENT_TRUNCATED": "mast.content.truncated",
+    "CONTENT_REDACTED": "mast.content.redacted",
     "PROJECT": "mast.project",
 }
 TERMINATIONS = {

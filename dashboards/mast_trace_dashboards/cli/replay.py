@@ -91,7 +91,7 @@ def replay(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File for the replayed run, which the page of a run compares; only without a change.",
+            help="File for the replayed run, which the page of a run compares; not with `--repeat`.",
             show_default=False,
         ),
     ] = None,
@@ -125,8 +125,8 @@ def replay(
         "--model": model,
     }
     arm = arm_of(options, start=start, hold=hold)
-    if arm is not None and out is not None:
-        raise ConfigurationError("--out is for a replay without a change")
+    if arm is not None and out is not None and repeat > 1:
+        raise ConfigurationError(f"--out holds one replay, and --repeat asks for {repeat}")
     with open_store(url, data_dir, config) as store:
         recorded = _recorded(store, resolve_run(store, run, project), project)
         earlier = _continued(store, recorded, project)
@@ -143,7 +143,7 @@ def replay(
         given = JudgeConfig.load(config).judge_prices
         prices = known_prices(recorded, given, PriceConfig.load(config).own_prices)
         settings = ArmSettings(limits, _asking(judged_by), prices, earlier)
-        change(recorded, command, arm, settings, repeat, yes=yes, as_json=as_json)
+        change(recorded, command, arm, settings, repeat, out=out, yes=yes, as_json=as_json)
         return
     ask(warning(command), yes=yes)
     try:

@@ -12,6 +12,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.replay.recording import tape_of
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.replay_changes import calls_after
+from mast_trace_dashboards.cli.replay_file import write_replay
 from mast_trace_dashboards.cli.replaying import ask
 from mast_trace_judge.replay.arm_runner import ArmSettings, run_arm
 from mast_trace_judge.replay.changes import intervention_of
@@ -19,6 +20,7 @@ from mast_trace_judge.replay.points import decision_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import Arm, ArmResult
@@ -31,15 +33,16 @@ def change(
     settings: ArmSettings,
     repeat: int,
     *,
+    out: Path | None = None,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Replay a change, print its results, and set the exit status.
+    """Replay a change, print its results, write the last run to ``out``, and set the exit status.
 
     Raises:
         NotReplayable: the record lacks data that a replay needs.
         NotAnArm: the run has no such step, or the step does not allow the change.
-        ConfigurationError: the command cannot be started, or nobody can be asked.
+        ConfigurationError: the command cannot be started, nobody can be asked, or the run cannot be written.
         typer.Exit: a replay has ended without an outcome.
     """
     tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
@@ -50,6 +53,8 @@ def change(
     live = f"About {each * repeat} model calls go to the program's model{most}."
     ask(f"{warning(command)} {live}", yes=yes)
     results = []
+    made: list[Trajectory] = []
+    settings = dataclasses.replace(settings, replayed=made.append)
     try:
         for number, done in enumerate(replays(recorded, command, arm, settings, repeat), 1):
             results.append(done)
@@ -62,6 +67,8 @@ def change(
         print_json(repeated.as_dict())
     else:
         show_all(recorded, repeated)
+    if out is not None:
+        write_replay(out, made[-1] if made else None)
     if len(repeated.ended) < repeat:
         raise typer.Exit(1)
 

@@ -41,7 +41,8 @@ def arm_of(
         hold: whether later requests that are equal to recorded ones are answered from the record.
 
     Raises:
-        ConfigurationError: the options ask for several changes, or a value cannot be read.
+        ConfigurationError: the options ask for several changes, or for none that later requests can be held
+            to, or a value cannot be read.
     """
     given = {name: value for name, value in options.items() if value not in (None, [])}
     if len(given) + start > 1 and (start or set(given) - set(_JOINT)):
@@ -55,6 +56,12 @@ def arm_of(
         if hold:
             raise ConfigurationError("--hold needs a change, such as --fix")
         return None
+    if hold and "--keep" in given:
+        # Every request would be answered from the record: each replay would end as the run did.
+        raise ConfigurationError(
+            "--hold needs a change, and --keep makes none: such replays only repeat the record, and say "
+            "nothing about success; leave out --hold"
+        )
     if set(given) <= set(_JOINT):
         return _joint_arm(given, hold=hold)
     ((name, value),) = given.items()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.spans import guarded, open_chat
+from mast_trace.spans.alterations import with_earlier_marks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,8 @@ class NotedSpan:
         with guarded("noting a model's answer"):
             known = getattr(self.span, "attributes", None) or {}
             if self.span.is_recording() and semconv.RESPONSE_EXTRA not in known:
-                self.span.set_attributes(self._telemetry.writer.beside(about.get("extra")))
+                extra = self._telemetry.writer.beside(about.get("extra"))
+                self.span.set_attributes(with_earlier_marks(extra, self.span))
 
     def set(self, _attributes: Mapping[str, Any]) -> None:
         """Leave other attributes to the framework."""

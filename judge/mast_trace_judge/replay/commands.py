@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.replay import PLAN_VARIABLE
+from mast_trace.replay.plan_variable import PLAN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

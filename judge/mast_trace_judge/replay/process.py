@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.replay.live import LiveCalls
+from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.replay.program import ReplayFolder
 from mast_trace.trajectory import SpanRecord, read_trajectory
 

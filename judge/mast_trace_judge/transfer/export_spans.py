@@ -165,7 +165,12 @@ class _Rebuilt:
                 },
             }
             self._ask(root)
-        root["attributes"] |= about
+        marks = {
+            semconv.CONTENT_REDACTED: list(trajectory.redacted),
+            semconv.CONTENT_TRUNCATED: list(trajectory.cut),
+        }
+        # The span that stands for the root may have marks of its own.
+        root["attributes"] |= about | {name: value for name, value in marks.items() if value}
         return root
 
     def _ask(self, root: dict[str, Any]) -> None:
@@ -236,6 +241,8 @@ def _of_call(call: Invocation) -> dict[str, Any]:
         semconv.REQUEST_MODEL: call.requested_model or None,
         semconv.REQUEST_PARAMETERS: list(call.parameters) or None,
         semconv.RESPONSE_EXTRA: call.extra or None,
+        semconv.CONTENT_REDACTED: list(call.redacted) or None,
+        semconv.CONTENT_TRUNCATED: list(call.cut) or None,
         semconv.BRANCH_PATH: call.branch or None,
     }
 
@@ -249,6 +256,8 @@ def _of_step(step: Step) -> dict[str, Any]:
         semconv.INPUT_TOKENS: step.input_tokens or None,
         semconv.OUTPUT_TOKENS: step.output_tokens or None,
         semconv.BRANCH_PATH: step.branch or None,
+        semconv.CONTENT_REDACTED: list(step.redacted) or None,
+        semconv.CONTENT_TRUNCATED: list(step.cut) or None,
     }
     if step.kind is StepKind.TOOL:
         return shared | {

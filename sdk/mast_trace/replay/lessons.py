@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.fork_safe import reentrant_lock
-from mast_trace.replay import PLAN_VARIABLE
+from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.untrusted_json import read_json
 
 if TYPE_CHECKING:

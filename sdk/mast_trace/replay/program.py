@@ -1,6 +1,6 @@
 """Sets up a replay in the program's own process: answers from a tape, no network, spans in a file.
 
-`mast_trace.instrument` starts it if the variable `mast_trace.replay.PLAN_VARIABLE` names the folder of
+`mast_trace.instrument` starts it if the variable `mast_trace.replay.plan_variable.PLAN_VARIABLE` names the folder of
 a plan, which the process that started the program has written. Spans are written to a file beside the
 plan and never sent to a collector, because a replay is not a run of the service.
 """
@@ -22,11 +22,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from mast_trace import semconv
 from mast_trace.delivery.provider import make_provider
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.replay import PLAN_VARIABLE
 from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.live import LiveCalls
 from mast_trace.replay.network import Network
 from mast_trace.replay.orphans import end_with
+from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace.replay.player import Divergence, Player, Report
 from mast_trace.replay.tape import Tape
 

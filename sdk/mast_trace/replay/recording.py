@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.messages import Message
+from mast_trace.replay.altered import alterations
 from mast_trace.replay.asked_calls import with_call_ids
 from mast_trace.replay.canonical import canonical_arguments, canonical_request
 from mast_trace.replay.tape import Exchange, Execution, Tape
@@ -48,8 +49,8 @@ def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = (
             values that a text can hold.
 
     Raises:
-        NotReplayable: a tool's result is no such value, texts were not captured or were cut, the run is too long to be read whole, or
-            it has no model calls.
+        NotReplayable: a tool's result is no such value, texts were not captured, were redacted or were cut, the run is
+            too long to be read whole, or it has no model calls.
     """
     live = frozenset(live_tools)
     parts = [_tape_of(each, live) for each in (*earlier, run)]
@@ -67,9 +68,10 @@ def tape_of(run: Trajectory, *earlier: Trajectory, live_tools: Iterable[str] = (
 
 def _tape_of(run: Trajectory, live: frozenset[str]) -> Tape:
     calls = [call for call in run.invocations if call.kind == "model"]
-    if reason := next(_obstacles(run, calls), ""):
-        raise NotReplayable(f"Run {run.trace_id} cannot be replayed: {reason}")
     tools = [step for step in run.steps if step.kind is StepKind.TOOL]
+    executed = [step for step in tools if not step.handoff_to and not _is_live(step, live)]
+    if reason := next(chain(_obstacles(run, calls), alterations(run, calls, executed)), ""):
+        raise NotReplayable(f"Run {run.trace_id} cannot be replayed: {reason}")
     for step in tools:
         kind = opaque_type(step.result_type)
         if kind and not _is_live(step, live):
@@ -78,7 +80,6 @@ def _tape_of(run: Trajectory, live: frozenset[str]) -> Tape:
                 f"no text can stand for. --live-tools {step.tool} executes it."
             )
     answering = {step.message_id: step for step in tools if step.message_id}
-    executed = [step for step in tools if not step.handoff_to and not _is_live(step, live)]
     return Tape(
         run=run.trace_id,
         exchanges=tuple(

@@ -14,12 +14,12 @@ from opentelemetry import context as otel_context
 
 from mast_trace import semconv
 from mast_trace.fork_safe import reentrant_lock
+from mast_trace.spans.alterations import Alterations, with_earlier_marks
 from mast_trace.spans.run_state import current_run
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from mast_trace.content import ContentPolicy
     from mast_trace.spans.given_answer import Given
     from mast_trace.spans.run_state import Run
 
@@ -86,15 +86,20 @@ def give(run: Run, given: tuple[Given, ...]) -> None:
     with _lock:
         run.lessons.extend(each for each in given if each not in run.lessons)
         written: list[str] = []
+        altered = Alterations(content)
         left = min(MOST_BYTES, content.limit)
         for each in run.lessons[:MOST_ANSWERS]:
-            text = json.dumps(_cleaned(each.shape, content), ensure_ascii=False)
+            text = json.dumps(_cleaned(each.shape, altered), ensure_ascii=False)
             left -= len(text.encode("utf-8", "replace"))
             if left < 0:
                 break
             written.append(text)
         if written:
-            run.root.set_attribute(semconv.FEEDBACK_TEXTS, written)
+            attributes = {
+                semconv.FEEDBACK_TEXTS: written,
+                **altered.marks(semconv.FEEDBACK_TEXTS),
+            }
+            run.root.set_attributes(with_earlier_marks(attributes, run.root))
 
 
 def _of(context: Context) -> tuple[Given, ...]:
@@ -102,9 +107,9 @@ def _of(context: Context) -> tuple[Given, ...]:
     return value if isinstance(value, tuple) else ()
 
 
-def _cleaned(value: Any, content: ContentPolicy, name: str = "") -> Any:
+def _cleaned(value: Any, altered: Alterations, name: str = "") -> Any:
     if isinstance(value, dict):
-        return {key: _cleaned(each, content, key) for key, each in value.items()}
+        return {key: _cleaned(each, altered, key) for key, each in value.items()}
     if isinstance(value, list):
-        return [_cleaned(each, content, name) for each in value]
-    return content.clean(value) if isinstance(value, str) and name in _TEXTS else value
+        return [_cleaned(each, altered, name) for each in value]
+    return altered.clean(value) if isinstance(value, str) and name in _TEXTS else value

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.trace import format_span_id
 
 from mast_trace import semconv
-from mast_trace.content import is_cut, truncate
 from mast_trace.fork_safe import reentrant_lock
+from mast_trace.spans.alterations import Alterations
 from mast_trace.spans.guard import guarded
 from mast_trace.spans.run_state import current_run, open_tool
 
@@ -77,13 +77,12 @@ def run_ended(run: Run, content: ContentPolicy) -> dict[str, Any]:
         _open.pop(id(run), None)
     if not run.typed or not content.capture:
         return {}
-    texts = [content.clean(text) for text, _ in run.typed]
-    kept = [truncate(text, content.limit) for text in texts]
+    altered = Alterations(content)
+    kept = [altered.kept(altered.clean(text)) for text, _ in run.typed]
     attributes: dict[str, Any] = {semconv.HUMAN_INPUTS: kept}
     if any(tool for _, tool in run.typed):
         attributes[semconv.HUMAN_INPUT_SPANS] = [_span_id(tool) for _, tool in run.typed]
-    if any(map(is_cut, kept, texts)):
-        attributes[semconv.CONTENT_TRUNCATED] = [semconv.HUMAN_INPUTS]
+    attributes.update(altered.marks(semconv.HUMAN_INPUTS))
     return attributes
 
 

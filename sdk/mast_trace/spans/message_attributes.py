@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
-from mast_trace.content import as_text, is_cut, shown, truncate, well_formed
+from mast_trace.content import as_text, shown, well_formed
 from mast_trace.messages import Message, ToolCall, parsed
+from mast_trace.spans.alterations import Alterations
 from mast_trace.spans.message_ids import UNNAMED_CALL, MessageIds
 from mast_trace.spans.run_state import Run, current_run, current_turn
 
@@ -35,9 +36,9 @@ class MessageWriter:
 
         With ``capture_content="full"`` all texts are written out.
         """
-        run = current_run(context)
+        run, altered = current_run(context), Alterations(self._content)
         if self._content.redact is not None:
-            messages = [self._cleaned(message, run) for message in messages]
+            messages = [self._cleaned(message, run, altered) for message in messages]
         held = _ids_of(run).show(messages)
         attributes: Attributes = {
             semconv.INPUT_MESSAGE_IDS: [identity for identity, _ in held],
@@ -51,17 +52,19 @@ class MessageWriter:
             if new or full
         ]
         if written and self._content.capture:
-            attributes[semconv.INPUT_MESSAGES] = self._genai(written)
+            attributes[semconv.INPUT_MESSAGES] = self._genai(written, altered)
+        attributes.update(altered.marks(semconv.INPUT_MESSAGES))
         return attributes
 
     def answered(self, message: Message, context: Context) -> Attributes:
         """Return the attributes of a model's answer: its id, and its text."""
         run, turn = current_run(context), current_turn(context)
-        message = self._cleaned(message, run)
+        altered = Alterations(self._content)
+        message = self._cleaned(message, run, altered)
         held = _ids_of(run).answer(message, None if turn is None else turn.agent)
         if turn is not None:
             turn.sent[message.key] = held[0]
-        return self._produced(message, *held)
+        return self._produced(message, *held, altered)
 
     @property
     def captures(self) -> bool:
@@ -76,23 +79,14 @@ class MessageWriter:
         """
         if not parts or not self._content.capture:
             return {}
-        written = json.dumps(self._redacted(parts), ensure_ascii=False, default=shown)
+        altered = Alterations(self._content)
+        written = json.dumps(_redacted(parts, altered), ensure_ascii=False, default=shown)
         if len(written.encode("utf-8", "replace")) > self._content.limit:
             written = json.dumps({"left_out": len(written)})
-        return {semconv.RESPONSE_EXTRA: well_formed(written)}
-
-    def _redacted(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._content.clean(value)
-        if isinstance(value, dict):
-            # Types are words of the provider's interface, without which nothing could be rebuilt.
-            return {
-                str(key): item if key == "type" else self._redacted(item)
-                for key, item in value.items()
-            }
-        if isinstance(value, list | tuple):
-            return [self._redacted(item) for item in value]
-        return value
+        return {
+            semconv.RESPONSE_EXTRA: well_formed(written),
+            **altered.marks(semconv.RESPONSE_EXTRA),
+        }
 
     def replied(self, message: Message, context: Context) -> Attributes:
         """Return the attributes of a turn's output: its id, and its text if it is new.
@@ -101,47 +95,50 @@ class MessageWriter:
         message.
         """
         run, turn = current_run(context), current_turn(context)
-        message = self._cleaned(message, run)
+        altered = Alterations(self._content)
+        message = self._cleaned(message, run, altered)
         key = message.key
         if turn is not None and key in turn.sent and not message.id:
-            return self._produced(message, turn.sent[key], new=False)
+            return self._produced(message, turn.sent[key], new=False, altered=altered)
         agent = None if turn is None else turn.agent
-        return self._produced(message, *_ids_of(run).answer(message, agent))
+        return self._produced(message, *_ids_of(run).answer(message, agent), altered)
 
-    def _produced(self, message: Message, identity: str, new: bool) -> Attributes:
+    def _produced(
+        self, message: Message, identity: str, new: bool, altered: Alterations
+    ) -> Attributes:
         attributes: Attributes = {
             semconv.MESSAGE_ID: identity,
             semconv.MESSAGE_CONTENT_HASH: message.key,
         }
         if self._content.capture and (new or self._content.full):
-            attributes[semconv.OUTPUT_MESSAGES] = self._genai([(identity, message)])
+            attributes[semconv.OUTPUT_MESSAGES] = self._genai([(identity, message)], altered)
+        attributes.update(altered.marks(semconv.OUTPUT_MESSAGES))
         return attributes
 
     def identify(self, sender: str, message: Message, context: Context) -> str:
         """Return the id of a message that ``sender`` sends now, or is known to send later."""
         run = current_run(context)
-        return self._identified(sender, self._cleaned(message, run), run, context)
+        message = self._cleaned(message, run, Alterations(self._content))
+        return self._identified(sender, message, run, context)
 
     def sent(self, sender: str, message: Message, context: Context) -> Attributes:
         """Return the attributes of a message span: its id and, always, its text."""
-        run = current_run(context)
-        message = self._cleaned(message, run)
+        run, altered = current_run(context), Alterations(self._content)
+        message = self._cleaned(message, run, altered)
         attributes: Attributes = {
             semconv.MESSAGE_ID: self._identified(sender, message, run, context),
             semconv.MESSAGE_ROLE: message.role,
             semconv.MESSAGE_CONTENT_HASH: message.key,
         }
         if self._content.capture:
-            kept = truncate(message.content, self._content.limit)
-            attributes[semconv.MESSAGE_CONTENT] = kept
-            if is_cut(kept, message.content):
-                attributes[semconv.CONTENT_TRUNCATED] = [semconv.MESSAGE_CONTENT]
+            attributes[semconv.MESSAGE_CONTENT] = altered.kept(message.content)
             if message.tool_calls:
                 calls = [
                     {"id": c.id, "name": c.name, "arguments": c.arguments}
                     for c in message.tool_calls
                 ]
                 attributes[semconv.MESSAGE_TOOL_CALLS] = as_text(calls, self._content.limit)
+        attributes.update(altered.marks(semconv.MESSAGE_CONTENT))
         return attributes
 
     @staticmethod
@@ -156,43 +153,54 @@ class MessageWriter:
 
     def returned(self, value: Any, context: Context, call_id: str | None = None) -> Attributes:
         """Return the attributes of a tool's result: its text, which is referred to by an id from now on."""
-        text = self._content.text(value)
+        altered = Alterations(self._content)
+        text = altered.text(value)
         message = Message(text, role="tool", tool_call_id=call_id or UNNAMED_CALL)
         run = current_run(context)
         attributes: Attributes = {semconv.MESSAGE_CONTENT_HASH: message.key}
         if run:
             attributes[semconv.MESSAGE_ID], _ = run.messages.result(message)
         if self._content.capture:
-            kept = truncate(text, self._content.limit)
-            attributes[semconv.TOOL_CALL_RESULT] = kept
-            if is_cut(kept, text):
-                attributes[semconv.CONTENT_TRUNCATED] = [semconv.TOOL_CALL_RESULT]
+            attributes[semconv.TOOL_CALL_RESULT] = altered.kept(text)
+        attributes.update(altered.marks(semconv.TOOL_CALL_RESULT))
         return attributes
 
-    def _cleaned(self, message: Message, run: Run | None) -> Message:
+    def called(self, arguments: Any) -> Attributes:
+        """Return the attribute of a tool's arguments; none without arguments, or without content."""
+        if arguments is None or not self._content.capture:
+            return {}
+        altered = Alterations(self._content)
+        text = altered.kept(altered.text(arguments))
+        name = semconv.TOOL_CALL_ARGUMENTS
+        return {name: text, **altered.marks(name)}
+
+    def _cleaned(self, message: Message, run: Run | None, altered: Alterations) -> Message:
         """Redact a message before anything is derived from it: the hash of a secret would give it away."""
         content = self._content
         if content.redact is None:
             return message
         known = run.cleaned.get(message.key) if run else None
         if known is None:
+            own = Alterations(content)
             calls = tuple(
-                ToolCall(call.name, content.text(call.arguments), call.id)
+                ToolCall(call.name, own.text(call.arguments), call.id)
                 if call.arguments is not None
                 else call
                 for call in message.tool_calls
             )
-            known = (content.clean(message.content), calls)
+            known = (own.clean(message.content), calls, own.redacted, own.cut)
             if run:
                 run.cleaned[message.key] = known
+        altered.redacted = altered.redacted or known[2]
+        altered.cut = altered.cut or known[3]
         return replace(message, content=known[0], tool_calls=known[1])
 
-    def _genai(self, written: Sequence[tuple[str, Message]]) -> str:
+    def _genai(self, written: Sequence[tuple[str, Message]], altered: Alterations) -> str:
         """Render messages as the convention's JSON; the texts share the limit."""
         limit = self._content.limit
         lengths = [len(message.content) for _, message in written]
         arguments = [
-            "" if call.arguments is None else call.text_within(limit)
+            "" if call.arguments is None else call.text_within(limit, altered.note_cut)
             for _, message in written
             for call in message.tool_calls
         ]
@@ -200,12 +208,14 @@ class MessageWriter:
         given = iter(zip(arguments, shares[len(lengths) :], strict=True))
         shapes: list[dict[str, Any]] = []
         for (identity, message), share in zip(written, shares, strict=False):
-            shape = message.to_genai(truncate(message.content, share))
+            shape = message.to_genai(altered.kept(message.content, share))
             shape["id"] = identity
             for part in shape["parts"]:
                 if part["type"] == "tool_call":
                     text, room = next(given)
-                    part["arguments"] = _arguments(text, room) if text else part["arguments"]
+                    part["arguments"] = (
+                        _arguments(text, room, altered) if text else part["arguments"]
+                    )
             shapes.append(shape)
         return well_formed(_to_json(shapes))
 
@@ -215,9 +225,23 @@ def _ids_of(run: Run | None) -> MessageIds:
     return MessageIds() if run is None else run.messages
 
 
-def _arguments(text: str, limit: int) -> Any:
+def _redacted(value: Any, altered: Alterations) -> Any:
+    if isinstance(value, str):
+        return altered.clean(value)
+    if isinstance(value, dict):
+        # Types are words of the provider's interface, without which nothing could be rebuilt.
+        return {
+            str(key): item if key == "type" else _redacted(item, altered)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_redacted(item, altered) for item in value]
+    return value
+
+
+def _arguments(text: str, limit: int, altered: Alterations) -> Any:
     """Return a call's arguments as plain JSON no larger than ``limit``; as cut text if larger."""
-    return parsed(text) if len(text) <= limit else truncate(text, limit)
+    return parsed(text) if len(text) <= limit else altered.kept(text, limit)
 
 
 def _shares(lengths: Sequence[int], limit: int) -> list[int]:

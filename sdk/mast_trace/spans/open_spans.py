@@ -12,6 +12,7 @@ from mast_trace import semconv
 from mast_trace.content import shown, truncate, well_formed
 from mast_trace.result_types import opaque_type, result_type
 from mast_trace.spans import human_input
+from mast_trace.spans.alterations import with_earlier_marks
 from mast_trace.spans.ended_runs import run_ended
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class OpenSpan:
     def set(self, attributes: Mapping[str, Any]) -> None:
         """Add attributes; those that are None are left out."""
         if kept := present(attributes):
-            self.span.set_attributes(kept)
+            self.span.set_attributes(with_earlier_marks(kept, self.span))
 
     def fail(self, error: BaseException | str) -> None:
         """Mark the span as failed with the error's type and text; does not end it."""
@@ -148,7 +149,7 @@ class AgentSpan(OpenSpan):
 
     def set(self, attributes: Mapping[str, Any]) -> None:
         """Add attributes; those that are None are left out."""
-        self._added.update(present(attributes))
+        self._added.update(with_earlier_marks(present(attributes), self.span, self._added))
 
     def end(self, error: BaseException | str | None = None, *, end_time: int | None = None) -> None:
         """End the span, as failed if there is an ``error``."""

@@ -41,7 +41,8 @@ class Run:
         root: the span of the run; ended or not.
         turn: messages sent so far.
         marks: free for instrumentations, for work that must happen once a run.
-        cleaned: texts and tool calls after redaction, by the `Message.key` from before it.
+        cleaned: texts and tool calls after redaction, whether it changed them, and whether a call was cut,
+            by the `Message.key` from before it.
         messages: the ids of its messages.
         outermost: the run of which it is a part; None for one that is no part of another.
         typed: texts that a person typed while it was open, each with the span of the tool that asked.
@@ -52,7 +53,7 @@ class Run:
     root: Span
     turn: int = 0
     marks: set[Hashable] = field(default_factory=set)
-    cleaned: dict[str, tuple[str, tuple[ToolCall, ...]]] = field(default_factory=dict)
+    cleaned: dict[str, tuple[str, tuple[ToolCall, ...], bool, bool]] = field(default_factory=dict)
     messages: MessageIds = field(default_factory=MessageIds)
     outermost: Run | None = None
     typed: list[tuple[str, Span | None]] = field(default_factory=list)

@@ -263,9 +263,7 @@ class Telemetry:
             semconv.TOOL_TYPE: "function",
             semconv.TOOL_DESCRIPTION: self._described(description),
             semconv.TOOL_CALL_ID: call_id,
-            semconv.TOOL_CALL_ARGUMENTS: (
-                self.content.render(arguments) if arguments is not None else None
-            ),
+            **self.writer.called(arguments),
             semconv.AGENT_NAME: agent or current_agent(context),
             semconv.TOOL_REQUESTED_BY: requested_by,
             semconv.HANDOFF_SOURCE: source,

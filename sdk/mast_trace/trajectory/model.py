@@ -86,6 +86,8 @@ class Step:
         branch: the path of the parallel branch; empty outside of parallel branches, and in steps of runs
             that are too long to be read whole.
         result_type: type of a tool's result; see `mast_trace.semconv.TOOL_RESULT_TYPE`.
+        redacted: names of the attributes of its span whose texts the user's redaction has changed.
+        cut: names of those whose texts were cut.
     """
 
     index: int
@@ -112,6 +114,8 @@ class Step:
     output_tokens: int = 0
     branch: str = field(default="", compare=False)
     result_type: str = ""
+    redacted: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,8 @@ class Invocation:
         requested_model: the model's name in the request; ``model`` prefers that of the answer.
         parameters: of a model call, as ``name=value``; empty if not recorded.
         extra: JSON of the parts of the answer beside its text and its tool calls; empty without any.
+        redacted: as of a `Step`.
+        cut: as of a `Step`.
     """
 
     kind: str
@@ -156,6 +162,8 @@ class Invocation:
     requested_model: str = ""
     parameters: tuple[str, ...] = ()
     extra: str = ""
+    redacted: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,6 +182,8 @@ class Trajectory:
         human_input_spans: the span of the tool that asked, for each of them; empty if no tool asked.
         given_lessons: answers of `mast_trace.feedback` that the run was given, each as JSON, in order.
         resumes: trace id of the interrupted run that this one continues; empty if there is none.
+        redacted: names of the attributes of its root whose texts the user's redaction has changed.
+        cut: names of those whose texts were cut.
         open_items: items of the framework's plan that were open at the end.
         finished: whether the root span has arrived, and with it the run's end.
         error: text of the root span's error.
@@ -207,6 +217,8 @@ class Trajectory:
     human_input_spans: tuple[str, ...] = ()
     given_lessons: tuple[str, ...] = ()
     resumes: str = ""
+    redacted: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
 
     @property
     def read_steps(self) -> tuple[Step, ...]:

@@ -86,6 +86,8 @@ def head_of(ordered: Sequence[SpanRecord], root: SpanRecord | None, task: str) -
         human_input_spans=vocabulary.strings(attributes.get(semconv.HUMAN_INPUT_SPANS)),
         given_lessons=vocabulary.strings(attributes.get(semconv.FEEDBACK_TEXTS)),
         resumes=text(attributes, semconv.RUN_RESUMES),
+        redacted=vocabulary.strings(attributes.get(semconv.CONTENT_REDACTED)),
+        cut=vocabulary.strings(attributes.get(semconv.CONTENT_TRUNCATED)),
         open_items=vocabulary.strings(attributes.get(semconv.PLAN_OPEN_ITEMS)),
         error=error_of(root) if root else None,
         finished=root is not None and not root.is_open,
@@ -231,6 +233,8 @@ def invocation_of(
         requested_model=text(attributes, semconv.REQUEST_MODEL),
         parameters=vocabulary.strings(attributes.get(semconv.REQUEST_PARAMETERS)),
         extra=text(attributes, semconv.RESPONSE_EXTRA),
+        redacted=vocabulary.strings(attributes.get(semconv.CONTENT_REDACTED)),
+        cut=vocabulary.strings(attributes.get(semconv.CONTENT_TRUNCATED)),
     )
 
 

@@ -257,6 +257,8 @@ def _common(span: SpanRecord) -> dict[str, Any]:
         "error": error_of(span),
         "input_tokens": tokens_of(span, "input_tokens"),
         "output_tokens": tokens_of(span, "output_tokens"),
+        "redacted": vocabulary.strings(attributes.get(semconv.CONTENT_REDACTED)),
+        "cut": vocabulary.strings(attributes.get(semconv.CONTENT_TRUNCATED)),
     }
 
 

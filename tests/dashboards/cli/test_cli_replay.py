@@ -52,12 +52,13 @@ def test_a_run_without_model_calls_is_refused(replay, recorded, tmp_path: Path) 
     assert not mark.exists()
 
 
-def test_a_file_is_refused_with_a_change(replay, tmp_path: Path) -> None:
-    """A replay with a change may be repeated, so one file cannot hold it."""
+def test_a_file_of_several_replays_is_refused(replay, tmp_path: Path) -> None:
+    """One file holds one replay, so that a repeated change is refused before anything runs."""
     file = tmp_path / "out.json"
-    status, _, err = replay("--keep", "1", "--out", str(file), "aa01", "--", "/bin/true")
+    options = ("--keep", "1", "--repeat", "2", "--out", str(file))
+    status, _, err = replay(*options, "aa01", "--", "/bin/true")
     assert status == 2
-    assert "--out is for a replay without a change" in err
+    assert "--out holds one replay, and --repeat asks for 2" in err
     assert not file.exists()
 
 

@@ -16,6 +16,8 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import to_dict
 from mast_trace_dashboards.cli.app import run
 from mast_trace_dashboards.cli.replay_changes import arm_of
+from mast_trace_dashboards.web.comparison import compared
+from mast_trace_dashboards.web.uploaded_run import run_of
 from mast_trace_judge.arms import Arm, Fix
 
 if TYPE_CHECKING:
@@ -78,6 +80,22 @@ def test_a_fix_is_replayed_and_shown(replay, tmp_path: Path) -> None:
     )
     assert "Order 210 pieces." in words
     assert "fix at step 2 (counter): 2 of 2 replays succeeded" in words
+
+
+@pytest.mark.end_to_end
+def test_a_replay_with_a_change_is_written_to_be_compared(replay, stored, tmp_path: Path) -> None:
+    """The file of one replay parts from the run at the changed step, also if it ended without an outcome."""
+    file = tmp_path / "fixed.json"
+    options = ("--yes", "--json", "--out", str(file), "--fix", "2=There are 130 pieces of kettle.")
+    status, out, _ = replay(*options)
+    assert (status, json.loads(out)["succeeded"]) == (0, 1)
+    made = Path(stored[0].removeprefix("chdb://")).with_name("run.jsonl").read_bytes()
+    found = compared(run_of(made).steps, run_of(file.read_bytes()).steps)
+    assert found.parting is not None
+    assert found.parting.left.index == 2
+    file.unlink()
+    assert replay(*options, "--max-calls", "1")[0] == 1
+    assert run_of(file.read_bytes()).steps[2].text == "There are 130 pieces of kettle."
 
 
 @pytest.mark.end_to_end
@@ -147,6 +165,11 @@ def test_an_oracle_judges(replay) -> None:
         (("--fix", "2=a", "--fix", "2=b"), 2, "--fix names step 2 twice"),
         (("--hold",), 2, "--hold needs a change"),
         (("--hold", "--start"), 2, "--hold needs a change"),
+        (
+            ("--hold", "--keep", "2", "--repeat", "3"),
+            2,
+            "--keep makes none: such replays only repeat",
+        ),
         (("--fix", "x=y"), 2, "--fix is STEP=TEXT or STEP=@FILE"),
         (("--model", "2"), 2, "--model is STEP=NAME"),
         (("--drop", "two"), 2, "--drop is STEP or STEP=TEXT"),

@@ -195,6 +195,47 @@ class TestTypes:
         replay.assert_identical()
 
 
+class TestRedaction:
+    """Runs whose texts were redacted are refused; a redaction that changed nothing leaves no trace."""
+
+    def program(self, options: dict[str, Any]) -> None:
+        with mast_trace.run("work", input="The key is 4242."), mast_trace.agent("worker"):
+            whole(options, "Hello")
+            price("kettle")
+
+    @pytest.mark.parametrize(
+        ("word", "reason"),
+        [
+            ("Hello", "the input of a model call of worker"),
+            ("750", "the result of a call of price"),
+            ("kettle", "the arguments of a call of price"),
+        ],
+    )
+    def test_a_changed_text_is_said_before(
+        self, options: dict[str, Any], word: str, reason: str
+    ) -> None:
+        with capture_spans(["openai"], redact=lambda text: text.replace(word, "*")) as captured:
+            self.program(options)
+        assert word not in str([record.attributes for record in captured.records])
+        run = captured.trajectory()
+        with (
+            pytest.raises(NotReplayable, match=f"redaction has changed {reason}"),
+            replayed(run),
+        ):
+            pass
+
+    def test_texts_that_stay_are_replayed(self, options: dict[str, Any]) -> None:
+        """The run's own input is redacted, which no model was shown."""
+        with capture_spans(["openai"], redact=lambda text: text.replace("4242", "*")) as captured:
+            self.program(options)
+        run = captured.trajectory()
+        assert run.redacted == ("gen_ai.input.messages",)
+        with replayed(run, frameworks=["openai"]) as replay:
+            self.program(options)
+        assert replay.report.divergence is None
+        assert replay.report.served_exchanges == 1
+
+
 def test_other_requests_are_not_touched(server: ScriptedLLM, options: dict[str, Any]) -> None:
     """Requests to other paths reach the network; model APIs that are not recorded are refused by name."""
     client = openai.OpenAI(**options)

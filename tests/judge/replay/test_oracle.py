@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.replay import PLAN_VARIABLE
+from mast_trace.replay.plan_variable import PLAN_VARIABLE
 from mast_trace_judge.replay.commands import run_command, split_command
 from mast_trace_judge.replay.oracle import Oracle, oracle_of
 from mast_trace_judge.replay.reset import ResetFailed, reset

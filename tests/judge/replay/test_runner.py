@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from replays import NOWHERE, record
 from scripted_llm import ScriptedLLM, last_text
 
-from mast_trace.replay.recording import NotReplayable
+from mast_trace.content import truncate
+from mast_trace.messages import ToolCall
+from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace_judge.replay import replay
 
 if TYPE_CHECKING:
@@ -150,6 +153,56 @@ class TestNotReplayable:
     def test_cut_texts(self, recorded: Trajectory, tmp_path: Path) -> None:
         cut = {key: replace(text, content=text.content[:5]) for key, text in recorded.texts.items()}
         assert "were cut" in self.refused(replace(recorded, texts=cut), tmp_path)
+
+    @pytest.mark.parametrize(
+        ("attribute", "what"),
+        [("gen_ai.input.messages", "the input"), ("gen_ai.output.messages", "the answer")],
+    )
+    def test_redacted_texts(
+        self, recorded: Trajectory, tmp_path: Path, attribute: str, what: str
+    ) -> None:
+        calls = tuple(replace(call, redacted=(attribute,)) for call in recorded.invocations)
+        text = self.refused(replace(recorded, invocations=calls), tmp_path)
+        assert f"redaction has changed {what} of a model call of chooser" in text
+        assert "Record a run without `redact`" in text
+
+    def test_redacted_values_of_a_tool(self, recorded: Trajectory, tmp_path: Path) -> None:
+        steps = tuple(
+            replace(step, redacted=("gen_ai.tool.call.result",)) for step in recorded.steps
+        )
+        text = self.refused(replace(recorded, steps=steps), tmp_path)
+        assert "redaction has changed the result of a call of look_up by seller" in text
+
+    def test_redacted_words_of_a_person(self, recorded: Trajectory, tmp_path: Path) -> None:
+        text = self.refused(replace(recorded, redacted=("mast.human.inputs",)), tmp_path)
+        assert "redaction has changed what a person typed of the run" in text
+
+    def test_a_cut_answer(self, recorded: Trajectory, tmp_path: Path) -> None:
+        calls = tuple(
+            replace(call, cut=("gen_ai.output.messages",)) for call in recorded.invocations
+        )
+        text = self.refused(replace(recorded, invocations=calls), tmp_path)
+        assert "the answer of a model call of chooser had more characters than are recorded" in text
+        assert "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT" in text
+
+    def test_cut_arguments_of_a_run_without_marks(
+        self, recorded: Trajectory, tmp_path: Path
+    ) -> None:
+        cut = json.dumps({"item": "kettle" * 900})
+        steps = tuple(replace(step, arguments=truncate(cut, 900)) for step in recorded.steps)
+        text = self.refused(replace(recorded, steps=steps), tmp_path)
+        assert "the arguments of a call of look_up by seller had more characters" in text
+        call = ToolCall("look_up", truncate(cut, 900), "c")
+        texts = {key: replace(text, tool_calls=(call,)) for key, text in recorded.texts.items()}
+        text = self.refused(replace(recorded, texts=texts), tmp_path)
+        assert "the answer of a model call of chooser had more characters" in text
+
+    def test_marks_of_texts_that_no_replay_needs(self, recorded: Trajectory) -> None:
+        """A task that no model was shown, and a quoted mark of a cut in whole arguments, are no obstacle."""
+        quoted = json.dumps({"item": truncate("kettle" * 900, 900)})
+        steps = tuple(replace(step, arguments=quoted) for step in recorded.steps)
+        marked = replace(recorded, steps=steps, redacted=("gen_ai.input.messages",))
+        assert tape_of(marked).executions[0].arguments
 
     @pytest.mark.parametrize("provider", ["aws.bedrock", "gcp.gemini"])
     def test_a_provider(self, recorded: Trajectory, tmp_path: Path, provider: str) -> None:
