@@ -116,11 +116,8 @@ def planned_fixes(
     return dict(sorted((step, given) for step, given in planned.items() if given)), tuple(refused)
 
 
-_ORDER: tuple[FixSource, ...] = ("person", "resample", "stronger model", "judge", "reference")
-
-
 def _in_order(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
-    return tuple(sorted(fixes, key=lambda fix: _ORDER.index(fix.source)))
+    return tuple(sorted(fixes, key=lambda fix: fix.rank))
 
 
 def _unchanged(run: Trajectory, arm: Arm) -> str:

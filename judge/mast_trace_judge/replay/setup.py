@@ -14,7 +14,7 @@ TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"
 """Variable that holds the task of the recorded run while its program is replayed."""
 _LONGEST_TASK: Final = 100_000
 """Bytes of a task beyond which it is not handed over: systems limit the size of variables."""
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the experiments: those of other versions ask for other replays and are not continued."""
 
 
