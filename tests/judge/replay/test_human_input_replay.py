@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from replays import NOWHERE, record_all
 from scripted_llm import ScriptedLLM, last_text
 
+from mast_trace.trajectory import to_dict
+from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.replay import replay
 
 if TYPE_CHECKING:
@@ -106,3 +109,47 @@ class TestResumed:
         done = again(recorded[:1], "resumed-without-asking")
         assert done.status == "diverged"
         assert "replay the run that continues it" in done.text
+
+    def test_a_confirmation_keeps_the_interrupted_run(
+        self, recorded: list[Trajectory], tmp_path: Path, monkeypatch, capsys
+    ) -> None:
+        """Without the interrupted run it is refused with the reason; with it, the second run alone is live."""
+        url, last = f"chdb://{tmp_path / 'store'}", recorded[-1].trace_id
+        assert run(["migrate", "--url", url]) == 0
+        options = ("--yes", "--json", "--url", url, "--data-dir", str(tmp_path / "data"))
+        judging = ("--oracle", "false", "--max-runs", "6")
+        command = [
+            "confirm",
+            last,
+            *options,
+            *judging,
+            "--",
+            sys.executable,
+            str(ASKING),
+            "resumed",
+        ]
+        with ScriptedLLM(lambda request: f"On {last_text(request)!r}: 59 EUR.") as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            _store(recorded[1:], url, tmp_path)
+            assert run(command) == 1
+            assert (
+                f"continues the interrupted run {recorded[0].trace_id}" in capsys.readouterr().err
+            )
+            assert server.requests == []
+            _store(recorded[:1], url, tmp_path)
+            capsys.readouterr()
+            run(command)
+            told = json.loads(capsys.readouterr().out)["confirmation"]
+            assert (told["replays"], told["live_calls"]) == (6, 1)
+            assert (told["curve"][0]["step"], told["curve"][0]["runs"]) == (-1, 1)
+            assert "Change: shorter" in last_text(server.requests[0])
+
+
+def _store(runs: list[Trajectory], url: str, folder: Path) -> None:
+    file = folder / "runs.jsonl"
+    rows = [
+        {"trace_id": each.trace_id, "trajectory": to_dict(each), "verdict": None, "labels": []}
+        for each in runs
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    assert run(["import", str(file), "--url", url]) == 0
