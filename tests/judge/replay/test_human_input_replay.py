@@ -110,46 +110,37 @@ class TestResumed:
         assert done.status == "diverged"
         assert "replay the run that continues it" in done.text
 
-    def test_a_confirmation_keeps_the_interrupted_run(
-        self, recorded: list[Trajectory], tmp_path: Path, monkeypatch, capsys
-    ) -> None:
-        """Without the interrupted run it is refused with the reason; with it, the second run alone is live."""
-        url, last = f"chdb://{tmp_path / 'store'}", recorded[-1].trace_id
-        assert run(["migrate", "--url", url]) == 0
-        options = ("--yes", "--json", "--url", url, "--data-dir", str(tmp_path / "data"))
-        judging = ("--oracle", "false", "--max-runs", "6")
-        command = [
-            "confirm",
-            last,
-            *options,
-            *judging,
-            "--",
-            sys.executable,
-            str(ASKING),
-            "resumed",
-        ]
-        with ScriptedLLM(lambda request: f"On {last_text(request)!r}: 59 EUR.") as server:
-            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-            _store(recorded[1:], url, tmp_path)
-            assert run(command) == 1
-            assert (
-                f"continues the interrupted run {recorded[0].trace_id}" in capsys.readouterr().err
-            )
-            assert server.requests == []
-            _store(recorded[:1], url, tmp_path)
-            capsys.readouterr()
-            run(command)
-            told = json.loads(capsys.readouterr().out)["confirmation"]
-            assert (told["replays"], told["live_calls"]) == (6, 1)
-            assert (told["curve"][0]["step"], told["curve"][0]["runs"]) == (-1, 1)
-            assert "Change: shorter" in last_text(server.requests[0])
+
+def test_a_confirmation_keeps_the_interrupted_run(
+    record_way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without the interrupted run it is refused with the reason; with it, the second run alone is live."""
+    first, last = record_way("twice", "kettle\n")
+    last = replace(last, resumes=first.trace_id)
+    url = f"chdb://{tmp_path / 'store'}"
+    assert run(["migrate", "--url", url]) == 0
+    options = ("--yes", "--json", "--url", url, "--data-dir", str(tmp_path / "data"))
+    judging = ("--oracle", "false", "--max-runs", "2")
+    program = (sys.executable, str(ASKING), "twice")
+    command = ["confirm", last.trace_id, *options, *judging, "--", *program]
+    with ScriptedLLM(lambda _request: "Yes.") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        _store(last, url, tmp_path)
+        assert run(command) == 1
+        assert f"continues the interrupted run {first.trace_id}" in capsys.readouterr().err
+        assert server.requests == []
+        _store(first, url, tmp_path)
+        capsys.readouterr()
+        run(command)
+        captured = capsys.readouterr()
+        told = json.loads(captured.out)["confirmation"]
+        assert (told["replays"], told["live_calls"]) == (7, 1), captured.err
+        (request,) = server.requests
+        assert last_text(request) == f"Is this right? {first.final_answer}"
 
 
-def _store(runs: list[Trajectory], url: str, folder: Path) -> None:
+def _store(recorded: Trajectory, url: str, folder: Path) -> None:
     file = folder / "runs.jsonl"
-    rows = [
-        {"trace_id": each.trace_id, "trajectory": to_dict(each), "verdict": None, "labels": []}
-        for each in runs
-    ]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    exported = {"trajectory": to_dict(recorded), "verdict": None, "labels": []}
+    file.write_text(json.dumps({"trace_id": recorded.trace_id, **exported}) + "\n", "utf-8")
     assert run(["import", str(file), "--url", url]) == 0
