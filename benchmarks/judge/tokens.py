@@ -99,6 +99,8 @@ def perfect_reader(trajectory: Trajectory, label: int) -> Callable[[dict[str, An
                     "flip_probability": 0.9 if int(tried[1]) == label else 0.0,
                     "earlier_cause": None,
                     "reason": "",
+                    "corrected_text": "",
+                    "corrected_calls": [],
                 }
             )
         return json.dumps({"modes": []} if "of the MAST taxonomy:" in question else read)

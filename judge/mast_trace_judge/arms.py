@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 Operator = Literal[
     "verify",
@@ -37,6 +37,7 @@ the step, and ``error`` makes the tool call at the step fail. After the step, al
 
 FixSource = Literal["", "person", "resample", "stronger model", "judge", "reference", "injection"]
 """The origin of a fix, in the order in which `mast-trace confirm` tries them; ``injection`` is a planted fault."""
+_SOURCES: Final[tuple[FixSource, ...]] = get_args(FixSource)
 
 ReplayStatus = Literal["ok", "diverged", "blocked", "timeout", "error", "crashed", "over budget"]
 """The end of one replay. Only ``ok`` has an outcome; the others are censored, not failures, unless an experiment says so.
@@ -70,6 +71,11 @@ class Fix:
     text: str = ""
     model: str = ""
     result: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Place of the source in the order in which `mast-trace confirm` tries them."""
+        return _SOURCES.index(self.source)
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,11 @@ def _explained(verdict: Verdict, reading: ModelReading) -> Verdict:
     flip = reading.flips.get(decisive.step) if decisive else None
     if decisive is None or flip is None:
         return verdict
-    told = {"reason": flip.reason, "minimal_fix": flip.minimal_fix}
+    told = {
+        "reason": flip.reason,
+        "minimal_fix": flip.minimal_fix,
+        "corrected": flip.corrected,
+    }
     return verdict.model_copy(update={"decisive": decisive.model_copy(update=told)})
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.corrected import CorrectedStep
 
 SHOWN_FROM = 0.5
 """The probability from which a failure mode counts as shown, everywhere; below it is possible."""
@@ -78,6 +79,7 @@ class DecisiveError(_Record):
     """The earliest step whose correction would have turned the failure into success.
 
     The definition follows arXiv 2509.03312. ``agent`` is always the agent of ``step``.
+    ``minimal_fix`` describes the change, and ``corrected`` is the step itself as a model would have it.
     """
 
     step: int
@@ -87,6 +89,7 @@ class DecisiveError(_Record):
     reason: str = ""
     minimal_fix: str = ""
     span_id: str = ""
+    corrected: CorrectedStep | None = None
 
 
 class RunFacts(_Record):

@@ -61,6 +61,13 @@ class SegmentNotes(ModelAnswer):
     points: list[FailurePoint]
 
 
+class WrittenCall(ModelAnswer):
+    """A tool call as it should have been; ``arguments`` are a JSON object as text."""
+
+    name: str
+    arguments: str
+
+
 class Counterfactual(ModelAnswer):
     """The likely course of the run if one step had been right."""
 
@@ -69,6 +76,8 @@ class Counterfactual(ModelAnswer):
     flip_probability: Probability
     earlier_cause: int | None
     reason: str
+    corrected_text: str
+    corrected_calls: list[WrittenCall]
 
 
 class MappedMode(ModelAnswer):

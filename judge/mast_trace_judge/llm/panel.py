@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ def _mean_flips(readings: Sequence[ModelReading], voters: int) -> dict[int, Flip
     for step, flips in tried.items():
         best = max(flips, key=lambda flip: flip.weight)
         weight = sum(flip.weight for flip in flips) / max(len(flips), voters)
-        means[step] = Flip(weight, best.reason, best.minimal_fix)
+        means[step] = replace(best, weight=weight)
     return means
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from mast_trace_judge.corrected import CorrectedCall, CorrectedStep
+from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.llm.transcript import clip
 from mast_trace_judge.local.addressing.cleaning import clean
 from mast_trace_judge.verdict import Evidence, ModeFinding
@@ -48,12 +50,14 @@ class Flip:
         weight: probability that the run would have succeeded, discounted where the answer is
             doubtful.
         reason: of the estimate.
-        minimal_fix: the corrected step.
+        minimal_fix: description of the change.
+        corrected: the step as it should have been; None where the model wrote no such step.
     """
 
     weight: float
     reason: str
     minimal_fix: str
+    corrected: CorrectedStep | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class Verifier:
             weight *= _DOUBTED
         if self._earlier(answer.earlier_cause, step) is not None:
             weight *= _DOUBTED
-        return Flip(weight, plain(answer.reason), plain(answer.minimal_fix))
+        return Flip(weight, plain(answer.reason), plain(answer.minimal_fix), _corrected(answer))
 
     def modes(self, answers: Iterable[MappedMode]) -> tuple[ModeFinding, ...]:
         """Verify failure modes; a mode without a verified quote is not reported."""
@@ -221,6 +225,19 @@ class Verifier:
 
     def _later(self, step: int | None, than: int) -> int | None:
         return step if step is not None and than < step < self._steps else None
+
+
+def _corrected(answer: Counterfactual) -> CorrectedStep | None:
+    """Return the step that a model has written; None if it is no answer."""
+    calls = tuple(
+        CorrectedCall(name=each.name.strip(), arguments=clean(each.arguments))
+        for each in answer.corrected_calls
+    )
+    version = prompt("counterfactual").version
+    step = CorrectedStep(
+        prompt=version, text=clean(answer.corrected_text).strip(), tool_calls=calls
+    )
+    return step if step.is_answer else None
 
 
 def plain(text: str) -> str:

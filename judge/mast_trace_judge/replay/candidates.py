@@ -1,4 +1,4 @@
-"""The judge's candidates as a prior over decision points, and its minimal fix."""
+"""The judge's candidates as a prior over decision points."""
 
 from __future__ import annotations
 
@@ -29,16 +29,6 @@ def prior_of(verdict: Verdict | None, points: Sequence[Point]) -> dict[int, floa
         if point is not None:
             prior[point.step] = prior.get(point.step, 0.0) + probability
     return prior
-
-
-def judge_fix(verdict: Verdict | None, points: Sequence[Point]) -> dict[int, str]:
-    """Return the minimal fix of a verdict by decision point; empty if there is none."""
-    error = verdict.decisive if verdict else None
-    if error is None or not error.minimal_fix:
-        return {}
-    point = point_of(error.step, error.agent, points)
-    # The fix of a step that is not the answer itself would be put in place of something else.
-    return {point.step: error.minimal_fix} if point is not None and point.step == error.step else {}
 
 
 def with_judged_steps(

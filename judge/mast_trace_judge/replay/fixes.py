@@ -46,7 +46,7 @@ class Sources:
         person: a person's answers by step; at the step of a tool that is no answer, its result.
         resample: whether the same request is asked again, at any step.
         stronger_model: name of a model that is asked at any step; empty for none.
-        judge: the judge's minimal fixes by step.
+        judge: steps as the judge has corrected them; no descriptions.
         reference: reference answers by step, likewise.
         results: a person's right results of tools by step, also where the step is the answer that asks
             for the tool.
@@ -116,11 +116,8 @@ def planned_fixes(
     return dict(sorted((step, given) for step, given in planned.items() if given)), tuple(refused)
 
 
-_ORDER: tuple[FixSource, ...] = ("person", "resample", "stronger model", "judge", "reference")
-
-
 def _in_order(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
-    return tuple(sorted(fixes, key=lambda fix: _ORDER.index(fix.source)))
+    return tuple(sorted(fixes, key=lambda fix: fix.rank))
 
 
 def _unchanged(run: Trajectory, arm: Arm) -> str:

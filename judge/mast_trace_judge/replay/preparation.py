@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.arms import Fix
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.replay.candidates import judge_fix, prior_of
+from mast_trace_judge.replay.candidates import prior_of
 from mast_trace_judge.replay.checks import NotConfirmable, check_oracle, verify
 from mast_trace_judge.replay.fixes import RefusedFix, Sources, planned_fixes
+from mast_trace_judge.replay.judged_fix import judge_fix
 from mast_trace_judge.replay.oracle import oracle_of
 from mast_trace_judge.replay.statistics import Experiment, Limits
 from mast_trace_judge.store.replays import CONFIRM, plan_of, results_of, stored_plan
@@ -184,16 +185,19 @@ def _fixes(
     setup: Setup,
     outcome_reason: str,
 ) -> tuple[dict[int, tuple[Fix, ...]], tuple[RefusedFix, ...]]:
+    judged, refused = judge_fix(recorded, verdict, points)
     sources = Sources(
         person=setup.fixes,
         resample=setup.resample,
         stronger_model=setup.stronger_model,
-        judge=judge_fix(verdict, points),
+        judge=judged,
         reference=setup.references,
         results=setup.results,
         answers=tuple(filter(None, (setup.expected, outcome_reason, recorded.outcome_reason))),
     )
-    return planned_fixes(recorded, points, sources, oracle_of(setup.oracle, setup.check_timeout))
+    oracle = oracle_of(setup.oracle, setup.check_timeout)
+    planned, others = planned_fixes(recorded, points, sources, oracle)
+    return planned, (*refused, *others)
 
 
 def _plain(fix: Fix) -> list[Any]:

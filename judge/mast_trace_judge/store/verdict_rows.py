@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from mast_trace_judge.corrected import packed, unpacked
 from mast_trace_judge.verdict import Candidate, DecisiveError, ModeFinding, RunFacts, Verdict
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _columns(
 _VERDICT = _columns(Verdict, but=_PARTS | _JOINED)
 _MODE = _columns(ModeFinding, "Modes.")
 _CANDIDATE = _columns(Candidate, "Candidates.")
-_DECISIVE = _columns(DecisiveError, "Decisive")
+_DECISIVE = _columns(DecisiveError, "Decisive", but=frozenset({"corrected"}))
 _RUN = _columns(RunFacts, "Run")
 
 
@@ -58,7 +59,7 @@ def row_of(verdict: Verdict) -> dict[str, Any]:
         **_row(verdict, _VERDICT),
         **_nested(verdict.modes, _MODE),
         **_nested(verdict.candidates, _CANDIDATE),
-        **_row(verdict.decisive or _UNDECIDED, _DECISIVE),
+        **_decisive_row(verdict.decisive or _UNDECIDED),
         **_row(verdict.run or _UNKNOWN, _RUN),
     }
 
@@ -71,9 +72,21 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
         **_fields(row, _VERDICT),
         modes=tuple(ModeFinding(**fields) for fields in _records(row, _MODE)),
         candidates=tuple(Candidate(**fields) for fields in _records(row, _CANDIDATE)),
-        decisive=DecisiveError(**_fields(row, _DECISIVE)) if decided else None,
+        decisive=_decisive(row) if decided else None,
         run=None if run.seen == _UNKNOWN.seen else run,
     )
+
+
+def _decisive_row(error: DecisiveError) -> dict[str, Any]:
+    """Return the columns of a decisive error; description and corrected step share one."""
+    row = _row(error, _DECISIVE)
+    return {**row, _DECISIVE["minimal_fix"]: packed(error.minimal_fix, error.corrected)}
+
+
+def _decisive(row: Mapping[str, Any]) -> DecisiveError:
+    fields = _fields(row, _DECISIVE)
+    description, corrected = unpacked(fields["minimal_fix"])
+    return DecisiveError(**{**fields, "minimal_fix": description, "corrected": corrected})
 
 
 def _row(record: BaseModel, columns: Mapping[str, str]) -> dict[str, Any]:

@@ -94,6 +94,8 @@ def what_if(flip: float = 0.9, **more: Any) -> dict[str, Any]:
         "flip_probability": flip,
         "earlier_cause": None,
         "reason": "the sum would have been right",
+        "corrected_text": "The room costs 118 EUR a night.",
+        "corrected_calls": [],
         **more,
     }
 

@@ -19,8 +19,10 @@ from judge.llm.scripted_judge import (
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.corrected import CorrectedStep
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.llm import interview
+from mast_trace_judge.llm.prompts import prompt
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.verdict import Evidence
 
@@ -40,6 +42,10 @@ async def test_reads_then_tries_then_maps():
     decisive = verdict.decisive
     assert (decisive.step, decisive.agent, decisive.span_id) == (3, "researcher", "s3")
     assert decisive.minimal_fix == "say 118 EUR, as the tool returned"
+    version = prompt("counterfactual").version
+    assert decisive.corrected == CorrectedStep(
+        prompt=version, text="The room costs 118 EUR a night."
+    )
     (found,) = [mode for mode in verdict.modes if mode.code == "2.6"]
     assert (found.evidence, found.steps, found.span_ids) == (Evidence.MODEL, (3,), ("s3",))
     assert found.quotes == ("costs 181 EUR a night",)

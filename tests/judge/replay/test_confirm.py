@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
-from judge.replay.simulated import COST, PLANTED, Killed, Program, confirming
+from judge.replay.simulated import COST, PLANTED, POINTS, RECORDED, Killed, Program, confirming
 from judge.store.invented_replays import run
 from judge.store.verdicts import verdict
 
@@ -22,7 +23,9 @@ from mast_trace_judge.replay.candidates import with_judged_steps
 from mast_trace_judge.replay.conducting import INTERRUPTED, CannotContinue
 from mast_trace_judge.replay.daily import DailyBudget
 from mast_trace_judge.replay.points import Point
+from mast_trace_judge.replay.preparation import stored_experiment
 from mast_trace_judge.replay.setup import Budget, Setup
+from mast_trace_judge.replay.statistics import Limits
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.replays import (
     plan_of,
@@ -391,3 +394,13 @@ def test_results_of_another_experiment_are_not_taken(store: Store) -> None:
     reserve(store, plan, 0, Arm("keep", 3), live_calls=2, cost_usd=0.0, phase="screening")
     with pytest.raises(CannotContinue, match="do not belong"):
         confirming(store, Program()).resume()
+
+
+def test_experiments_that_try_fixes_in_another_order_are_not_continued(store: Store) -> None:
+    setup = Setup(("program",))
+    empty = {"prior": {}, "sources": {}, "limits": asdict(Limits()), "refused": [], "earlier": None}
+    for name, version in (("confirm", setup.to_plain()["version"]), ("confirm 2", 1)):
+        shape = {**empty, "setup": {**setup.to_plain(), "version": version}, "planned": 3}
+        plan_of(store, run(), json.dumps(shape), name=name)
+        found = stored_experiment(store, run(), RECORDED, POINTS, setup)
+        assert (found is not None) == (version != 1)

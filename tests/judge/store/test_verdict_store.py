@@ -14,6 +14,16 @@ def test_a_verdict_comes_back_as_it_was(store):
     assert load(store, stored.trace_id) == [stored]
 
 
+def test_descriptions_of_earlier_judges_come_back_without_a_corrected_step(store):
+    """A description does not become an answer, in whatever form it is."""
+    for number, text in enumerate(
+        ("say 118", "", '{"prompt": 3, "text": "118"}', "one\ntwo", "x\n{}")
+    ):
+        error = verdict().decisive.model_copy(update={"minimal_fix": text, "corrected": None})
+        save(store, [verdict(number, decisive=error)])
+        assert load_latest(store, f"{number:032x}").decisive == error
+
+
 def test_empty_parts_come_back_empty(store):
     """An unscored verdict has no modes, candidates and decisive step, and still has none."""
     stored = verdict(

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta, timezone
 
+from mast_trace_judge.corrected import CorrectedCall, CorrectedStep
 from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Verdict
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
@@ -37,6 +38,11 @@ def verdict(number=1, *, version="v1", hours=0, **more):
         reason="the sum rests on it",
         minimal_fix="say 118",
         span_id="s3",
+        corrected=CorrectedStep(
+            prompt=3,
+            text="A room costs 118 EUR,\nas the tool says.",
+            tool_calls=(CorrectedCall(name="book", arguments='{"price": 118}'),),
+        ),
     )
     given = {
         "trace_id": f"{number:032x}",

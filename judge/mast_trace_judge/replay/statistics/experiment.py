@@ -51,8 +51,8 @@ class Experiment:
         Args:
             points: the run's model answers in order of completion.
             prior: the judge's probabilities by step; may be empty.
-            sources: fixes by step, in the order in which they are tried; steps without one are never
-                tested.
+            sources: fixes by step; those of a decision and its tools are tried in the order of their
+                origins (`FixSource`). Steps without one are never tested.
             limits: sizes and budget.
             seed: decides which replay of a pair comes first.
             not_isolated: the reason why replays are not comparable, such as state outside the process

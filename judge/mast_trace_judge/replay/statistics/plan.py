@@ -34,7 +34,7 @@ class Plan:
     Attributes:
         points: decision points in order of completion.
         prior: the judge's probabilities by step.
-        sources: fixes by step, in the order in which they are tried.
+        sources: fixes by step; those of one source in the order in which they are tried.
         limits: sizes.
         earlier: conclusion of the plans for the same run before this one.
         agents: agents of tools' calls by step.
@@ -77,13 +77,18 @@ class Plan:
 
     @cached_property
     def fixes(self) -> dict[int, list[tuple[int, Fix]]]:
-        """Steps and fixes by position; at -1 those of tools that were called before any model."""
+        """Steps and fixes by position, in the order in which they are tried: by source, then by step.
+
+        At -1 are those of tools that were called before any model.
+        """
         found: dict[int, list[tuple[int, Fix]]] = {}
         for step in sorted(self.sources):
             position = self.position(step)
             given = [fix for fix in self.sources[step] if position >= 0 or fix.result]
             if given:
                 found.setdefault(position, []).extend((step, fix) for fix in given)
+        for parts in found.values():  # an answer and its tools have steps of their own
+            parts.sort(key=lambda part: part[1].rank)
         return found
 
     def joined(self, position: int) -> tuple[Part, ...]:
@@ -102,7 +107,7 @@ class Plan:
             elif position >= 0 and step == self.points[position].step:
                 answers += [(step, fix)] * bool(fix.text)
                 asked += [(step, fix)] * (fix.source == "stronger model")
-        return tuple(answers[:1] or results.items() or asked[:1])
+        return tuple(answers[:1] or sorted(results.items(), key=_step) or asked[:1])
 
     def agent(self, step: int, fix: Fix | None = None) -> str:
         """Return the agent of a step: of a tool's result, and of a step that is no answer, its own."""
@@ -201,3 +206,7 @@ class Plan:
             threshold=self.threshold,
             most=self.limits.pairs,
         )
+
+
+def _step(part: Part) -> int:
+    return part[0]

@@ -23,7 +23,7 @@ from judge.replay.statistics.simulated_experiments import (
 
 from mast_trace_judge.arms import Fix
 from mast_trace_judge.confirmation import Confirmation, Contrast
-from mast_trace_judge.replay.statistics import Limits
+from mast_trace_judge.replay.statistics import Experiment, Limits
 
 if TYPE_CHECKING:
     from mast_trace_judge.replay.statistics import Trial
@@ -247,6 +247,30 @@ def test_fixes_of_a_step_are_tried_in_order_until_one_helps() -> None:
         ("resample", True),
     ]
     assert found.planned_contrasts == 4
+
+
+def test_an_answer_and_its_tools_share_the_order_of_origins() -> None:
+    resample, big = RESAMPLE, Fix("stronger model", model="big")
+    person, known = Fix("person", "79.0", result=True), Fix("reference", "79", result=True)
+    answers = (resample, big, Fix("reference", "It costs 79."))
+    experiment = made(sources={13: answers, 14: (person, known)}, prior={13: 1.0})
+    told = conduct(experiment, lambda trial: 0.2 * (trial.arm.operator in {"start", "keep"}))
+    asked = [
+        (each.arm.step, each.arm.fix)
+        for each in told
+        if each.phase == "pairs" and each.arm.fix is not None
+    ]
+    order = [(14, person), (13, resample), (13, big), (13, answers[2]), (14, known)]
+    assert list(dict.fromkeys(asked)) == [each for each in order if each in asked]
+    assert asked[0] == (14, person)
+    assert experiment.evidence.plan.fixes[6] == order
+
+
+def test_results_that_go_together_stand_in_the_order_of_their_steps() -> None:
+    first, second = Fix("reference", "3", result=True), Fix("person", "4", result=True)
+    plan = Experiment(POINTS[:7], prior={}, sources={14: (first,), 15: (second,)}).evidence.plan
+    assert plan.fixes[6] == [(15, second), (14, first)]
+    assert plan.joined(6) == ((14, first), (15, second))
 
 
 def test_a_fix_of_a_tool_result_is_compared_with_the_answer_that_made_the_call() -> None:

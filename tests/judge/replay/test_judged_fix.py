@@ -1,0 +1,121 @@
+"""The judge's correction: only a step that it has written stands in place of an answer, never a description."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mast_trace.messages import Message, ToolCall, parsed
+from mast_trace.replay.recording import tape_of
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace_judge.arms import Arm
+from mast_trace_judge.corrected import CorrectedCall, CorrectedStep
+from mast_trace_judge.replay.changes import intervention_of
+from mast_trace_judge.replay.fixes import Sources, planned_fixes
+from mast_trace_judge.replay.judged_fix import judge_fix
+from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.verdict import DecisiveError, Verdict
+
+BOOK, LOOK = ToolCall("book", '{"hotel": "Lima"}', "c1"), ToolCall("look", {"day": 4}, "c2")
+
+
+def _run(answer: Message) -> Trajectory:
+    """An answer of a model and its tool calls; without a text, the first call is its step."""
+    said = [(StepKind.MESSAGE, answer.content, "")] if answer.content else []
+    steps = [*said, *((StepKind.TOOL, "done", call.id) for call in answer.tool_calls)]
+    made = [
+        Step(
+            index,
+            kind,
+            "ann",
+            text,
+            span_id="a" if kind is StepKind.MESSAGE else f"t{index}",
+            start=index + 1,
+            end=index + 1,
+            tool="tool" if call else "",
+            call_id=call or "",
+        )
+        for index, (kind, text, call) in enumerate(steps)
+    ]
+    call = Invocation("model", "ann", "a", "", 1, 1, ("asked",), ("user",), None, "answer")
+    return Trajectory("t", tuple(made), (call,), {"asked": Message("Go", "user"), "answer": answer})
+
+
+def _judged(text: str = "", *calls: tuple[str, str], prompt: int = 3, written: bool = True) -> Any:
+    named = tuple(CorrectedCall(name=name, arguments=given) for name, given in calls)
+    step = CorrectedStep(prompt=prompt, text=text, tool_calls=named) if written else None
+    error = DecisiveError(
+        step=0, agent="ann", probability=0.9, minimal_fix="Book Rome, not Lima.", corrected=step
+    )
+    return Verdict.model_construct(decisive=error)
+
+
+def _put(answer: Message, verdict: Any) -> Message:
+    """Return the answer that the plan puts in place of a recorded one."""
+    run = _run(answer)
+    texts, refused = judge_fix(run, verdict, decision_points(run))
+    assert refused == ()
+    planned, refused = planned_fixes(run, decision_points(run), Sources({}, judge=texts))
+    assert refused == ()
+    (fix,) = [each for each in planned[0] if each.source == "judge"]
+    change = intervention_of(run, tape_of(run), Arm("fix", 0, fix))
+    assert change.answer is not None
+    return replace(
+        change.answer,
+        tool_calls=tuple(
+            replace(each, arguments=parsed(each.arguments)) for each in change.answer.tool_calls
+        ),
+    )
+
+
+def test_a_corrected_text_stands_in_place_of_the_text_and_calls_stay() -> None:
+    found = _put(Message("Lima it is."), _judged("Rome it is."))
+    assert (found.content, found.tool_calls) == ("Rome it is.", ())
+    found = _put(Message("Lima it is.", tool_calls=(LOOK,)), _judged("Rome it is."))
+    assert found.content == "Rome it is."
+    assert [each.name for each in found.tool_calls] == ["look"]
+
+
+@pytest.mark.parametrize("others", [(), (LOOK,)])
+def test_a_corrected_call_stands_in_place_of_its_call_alone(others: tuple[ToolCall, ...]) -> None:
+    verdict = _judged("", ("book", '{"hotel": "Rome"}'))
+    found = _put(Message("", tool_calls=(BOOK, *others)), verdict)
+    assert [(each.name, each.arguments) for each in found.tool_calls] == [
+        ("book", {"hotel": "Rome"}),
+        *((each.name, each.arguments) for each in others),
+    ]
+    assert found.content == ""
+
+
+def test_an_answer_may_have_been_due_in_place_of_a_call() -> None:
+    found = _put(Message("", tool_calls=(BOOK,)), _judged("Which hotel?"))
+    assert (found.content, found.tool_calls) == ("Which hotel?", ())
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "reason"),
+    [
+        (Message("Lima."), _judged(written=False), "a description is no answer"),
+        (Message("", tool_calls=(BOOK,)), _judged(written=False), "a description is no answer"),
+        (Message("Lima."), _judged("Book Rome.", prompt=2), "a description is no answer"),
+        (Message("Lima."), _judged(" "), "a description is no answer"),
+        (Message("Lima."), _judged("R" * 9000), "a description is no answer"),
+        (Message("Lima."), _judged("", ("book", "Rome")), "a description is no answer"),
+        (Message("", tool_calls=(BOOK, LOOK)), _judged("Which?"), "the other tool calls"),
+    ],
+)
+def test_what_is_no_such_answer_is_not_tried(answer: Message, verdict: Any, reason: str) -> None:
+    run = _run(answer)
+    texts, (refused,) = judge_fix(run, verdict, decision_points(run))
+    assert texts == {}
+    assert (refused.step, refused.source) == (0, "judge")
+    assert reason in refused.reason
+
+
+def test_nothing_is_said_where_nothing_was_proposed() -> None:
+    run = _run(Message("Lima."))
+    error = DecisiveError(step=0, agent="ann", probability=0.9)
+    for verdict in (None, Verdict.model_construct(decisive=error)):
+        assert judge_fix(run, verdict, decision_points(run)) == ({}, ())
