@@ -61,13 +61,6 @@ class Frameworks:
 
     def __init__(self) -> None:
         self._known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-        if not self._known:
-            logger.warning(
-                "mast-trace records no framework: this program has no metadata of the package "
-                "mast-trace, by which instrumentations are found. A frozen program has to bring it "
-                "(PyInstaller: --copy-metadata mast-trace --collect-submodules "
-                "mast_trace_instrumentations)."
-            )
         self._active: dict[str, FrameworkInstrumentor] = {}
         self._inactive: dict[str, FrameworkReport] = {}
 
@@ -91,6 +84,13 @@ class Frameworks:
             ConfigurationError: a name in ``wanted`` is not known.
             InstrumentationError: a framework in ``wanted`` is absent or cannot be instrumented.
         """
+        if wanted is None and not self._known:
+            logger.warning(
+                "mast-trace records no framework: this program has no metadata of the package "
+                "mast-trace, by which instrumentations are found. A frozen program has to bring it "
+                "(PyInstaller: --copy-metadata mast-trace --collect-submodules "
+                "mast_trace_instrumentations)."
+            )
         unknown = [name for name in wanted or () if name not in self._known]
         if unknown:
             raise ConfigurationError(
