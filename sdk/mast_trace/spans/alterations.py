@@ -53,7 +53,7 @@ class Alterations:
     def kept(self, text: str, limit: int | None = None) -> str:
         """Return ``text`` cut to ``limit`` bytes; to the limit of an attribute if it is absent."""
         kept = truncate(text, self._content.limit if limit is None else limit)
-        if not self.cut and is_cut(kept, text):
+        if kept is not text and is_cut(kept, text):
             self.cut = True
         return kept
 
@@ -79,6 +79,9 @@ def with_earlier_marks(
         span: an open span.
         waiting: attributes that are written on it later.
     """
+    # Every span passes here, and hardly any has a mark.
+    if semconv.CONTENT_REDACTED not in attributes and semconv.CONTENT_TRUNCATED not in attributes:
+        return attributes
     for mark in _MARKS:
         if mark in attributes:
             earlier = (getattr(span, "attributes", None) or {}, waiting or {})

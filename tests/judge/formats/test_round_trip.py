@@ -149,8 +149,8 @@ def test_a_run_without_an_id_is_refused() -> None:
         to_spans(StoredRun(Trajectory(trace_id="", steps=())))
 
 
-def test_branches_and_extras_of_answers_stay() -> None:
-    """A replay finds parallel branches by their paths, although the spans that made these are gone."""
+def test_what_a_replay_needs_stays() -> None:
+    """Branches by their paths, although the spans that made these are gone; extras; marks of altered texts."""
     calls = tuple(
         Invocation(
             "model",
@@ -165,6 +165,8 @@ def test_branches_and_extras_of_answers_stay() -> None:
             output_text="Yes.",
             branch=f"/work#{number}/clerk#0",
             extra='{"message": {"refusal": "No."}}',
+            redacted=("gen_ai.input.messages",),
+            cut=("gen_ai.output.messages",),
         )
         for number in (1, 5)
     )
@@ -179,10 +181,19 @@ def test_branches_and_extras_of_answers_stay() -> None:
         7,
         tool="add",
         branch="/work#5/clerk#0",
+        redacted=("gen_ai.tool.call.result",),
+        cut=("gen_ai.tool.call.arguments",),
     )
-    run = Trajectory("b" * 32, (step,), calls, {"q": Message("Well?", role="user")})
+    texts = {"q": Message("Well?", role="user")}
+    run = Trajectory("b" * 32, (step,), calls, texts, redacted=("mast.human.inputs",))
     shape = json.loads(json.dumps(to_dict(run)))
     back = read_trajectory(records_of([to_spans(StoredRun(trajectory_from_dict(shape)))]))
     assert [call.branch for call in back.invocations] == [call.branch for call in calls]
     assert [call.extra for call in back.invocations] == [call.extra for call in calls]
-    assert [each.branch for each in back.steps if each.tool] == [step.branch]
+    (tool,) = [each for each in back.steps if each.tool]
+    assert tool.branch == step.branch
+    assert {(call.redacted, call.cut) for call in back.invocations} == {
+        (("gen_ai.input.messages",), ("gen_ai.output.messages",))
+    }
+    assert (tool.redacted, tool.cut) == (step.redacted, step.cut)
+    assert (back.redacted, back.cut) == (run.redacted, ())
