@@ -46,7 +46,7 @@ FLOORS = {
         collector draining
     """,
     "mast_trace_judge": """
-        arms confirmation
+        arms confirmation corrected
         verdict module_digest
         local fingerprint proof
         store layer_fusion version pricing

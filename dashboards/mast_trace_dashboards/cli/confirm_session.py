@@ -15,6 +15,7 @@ from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.replay.bounds import call_cost
 from mast_trace_judge.replay.checks import check
 from mast_trace_judge.replay.conduct import check_limits, confirming
+from mast_trace_judge.replay.continued import continued
 from mast_trace_judge.replay.preparation import (
     expected_calls,
     limits_of,
@@ -65,10 +66,11 @@ class Session:
     def of_run(
         cls, store: Store, trace_id: str, project: str | None, setup: Setup, budget: Budget
     ) -> Session:
-        """Read a run and its verdict.
+        """Read a run, its verdict and the interrupted runs that it continues.
 
         Raises:
             NotFound: there is no such run.
+            NotConfirmable: an interrupted run is not stored.
             StorageError: the database does not answer.
         """
         found = find_run(store, trace_id, project)
@@ -77,7 +79,8 @@ class Session:
             raise NotFound(f"there is no run {trace_id}")
         recorded = read_alone(store, summary)
         verdict = load_judged(store, trace_id, project=summary.project)
-        return cls(store, summary, recorded, verdict, setup, budget)
+        whole = dataclasses.replace(setup, earlier=continued(store, summary, recorded))
+        return cls(store, summary, recorded, verdict, whole, budget)
 
 
 def conduct(session: Session, *, yes: bool) -> tuple[Stopped, Prepared]:

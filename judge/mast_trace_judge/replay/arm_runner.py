@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.content import content_hash
+from mast_trace.replay.intervention import Intervention
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import ArmResult
 from mast_trace_judge.replay.changes import intervention_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from mast_trace.replay.live import LiveCall
     from mast_trace.replay.player import Report
+    from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import Arm, ReplayStatus
     from mast_trace_judge.llm.budget import Price
@@ -45,7 +47,8 @@ class ArmSettings:
             exception if it cannot tell.
         prices: by name of the model; without a price, `ArmResult.cost_usd` is None.
         earlier: interrupted runs that the recorded one continues, the first one first. They are
-            answered from the record by every operator but ``start``.
+            answered from the record by every operator, except ``start`` without `keeps_earlier`.
+        keeps_earlier: whether ``start`` begins with the recorded run and not with the first of them.
         replayed: takes the run that the program made, before it is thrown away.
     """
 
@@ -53,6 +56,7 @@ class ArmSettings:
     oracle: Oracle | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
     earlier: Sequence[Trajectory] = ()
+    keeps_earlier: bool = False
     replayed: Callable[[Trajectory], None] = lambda _run: None
 
 
@@ -91,7 +95,7 @@ def run_arm(
             seconds=time.monotonic() - clock,
         )
     tape = tape_of(recorded, *settings.earlier, live_tools=settings.limits.live_tools)
-    change = None if arm.operator == "verify" else intervention_of(recorded, tape, arm)
+    change = None if arm.operator == "verify" else _change(recorded, tape, arm, settings)
     played = play(tape, command, settings.limits, change)
     run = played.runs_like([*settings.earlier, recorded])[-1]
     if run is not None:
@@ -131,6 +135,13 @@ def run_arm(
         started_at=started,
         seconds=time.monotonic() - clock,
     )
+
+
+def _change(recorded: Trajectory, tape: Tape, arm: Arm, settings: ArmSettings) -> Intervention:
+    kept = sum(call.kind == "model" for run in settings.earlier for call in run.invocations)
+    if arm.operator == "start" and settings.keeps_earlier and kept:
+        return Intervention("keep", kept - 1, kept, hold=arm.hold)
+    return intervention_of(recorded, tape, arm)
 
 
 def calls_hash(calls: Sequence[LiveCall]) -> str:

@@ -32,7 +32,7 @@ def check(recorded: Trajectory, setup: Setup) -> tuple[Point, ...]:
         NotConfirmable: the run has not failed, or has no decision point.
         NotReplayable: the record lacks data that a replay needs.
     """
-    tape_of(recorded, live_tools=setup.live_tools)
+    tape_of(recorded, *setup.earlier, live_tools=setup.live_tools)
     if not setup.oracle and recorded.outcome != "failure":
         raise NotConfirmable(
             f"run {recorded.trace_id} {_OUTCOMES.get(recorded.outcome, 'has no outcome')}; only failed "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.replay.candidates import with_judged_steps
 from mast_trace_judge.replay.conducting import Conducting
@@ -14,6 +14,9 @@ from mast_trace_judge.store.verdicts import load_judged
 
 if TYPE_CHECKING:
     from mast_trace_judge.confirmation import Confirmation
+
+
+_KEPT: Final = "the interrupted runs that it continues were kept, and the error may lie in them"
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Confirming(Conducting[Experiment]):
         conclusion = self._experiment.conclusion()
         if self._not_isolated:
             conclusion = _not_comparable(conclusion, self._not_isolated)
+        elif self._setup.earlier and conclusion.status == "systematic":
+            conclusion = conclusion.model_copy(update={"text": f"{conclusion.text}; {_KEPT}"})
         return self._patiently(lambda: self._stored(conclusion))
 
     def _stored(self, conclusion: Confirmation) -> Confirmation:

@@ -33,7 +33,8 @@ def arm_settings(
     max_calls: int | None,
     prices: Mapping[str, Price] | None = None,
 ) -> ArmSettings:
-    """Return the settings of one replay of a run with this task."""
+    """Return the settings of one replay of a run with this task, or of the run that it continues."""
+    begun = setup.earlier[0].task if setup.earlier else task
     return ArmSettings(
         limits=Limits(
             timeout=setup.timeout,
@@ -41,11 +42,13 @@ def arm_settings(
             hosts=tuple(setup.hosts),
             max_calls=max_calls,
             output="discarded",
-            environment={**task_environment(task), **setup.environment},
+            environment={**task_environment(begun), **setup.environment},
             parent=setup.parent,
         ),
         oracle=_judging(setup),
         prices=prices or {},
+        earlier=setup.earlier,
+        keeps_earlier=True,
     )
 
 

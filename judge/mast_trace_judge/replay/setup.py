@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mast_trace.trajectory import Trajectory
     from mast_trace_judge.replay.forking import PreparedParent
 
 TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"
@@ -37,6 +38,7 @@ class Setup:
         stronger_model: name of a model that is asked as a correction; empty for none.
         environment: variables that the program gets besides those of this process.
         expected: the right final answer, which no correction may give away; empty if unknown.
+        earlier: interrupted runs that the run continues, the first one first; replays keep them.
         parent: the process from which replays are forked; None if each starts a process of its own.
     """
 
@@ -55,6 +57,7 @@ class Setup:
     expected: str = ""
     parent: PreparedParent | None = None
     results: Mapping[int, str] = field(default_factory=dict)
+    earlier: Sequence[Trajectory] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """Return the part that replays of one experiment must share, in a form that JSON can hold."""

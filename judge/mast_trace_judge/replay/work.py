@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError, StorageError
@@ -12,6 +12,7 @@ from mast_trace.replay.recording import NotReplayable
 from mast_trace_collector.storage.runs import summary_of
 from mast_trace_judge.replay.checks import NotConfirmable, check
 from mast_trace_judge.replay.conduct import confirming
+from mast_trace_judge.replay.continued import continued
 from mast_trace_judge.replay.daily import DailyBudget
 from mast_trace_judge.replay.handled import HandledRuns
 from mast_trace_judge.replay.preparation import limits_of, new_experiment, stored_experiment
@@ -167,8 +168,8 @@ class ConfirmWorker:
 
     def _confirm(self, run: RunSummary) -> Handled:
         commands = self._config.services[run.service]
-        setup = commands.setup()
         recorded = read_alone(self._store, run)
+        setup = replace(commands.setup(), earlier=continued(self._store, run, recorded))
         points = check(recorded, setup)
         prepared = stored_experiment(self._store, run, recorded, points, setup)
         if prepared is None:

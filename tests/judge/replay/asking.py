@@ -1,7 +1,7 @@
 """Programs that ask a person: ``asking.py WAY``.
 
 The ways are ``before`` and ``inside`` a run of a hand-made agent, in a ``thread``, inside of a ``tool``,
-``once-more`` than recorded, and ``resumed``: a graph of LangGraph that is interrupted for a person's answer, which comes
+``once-more`` than recorded, ``twice`` in two runs, and ``resumed``: a graph of LangGraph that is interrupted for a person's answer, which comes
 from the program itself in the way ``resumed-without-asking``.
 """
 
@@ -51,6 +51,15 @@ def by_hand(way: str) -> None:
         pass
 
 
+def twice() -> None:
+    """Ask in two runs, of which the second goes on from the first."""
+    words = input("Which item? ")
+    for question in ("What does {} cost?", "Is this right? {}"):
+        with mast_trace.run("shop"), mast_trace.agent("seller") as seller:
+            words = ask(question.format(words))
+            seller.reply(words)
+
+
 class State(TypedDict):
     """The draft, the person's words about it and the final text."""
 
@@ -95,5 +104,7 @@ if __name__ == "__main__":
     mast_trace.instrument()
     if sys.argv[1].startswith("resumed"):
         resumed(sys.argv[1])
+    elif sys.argv[1] == "twice":
+        twice()
     else:
         by_hand(sys.argv[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from replays import NOWHERE, record_all
 from scripted_llm import ScriptedLLM, last_text
 
+from mast_trace.trajectory import to_dict
+from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.replay import replay
 
 if TYPE_CHECKING:
@@ -106,3 +109,38 @@ class TestResumed:
         done = again(recorded[:1], "resumed-without-asking")
         assert done.status == "diverged"
         assert "replay the run that continues it" in done.text
+
+
+def test_a_confirmation_keeps_the_interrupted_run(
+    record_way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without the interrupted run it is refused with the reason; with it, the second run alone is live."""
+    first, last = record_way("twice", "kettle\n")
+    last = replace(last, resumes=first.trace_id)
+    url = f"chdb://{tmp_path / 'store'}"
+    assert run(["migrate", "--url", url]) == 0
+    options = ("--yes", "--json", "--url", url, "--data-dir", str(tmp_path / "data"))
+    judging = ("--oracle", "false", "--max-runs", "2")
+    program = (sys.executable, str(ASKING), "twice")
+    command = ["confirm", last.trace_id, *options, *judging, "--", *program]
+    with ScriptedLLM(lambda _request: "Yes.") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        _store(last, url, tmp_path)
+        assert run(command) == 1
+        assert f"continues the interrupted run {first.trace_id}" in capsys.readouterr().err
+        assert server.requests == []
+        _store(first, url, tmp_path)
+        capsys.readouterr()
+        run(command)
+        captured = capsys.readouterr()
+        told = json.loads(captured.out)["confirmation"]
+        assert (told["replays"], told["live_calls"]) == (7, 1), captured.err
+        (request,) = server.requests
+        assert last_text(request) == f"Is this right? {first.final_answer}"
+
+
+def _store(recorded: Trajectory, url: str, folder: Path) -> None:
+    file = folder / "runs.jsonl"
+    exported = {"trajectory": to_dict(recorded), "verdict": None, "labels": []}
+    file.write_text(json.dumps({"trace_id": recorded.trace_id, **exported}) + "\n", "utf-8")
+    assert run(["import", str(file), "--url", url]) == 0

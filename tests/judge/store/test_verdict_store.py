@@ -15,7 +15,7 @@ def test_a_verdict_comes_back_as_it_was(store):
 
 
 def test_descriptions_of_earlier_judges_come_back_without_a_corrected_step(store):
-    """Whatever a description holds, it does not become an answer."""
+    """A description does not become an answer, in whatever form it is."""
     for number, text in enumerate(
         ("say 118", "", '{"prompt": 3, "text": "118"}', "one\ntwo", "x\n{}")
     ):
