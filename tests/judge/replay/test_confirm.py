@@ -404,3 +404,15 @@ def test_experiments_that_try_fixes_in_another_order_are_not_continued(store: St
         plan_of(store, run(), json.dumps(shape), name=name)
         found = stored_experiment(store, run(), RECORDED, POINTS, setup)
         assert (found is not None) == (version != 1)
+
+
+def test_a_program_that_fails_from_the_start_may_have_failed_before_it_was_interrupted(
+    store: Store,
+) -> None:
+    work = confirming(store, Program(0.0), setup=Setup(("program",), earlier=(RECORDED,)))
+    work.resume()
+    found = work.run().confirmation
+    assert found.status == "systematic"
+    assert found.text.endswith(
+        "; the interrupted runs that it continues were kept, and the error may lie in them"
+    )
