@@ -23,12 +23,13 @@ from mast_trace_dashboards.cli.replay_options import (
     MaxCalls,
     MaxCost,
     OracleCommand,
+    Preload,
     Prices,
     ResetCommand,
     Timeout,
     Yes,
 )
-from mast_trace_dashboards.cli.replaying import live_tools_of
+from mast_trace_dashboards.cli.replaying import live_tools_of, prepared_parent
 from mast_trace_dashboards.cli.step_texts import prices_by_model, text_of, texts_by_step
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.config import JudgeConfig
@@ -128,6 +129,7 @@ def confirm(
     allow_hosts: AllowHosts = None,
     timeout: Timeout = 120.0,
     jobs: Annotated[int, typer.Option(min=1, max=16, help="Replays at the same time.")] = 1,
+    preload: Preload = None,
     yes: Yes = False,
     project: Project = None,
     url: Url = None,
@@ -169,7 +171,10 @@ def confirm(
         with locked_run(folder, session.run.project, session.run.trace_id) as mine:
             if not mine:
                 raise MastTraceError(f"another process replays run {session.run.trace_id} now")
-            stopped, prepared = conduct(session, yes=yes)
+            with prepared_parent(command, preload, jobs) as parent:
+                forked = dataclasses.replace(session.setup, parent=parent)
+                session = dataclasses.replace(session, setup=forked)
+                stopped, prepared = conduct(session, yes=yes)
     if as_json:
         print_json(as_dict(stopped, prepared))
     else:

@@ -12,7 +12,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace_dashboards.cli.output import console, warn
-from mast_trace_judge.replay.forking import NotForkable, PreparedParent
+from mast_trace_judge.replay.forking import NotForkable
+from mast_trace_judge.replay.parents import PreparedParents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -58,9 +59,14 @@ def live_tools_of(names: Sequence[str] | None) -> tuple[str, ...]:
 
 @contextmanager
 def prepared_parent(
-    command: Sequence[str], modules: Sequence[str] | None
-) -> Iterator[PreparedParent | None]:
+    command: Sequence[str], modules: Sequence[str] | None, jobs: int = 1
+) -> Iterator[PreparedParents | None]:
     """Import modules once for all replays of a program; yield None where replays cannot be forked.
+
+    Args:
+        command: the program and its arguments.
+        modules: to import; none for replays that start processes of their own.
+        jobs: replays at the same time; each has a process of its own to be forked from.
 
     Raises:
         ConfigurationError: the command cannot be started.
@@ -69,7 +75,7 @@ def prepared_parent(
         yield None
         return
     try:
-        parent = PreparedParent(command, modules)
+        parent = PreparedParents(command, modules, jobs)
     except NotForkable as error:
         warn(f"{error}.")
         yield None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.replay.forking import PreparedParent
+    from mast_trace_judge.replay.parents import PreparedParents
 
 _STANDARD_ERROR = 2
 
@@ -54,7 +55,7 @@ class Limits:
     max_calls: int | None = None
     output: Output = "shown"
     environment: Mapping[str, str] = field(default_factory=dict)
-    parent: PreparedParent | None = None
+    parent: PreparedParent | PreparedParents | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.replay.forking import PreparedParent
+    from mast_trace_judge.replay.parents import PreparedParents
 
 TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"
 """Variable that holds the task of the recorded run while its program is replayed."""
@@ -55,7 +56,7 @@ class Setup:
     stronger_model: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     expected: str = ""
-    parent: PreparedParent | None = None
+    parent: PreparedParent | PreparedParents | None = None
     results: Mapping[int, str] = field(default_factory=dict)
     earlier: Sequence[Trajectory] = ()
 

@@ -145,6 +145,7 @@ def test_an_oracle_judges_a_program_that_records_no_outcome(
     with failed_shop(tmp_path, "no-outcome") as failed:
         capsys.readouterr()
         options = ("--oracle", f'{sys.executable} -c "{code}"', "--max-runs", "5", "--jobs", "2")
+        options = (*options, "--preload", "json")
         assert run(failed.arguments(*options, "--json", way="no-outcome")) == 1
         told = json.loads(capsys.readouterr().out)
         assert "5 of 5 replays" in told["stopped"]

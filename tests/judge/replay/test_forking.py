@@ -6,11 +6,13 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from mast_trace_judge.replay.forking import NotForkable, PreparedParent, program_of
+from mast_trace_judge.replay.parents import PreparedParents
 
 PROGRAM = """
 import json, os, pathlib, random, subprocess, sys, threading, time
@@ -163,3 +165,25 @@ def test_only_python_programs_can_be_forked() -> None:
     for command in (("./team.sh",), ("python",), ("python", "-c", "pass"), ("node", "team.js")):
         with pytest.raises(NotForkable, match="leave --preload out"):
             program_of(command)
+
+
+def test_two_parents_fork_two_replays_at_the_same_time(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Each of the programs ends well only if the other one runs beside it; a third waits for its turn."""
+    program = tmp_path / "meets.py"
+    program.write_text(
+        "import os, pathlib, sys, time\n"
+        "here = pathlib.Path(sys.argv[1]); (here / str(os.getpid())).touch()\n"
+        "end = time.time() + 60\n"
+        "while len(list(here.iterdir())) < 2 and time.time() < end: time.sleep(0.01)\n"
+        "sys.exit(len(list(here.iterdir())) < 2)\n"
+    )
+    here = tmp_path / "here"
+    here.mkdir()
+    command = (sys.executable, str(program), str(here))
+    with PreparedParents(command, ("json",), 2) as parents, ThreadPoolExecutor(3) as together:
+        begun = [together.submit(parents.run, environment, "discarded", 90) for _ in range(3)]
+        assert [each.result() for each in begun] == [0, 0, 0]
+    with pytest.raises(NotForkable, match="no_such_module"):
+        PreparedParents(command, ("no_such_module",), 2)
