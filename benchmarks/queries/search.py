@@ -48,7 +48,7 @@ TEXTS: Final = {
     "frequent phrase: `import os`": "import os",
     "absent phrase of frequent words": "return import self def class",
 }
-"""What is searched for."""
+"""The sought texts, by what is special about them."""
 
 _FILL: Final = """
 INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName,
