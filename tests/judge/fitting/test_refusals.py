@@ -99,12 +99,13 @@ def test_the_mean_over_operators_counts_each_alike():
     assert macro([], []) == 0.0
 
 
-def test_an_interval_holds_its_mean_and_needs_two_scenarios():
-    values, kinds = [0.2, 0.9, 0.4, 0.7, 0.1, 0.5], ["a", "b"] * 3
-    found = interval(values, kinds, ["x", "x", "y", "y", "z", "z"])
+def test_an_interval_holds_its_mean_and_needs_five_scenarios():
+    values, kinds = [0.2, 0.9, 0.4, 0.7, 0.1, 0.5, 0.3, 0.8, 0.6, 0.4], ["a", "b"] * 5
+    scenarios = [name for name in "vwxyz" for _ in range(2)]
+    found = interval(values, kinds, scenarios)
     assert found.low < macro(values, kinds) < found.high
-    assert interval(values, kinds, ["x"] * 6) is None
-    assert interval([1.0] * 6, kinds, ["x", "y", "z"] * 2) == type(found)(1.0, 1.0)
+    assert interval(values, kinds, [*"vvwwxxyyyy"]) is None
+    assert interval([1.0] * 10, kinds, scenarios) == type(found)(1.0, 1.0)
 
 
 def test_the_interval_says_more_than_0_rarely_where_there_is_nothing():
