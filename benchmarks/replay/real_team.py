@@ -24,7 +24,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 HERE = Path(__file__).resolve().parent
@@ -42,7 +42,7 @@ from mast_trace_collector.storage.runs import RunSummary  # noqa: E402
 from mast_trace_judge.replay.checks import check  # noqa: E402
 from mast_trace_judge.replay.confirm import Confirming  # noqa: E402
 from mast_trace_judge.replay.execution import executing  # noqa: E402
-from mast_trace_judge.replay.forking import PreparedParent  # noqa: E402
+from mast_trace_judge.replay.forking import Forking, PreparedParent  # noqa: E402
 from mast_trace_judge.replay.preparation import new_experiment  # noqa: E402
 from mast_trace_judge.replay.setup import Budget, Setup  # noqa: E402
 
@@ -143,7 +143,7 @@ class Bench:
         self._server.script = ErringModel(kind.rate, place, planted=kind.always, draw=draw)
         with ExitStack() as stack:
             command = (sys.executable, str(HERE / "team_program.py"), *arguments)
-            parent: Any = InProcess(lambda: team_program.main(*arguments))
+            parent: Forking = InProcess(lambda: team_program.main(*arguments))
             if self._forked:
                 parent = stack.enter_context(
                     PreparedParent(command, ["langchain_openai", "langgraph"])

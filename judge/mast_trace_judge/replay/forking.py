@@ -14,7 +14,7 @@ import socket
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from mast_trace.exceptions import MastTraceError
 
@@ -52,6 +52,14 @@ def program_of(command: Sequence[str]) -> list[str]:
         f"`{' '.join(command)}` is not of the form `python FILE ...` or `python -m MODULE ...`, "
         "so that its replays cannot be forked; leave --preload out"
     )
+
+
+class Forking(Protocol):
+    """An origin of forked replays: one prepared process, or several."""
+
+    def run(self, environment: Mapping[str, str], output: str, timeout: float) -> int | None:
+        """Fork the program and return its exit status; see `PreparedParent.run`."""
+        ...
 
 
 class PreparedParent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,12 @@ from mast_trace_judge.replay.forking import PreparedParent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
-
-    from typing_extensions import Self
 
 
-class PreparedParents:
+class PreparedParents(ExitStack):
     """Processes that have imported a program's libraries; each forks one replay at a time.
+
+    The end of the ``with`` block ends the processes.
 
     Args:
         command: the program and its arguments.
@@ -28,12 +28,11 @@ class PreparedParents:
     """
 
     def __init__(self, command: Sequence[str], modules: Sequence[str], count: int = 1) -> None:
-        self._all: list[PreparedParent] = []
+        super().__init__()
         self._free: SimpleQueue[PreparedParent] = SimpleQueue()
         try:
             for _ in range(count):
-                self._all.append(PreparedParent(command, modules))
-                self._free.put(self._all[-1])
+                self._free.put(self.enter_context(PreparedParent(command, modules)))
         except BaseException:
             self.close()
             raise
@@ -49,21 +48,3 @@ class PreparedParents:
             return parent.run(environment, output, timeout)
         finally:
             self._free.put(parent)
-
-    def close(self) -> None:
-        """End the processes; may be called twice."""
-        for parent in self._all:
-            parent.close()
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the processes."""
-        self.close()

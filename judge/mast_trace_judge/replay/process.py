@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from mast_trace.replay.player import Report
     from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.replay.forking import PreparedParent
-    from mast_trace_judge.replay.parents import PreparedParents
+    from mast_trace_judge.replay.forking import Forking
 
 _STANDARD_ERROR = 2
 
@@ -55,7 +54,7 @@ class Limits:
     max_calls: int | None = None
     output: Output = "shown"
     environment: Mapping[str, str] = field(default_factory=dict)
-    parent: PreparedParent | PreparedParents | None = None
+    parent: Forking | None = None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.replay.forking import PreparedParent
-    from mast_trace_judge.replay.parents import PreparedParents
+    from mast_trace_judge.replay.forking import Forking
 
 TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"
 """Variable that holds the task of the recorded run while its program is replayed."""
@@ -56,7 +55,7 @@ class Setup:
     stronger_model: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     expected: str = ""
-    parent: PreparedParent | PreparedParents | None = None
+    parent: Forking | None = None
     results: Mapping[int, str] = field(default_factory=dict)
     earlier: Sequence[Trajectory] = ()
 
