@@ -46,14 +46,14 @@ def decided_before(
     store: Store,
     plan: Plan,
     faults: Sequence[Fault],
-    later: Callable[[int], Sequence[int]],
+    later: Callable[[int], Sequence[int] | None],
     *,
     prefix: str,
 ) -> Mapping[int, Earlier]:
     """Return the faults of a plan that other injections with the same setup have decided, by number.
 
     A fault that this plan has begun to replay is not among them, so that a resumed injection goes on as it began; nor
-    is one whose label is no longer stored.
+    is one whose label is no longer stored, or that was decided by the rules of an earlier version.
 
     Args:
         store: the database.
@@ -70,8 +70,13 @@ def decided_before(
         for each in plans_of_run(store, plan.project, plan.trace_id, prefix=prefix)
         if each.plan_id != plan.plan_id and each.fingerprint == plan.fingerprint
     ]
-    setup = json.loads(plan.text)["setup"]
-    others = [(each, shape) for each, shape in others if shape["setup"] == setup]
+    own = json.loads(plan.text)
+    same = ("setup", "rules")
+    others = [
+        (each, shape)
+        for each, shape in others
+        if all(shape.get(key) == own.get(key) for key in same)
+    ]
     if not others:
         return {}
     begun = {each.pair for each in results_of(store, plan) if each.phase in _PHASES}

@@ -11,7 +11,7 @@ from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace_judge.arms import RECOVERY
 from mast_trace_judge.injection.earlier import decided_before
-from mast_trace_judge.injection.experiment import InjectionExperiment
+from mast_trace_judge.injection.experiment import RULES, InjectionExperiment
 from mast_trace_judge.injection.faults import most_faults_of
 from mast_trace_judge.injection.limits import with_readable_run
 from mast_trace_judge.injection.recovery import later_steps
@@ -129,13 +129,14 @@ def inject(
         known = seen.get(number)
         return known or stored_run(store, run.project, recorded.trace_id, faults[number].id)
 
-    def later(number: int) -> tuple[int, ...]:
+    def later(number: int) -> tuple[int, ...] | None:
         made = failed(number)
         if made is None or not _is_replayable(made):
-            return ()
+            return None
         return later_steps(made, faults[number])
 
-    shape = {"setup": setup.to_plain(), "seed": seed, "faults": [fault.id for fault in faults]}
+    identities = [fault.id for fault in faults]
+    shape = {"rules": RULES, "setup": setup.to_plain(), "seed": seed, "faults": identities}
     text = json.dumps(shape, sort_keys=True)
     plan = plan_of(store, run, text, name=f"{NAME} {_digest(text)}")
     earlier = decided_before(store, plan, faults, later, prefix=f"{NAME} ")

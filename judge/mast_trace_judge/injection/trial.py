@@ -36,7 +36,8 @@ _ALIKE: Final = (3, 2)
 Verdict = Literal["open", "kept", "repaired", "survived", "unproved", "censored"]
 """``kept``: the fault causes the failure; ``repaired``: it causes failures, but the stored run had made it good and failed
 by a later error; ``survived``: the run succeeds all the same; ``unproved``: it
-fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome."""
+fails, and the pairs do not show that the fault is the cause; ``censored``: too many replays had no outcome, or the
+stored run cannot be replayed, so that it is not known whether it had made the fault good."""
 
 
 @dataclass
@@ -47,7 +48,7 @@ class Trial:
         fault: the fault.
         faulty: results of the fault arm.
         restored: results of the restore arm.
-        later: returns the steps of the stored failure that are looked at for `recovery`.
+        later: returns the steps of the stored failure that are looked at for `recovery`; None if it cannot be replayed.
         clean: the run's replays before any fault.
         recovery: the replays of the stored failure; None as long as they are not needed.
     """
@@ -55,7 +56,7 @@ class Trial:
     fault: Fault
     faulty: list[ArmResult] = field(default_factory=list)
     restored: list[ArmResult] = field(default_factory=list)
-    later: Callable[[], Sequence[int]] = tuple
+    later: Callable[[], Sequence[int] | None] = tuple
     clean: Sequence[ArmResult] = ()
     recovery: Recovery | None = None
 
@@ -92,7 +93,7 @@ class Trial:
             return
         (self.restored if result.arm == self.restore else self.faulty).append(result)
         if self._needs_recovery and not self._may_be_decisive:
-            self.recovery = Recovery(tuple(self.later()))
+            self.recovery = Recovery(self.later(), self.outcome_of)
 
     @property
     def verdict(self) -> Verdict:
@@ -101,7 +102,9 @@ class Trial:
             return self._of_pairs
         if self.recovery is None or self.recovery.ask() is not None:
             return "open"
-        return "repaired" if self.recovery.is_repaired else "kept"
+        if self.recovery.is_repaired:
+            return "repaired"
+        return "censored" if self.recovery.is_unknown else "kept"
 
     @property
     def _needs_recovery(self) -> bool:

@@ -309,15 +309,67 @@ class TestRecovery:
         found = [self.checked(dict.fromkeys(self.STEPS, 0.1), seed)[0] for seed in range(300)]
         assert sum(trial.verdict == "repaired" for trial in found) <= 0.06 * len(found)
 
-    def test_a_replay_without_outcome_is_no_success(self) -> None:
+    def told(self, *outcomes: bool | None) -> Recovery:
+        """Return a check that has got these outcomes."""
         recovery = Recovery((4, 6))
-        for success in (True, None, True, None):
+        for success in outcomes:
             arm = recovery.ask()
             assert arm is not None
             recovery.results.append(result(arm, success))
-        assert [each.arm.step for each in recovery.results] == [4, 4, 6, 6]
-        assert recovery.ask() is None
-        assert not recovery.is_repaired
+        return recovery
+
+    def test_a_replay_without_outcome_is_asked_for_again(self) -> None:
+        """It is neither a failure that stays nor a success; a failure beside it counts only if there are more."""
+        one = self.told(True, None, True)
+        assert [each.arm.step for each in one.results] == [4, 4, 4]
+        assert (one.ask(), one.is_repaired, one.is_unknown) == (None, True, False)
+        two = self.told(None, False, False, False)
+        assert [each.arm.step for each in two.results] == [4, 4, 4, 6]
+        assert (two.ask(), two.is_repaired, two.is_unknown) == (None, False, False)
+        three = self.told(None, None, None, None)
+        assert (three.ask(), three.is_repaired, three.is_unknown) == (None, False, True)
+
+    def test_a_crash_is_a_failure_that_stays(self) -> None:
+        trial = Trial(FAULT, later=lambda: (4,))
+        while arm := trial.ask():
+            if trial.recovery is not None:
+                trial.tell(ArmResult(arm, "crashed"))
+            else:
+                trial.tell(result(arm, arm == trial.restore, str(len(trial.faulty))))
+        assert trial.recovery is not None
+        assert (trial.verdict, len(trial.recovery.results)) == ("kept", 1)
+
+    def test_a_stored_failure_that_cannot_be_replayed_is_no_label(self) -> None:
+        trial = Trial(FAULT, later=lambda: None)
+        while arm := trial.ask():
+            trial.tell(result(arm, arm == trial.restore, str(len(trial.faulty))))
+        assert (trial.verdict, trial.is_decisive) == ("censored", False)
+
+    @pytest.mark.parametrize("of_repairs", [False, True])
+    @pytest.mark.parametrize("blocked", [0.3, 1.0])
+    def test_blocked_replays_do_not_keep_a_fault_that_was_made_good(
+        self, blocked: float, of_repairs: bool
+    ) -> None:
+        """The fault is always repaired at step 6; a repair needs a result that the record does not hold."""
+        rates = {5: 0.3, 6: 0.9, 8: 0.9, 10: 0.05, 12: 0.05}
+        rng, kept, known = Random(2), 0, 0
+        for _ in range(150):
+            trial = Trial(FAULT, later=lambda: tuple(rates))
+            while arm := trial.ask():
+                if trial.recovery is None:
+                    rate = 0.9 if arm == trial.restore else 0.25
+                    trial.tell(result(arm, rng.random() < rate, str(rng.random())))
+                    continue
+                success = rng.random() < rates[arm.step]
+                if rng.random() < blocked and (success or not of_repairs):
+                    trial.tell(ArmResult(arm, "blocked"))
+                else:
+                    trial.tell(result(arm, success))
+            if trial.recovery is not None:
+                known += 1
+                kept += trial.verdict == "kept"
+        assert known > 100
+        assert kept <= 0.08 * known
 
     def test_a_deterministic_program_needs_no_check(self) -> None:
         trial = Trial(FAULT, later=lambda: self.STEPS)
