@@ -68,7 +68,8 @@ def feedback(
 
     It takes two seconds at most, never raises, and is empty on any failure; `Feedback.reason` says
     why. A replay fetches nothing: it gives the lessons that the recorded run was given. Coroutines
-    call it by ``await asyncio.to_thread(mast_trace.feedback, ...)``.
+    call it by ``await asyncio.to_thread(mast_trace.feedback, ...)``; before a run they need
+    `mast_trace.using_feedback` around the run, without which the lessons are not recorded.
 
     Args:
         run: trace id of the run to learn from. Without it the latest failed runs teach.

@@ -1,7 +1,8 @@
 """Answers of `mast_trace.feedback` that a run was given, written on its root so that a replay gives them again.
 
 An answer belongs to the run in which it was fetched; else to those that begin in a block of
-`mast_trace.using_feedback`; else to the next run that begins in the context that fetched it.
+`mast_trace.using_feedback`; else to the next run that begins in the context that fetched it, or in a copy of
+that context. A thread or a task that fetches and ends leaves nothing behind: its context ends with it.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ _TEXTS: Final = frozenset({"text", "reason", "quote", "advice", "agent"})
 
 # Reentrant, as every lock that a finalizer may need.
 _lock = reentrant_lock()
-_fetched: ContextVar[list[tuple[int, Given]] | None] = ContextVar(
-    "mast-trace-fetched-lessons", default=None
+# Immutable: tasks that copy a context must not see what their siblings fetch.
+_fetched: ContextVar[tuple[tuple[int, Given], ...]] = ContextVar(
+    "mast-trace-fetched-lessons", default=()
 )
-"""Answers that were fetched outside of runs, and which no run has taken yet, with the session's number."""
+"""Answers that were fetched outside of runs, with the session's number; a run that began in a copy of the
+context may have taken some of them."""
 _session = 0
 
 
@@ -48,12 +51,8 @@ def note(given: Given | None) -> None:
     if run is not None:
         give(run.outermost or run, (given,))
         return
-    waiting = _fetched.get()
-    if waiting is None:
-        waiting = []
-        _fetched.set(waiting)
-    waiting.append((_session, given))
-    del waiting[:-MOST_ANSWERS]
+    left = [each for each in _fetched.get() if each[0] == _session and each[1].waiting]
+    _fetched.set((*left, (_session, given))[-MOST_ANSWERS:])
 
 
 def forget() -> None:
@@ -72,14 +71,20 @@ def with_given(context: Context, given: Given | None) -> Context:
 
 def run_began(run: Run, context: Context) -> None:
     """Give a run, which is no part of another, the answers of its context."""
-    waiting = _fetched.get() or []
-    taken = [each for session, each in waiting if session == _session]
-    waiting.clear()
-    give(run, (*_of(context), *taken))
+    given = _of(context)
+    if waiting := _fetched.get():
+        _fetched.set(())
+        given = (
+            *given,
+            *(each for session, each in waiting if session == _session and _taken(each)),
+        )
+    give(run, given)
 
 
 def give(run: Run, given: tuple[Given, ...]) -> None:
     """Write answers on the root of a run, each once."""
+    for each in given:
+        each.waiting = False
     content = run.content
     if not given or content is None or not content.capture or not run.root.is_recording():
         return
@@ -100,6 +105,13 @@ def give(run: Run, given: tuple[Given, ...]) -> None:
                 **altered.marks(semconv.FEEDBACK_TEXTS),
             }
             run.root.set_attributes(with_earlier_marks(attributes, run.root))
+
+
+def _taken(given: Given) -> bool:
+    """Return True the first time, unless a run has the answer already; other contexts hold copies."""
+    with _lock:
+        waited, given.waiting = given.waiting, False
+        return waited
 
 
 def _of(context: Context) -> tuple[Given, ...]:
