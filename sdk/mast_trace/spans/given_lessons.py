@@ -21,6 +21,7 @@ from mast_trace.spans.run_state import current_run
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from mast_trace.content import ContentPolicy
     from mast_trace.spans.given_answer import Given
     from mast_trace.spans.run_state import Run
 
@@ -89,22 +90,34 @@ def give(run: Run, given: tuple[Given, ...]) -> None:
     if not given or content is None or not content.capture or not run.root.is_recording():
         return
     with _lock:
-        run.lessons.extend(each for each in given if each not in run.lessons)
-        written: list[str] = []
-        altered = Alterations(content)
-        left = min(MOST_BYTES, content.limit)
-        for each in run.lessons[:MOST_ANSWERS]:
-            text = json.dumps(_cleaned(each.shape, altered), ensure_ascii=False)
-            left -= len(text.encode("utf-8", "replace"))
-            if left < 0:
-                break
-            written.append(text)
-        if written:
-            attributes = {
-                semconv.FEEDBACK_TEXTS: written,
-                **altered.marks(semconv.FEEDBACK_TEXTS),
-            }
+        new = [each for each in dict.fromkeys(given) if each not in run.lessons]
+        new = new[: MOST_ANSWERS - len(run.lessons)]
+        run.lessons.extend(new)
+        known = tuple(run.lessons)
+    if not new:
+        return
+    # Outside of the lock: the user's redaction may be slow, or wait for a thread that is given lessons, too.
+    attributes = _attributes(known, content)
+    with _lock:
+        if attributes and len(known) > run.lessons_written and run.root.is_recording():
+            run.lessons_written = len(known)
             run.root.set_attributes(with_earlier_marks(attributes, run.root))
+
+
+def _attributes(known: tuple[Given, ...], content: ContentPolicy) -> dict[str, Any]:
+    """Return the attributes of a run's answers; none if not even the first fits."""
+    written: list[str] = []
+    altered = Alterations(content)
+    left = min(MOST_BYTES, content.limit)
+    for each in known:
+        text = json.dumps(_cleaned(each.shape, altered), ensure_ascii=False)
+        left -= len(text.encode("utf-8", "replace"))
+        if left < 0:
+            break
+        written.append(text)
+    if not written:
+        return {}
+    return {semconv.FEEDBACK_TEXTS: written, **altered.marks(semconv.FEEDBACK_TEXTS)}
 
 
 def _taken(given: Given) -> bool:

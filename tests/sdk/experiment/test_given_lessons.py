@@ -6,13 +6,17 @@ import asyncio
 import contextvars
 import itertools
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hostile_lessons import response, server
 
 import mast_trace
+from mast_trace.experiment.given import Feedback, set_recorded_form
 from mast_trace.spans import given_lessons
+from mast_trace.spans.run_state import current_run
+from mast_trace.testing import capture_spans
 
 if TYPE_CHECKING:
     import socket
@@ -147,3 +151,73 @@ def test_a_coroutine_records_as_documented(captured_spans: CapturedSpans, earlie
 
     alone(scene)
     assert recorded(captured_spans) == told
+
+
+def lessons(text: str) -> Feedback:
+    """Lessons as `mast_trace.feedback` returns them."""
+    found = Feedback(text=text)
+    set_recorded_form(found, "k")
+    return found
+
+
+def test_a_redaction_may_wait_for_a_thread_with_lessons_of_its_own() -> None:
+    """No lock is held while the user's function works."""
+    ended: list[bool] = []
+
+    def other() -> None:
+        with mast_trace.run("other"):
+            assert mast_trace.feedback()
+
+    def redact(text: str) -> str:
+        if not ended:
+            ended.append(False)
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join(2)
+            ended.append(not thread.is_alive())
+        return text.replace("secret", "[...]")
+
+    with capture_spans(frameworks=[], redact=redact) as captured:
+        with mast_trace.using_feedback(lessons("a secret")), mast_trace.run("first"):
+            pass
+        assert ended == [False, True]
+        assert recorded(captured) == {"other": ["Lesson 1."], "first": ["a [...]"]}
+
+
+def test_a_slow_redaction_does_not_replace_later_lessons() -> None:
+    """The thread that is given lessons first writes them last."""
+    begun, written = threading.Event(), threading.Event()
+
+    def redact(text: str) -> str:
+        if threading.current_thread() is slow:
+            begun.set()
+            assert written.wait(5)
+        return text
+
+    def give() -> None:
+        with mast_trace.using_feedback(lessons("one")):
+            pass
+
+    context: contextvars.Context
+    slow = threading.Thread(target=lambda: context.run(give))
+    with capture_spans(frameworks=[], redact=redact) as captured:
+        with mast_trace.run("r"):
+            context = contextvars.copy_context()
+            slow.start()
+            assert begun.wait(5)
+            with mast_trace.using_feedback(lessons("two")):
+                written.set()
+            slow.join(5)
+        assert recorded(captured) == {"r": ["one", "two"]}
+
+
+def test_a_run_keeps_a_bounded_number_of_lessons(captured_spans: CapturedSpans) -> None:
+    """However many it is given, and the first of them."""
+    with mast_trace.run("r"):
+        for number in range(100):
+            with mast_trace.using_feedback(lessons(str(number))):
+                pass
+        run = current_run()
+        assert run is not None
+        assert len(run.lessons) == given_lessons.MOST_ANSWERS
+    assert recorded(captured_spans)["r"] == list(map(str, range(given_lessons.MOST_ANSWERS)))
