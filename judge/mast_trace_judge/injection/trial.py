@@ -4,7 +4,8 @@ The fault arm makes the change; the restore arm keeps the recorded answer at the
 live afterwards. A fault is kept as a label only if restoring it makes the run succeed significantly more
 often (an e-value of 20, see `mast_trace_judge.replay.statistics.betting`), or, in a program that is
 deterministic, if three faulty replays fail alike and two restored ones succeed alike. The stored failure of any
-other program must not have made the fault good, see `mast_trace_judge.injection.recovery`.
+other program must not have made the fault good, see `mast_trace_judge.injection.recovery`. A faulty replay that was ended
+by its time limit is followed by a restored one, which shows whether the machine or the endpoint has become slow.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class Trial:
             if self._may_be_decisive:
                 return self.fault.change.arm
             return self.recovery.ask() if self.recovery is not None else None
-        if len(self.faulty) < _ALIKE[0]:
+        timed_out = bool(self.faulty) and self.faulty[-1].status == "timeout"
+        if len(self.faulty) < _ALIKE[0] and not timed_out:
             return self.fault.change.arm
         return self.restore if len(self.restored) < len(self.faulty) else self.fault.change.arm
 
@@ -78,8 +80,8 @@ class Trial:
     def outcome_of(self, faulty: ArmResult) -> bool | None:
         """Return whether a faulty replay succeeded; None if it is not known.
 
-        A program that crashes after the fault has failed, and so has one that is ended because it takes much longer or
-        asks much more often than without the fault, see `mast_trace_judge.injection.limits`. It does not where the
+        A program that crashes after the fault has failed. One that is ended because it takes much longer or asks much
+        more often than without the fault counts as failed, see `mast_trace_judge.injection.limits`. It does not where the
         step is restored, or else the fault is not kept.
         """
         if faulty.status in AT_A_LIMIT:
@@ -139,8 +141,8 @@ class Trial:
             and len(self.restored) >= _ALIKE[1]
             and all(self.outcome_of(each) is False for each in self.faulty)
             and all(each.success is True for each in self.restored)
-            and len({each.calls_hash for each in self.faulty}) == 1
-            and len({each.calls_hash for each in self.restored}) == 1
+            and _asked_alike(self.faulty)
+            and _asked_alike(self.restored)
         )
 
     @property
@@ -192,3 +194,9 @@ class Trial:
             and len(self.faulty) < FOR_DECISIVE
             and successes <= DECISIVE_UNTIL * FOR_DECISIVE
         )
+
+
+def _asked_alike(replays: Sequence[ArmResult]) -> bool:
+    """Return whether replays made the same live requests; nothing is known of requests without an answer."""
+    known = all(each.calls_hash or not each.live_calls for each in replays)
+    return known and len({each.calls_hash for each in replays}) == 1

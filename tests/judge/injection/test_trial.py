@@ -56,6 +56,15 @@ def test_equal_outcomes_of_different_requests_prove_nothing() -> None:
     assert len(trial.faulty) == 10
 
 
+def test_requests_without_an_answer_are_not_known_to_be_alike() -> None:
+    trial = Trial(FAULT)
+    while arm := trial.ask():
+        fails = arm == FAULT.change.arm
+        trial.tell(result(arm, not fails, "" if fails else "y", live_calls=1))
+    assert not trial.is_deterministic
+    assert len(trial.faulty) == 10
+
+
 def test_a_run_that_succeeds_all_the_same_is_a_negative() -> None:
     assert decided(1, 1, 1).verdict == "survived"
     assert not decided(1, 1, 1).is_decisive
@@ -171,6 +180,26 @@ class TestLimits:
         assert trial.verdict == "censored"
         # Restoring must end: what hangs with and without the fault is no label of it.
         assert self.decided(lambda _: self.hangs(31.0), restored=None).verdict == "censored"
+
+    @pytest.mark.parametrize(
+        ("seconds", "calls", "verdict"), [(31.0, 10, "censored"), (61.0, 10, "kept")]
+    )
+    def test_a_team_that_does_its_work_again_has_more_time(
+        self, seconds: float, calls: int, verdict: str
+    ) -> None:
+        """It may succeed at last: twice the calls of any replay without the fault, twice the time."""
+        slow = result(FAULT.change.arm, None, "x", seconds=seconds, live_calls=calls)
+        assert self.decided(lambda _: slow).verdict == verdict
+
+    def test_a_time_out_is_followed_by_a_restored_replay(self) -> None:
+        """A machine that has become slow shows in it, before more replays of the fault are ended."""
+        trial, asked = Trial(FAULT, clean=self.CLEAN), []
+        while (arm := trial.ask()) and len(asked) < 5:
+            asked.append(arm.operator)
+            restored = result(arm, True, "y", seconds=6.0)
+            trial.tell(restored if arm == trial.restore else self.hangs(31.0))
+        assert asked == ["fix", "keep", "fix", "keep", "fix"]
+        assert trial.verdict == "kept"
 
     @pytest.mark.parametrize(("calls", "verdict"), [(15, "kept"), (14, "censored")])
     def test_a_team_that_goes_round_in_circles_has_failed(self, calls: int, verdict: str) -> None:
