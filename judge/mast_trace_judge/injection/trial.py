@@ -2,8 +2,8 @@
 
 The fault arm makes the change; the restore arm keeps the recorded answer at the same step, and both run
 live afterwards. A fault is kept as a label only if restoring it makes the run succeed significantly more
-often (an e-value of 20, see `mast_trace_judge.replay.statistics.betting`), or, in a program that is
-deterministic, if three faulty replays fail alike and two restored ones succeed alike. The stored failure of any
+often (an e-value of 20, see `mast_trace_judge.replay.statistics.betting`), or, in a program whose live replays
+show that it is deterministic, if three faulty replays fail alike and two restored ones succeed alike. The stored failure of any
 other program must not have made the fault good, see `mast_trace_judge.injection.recovery`. A faulty replay that was ended
 by its time limit is followed by a restored one, which shows whether the machine or the endpoint has become slow.
 """
@@ -135,9 +135,14 @@ class Trial:
 
     @property
     def is_deterministic(self) -> bool:
-        """True if all faulty replays made the same requests and failed, and all restored ones succeeded."""
+        """True if the whole program repeats itself, all faulty replays failed alike, and all restored ones succeeded alike.
+
+        Near the end of a run the kept calls alone fix the requests of any program, so that equal ones say nothing there:
+        the live replays of the whole program tell whether its models answer at random.
+        """
         return (
-            len(self.faulty) >= _ALIKE[0]
+            _repeats([each for each in self.clean if each.arm.operator == "start"])
+            and len(self.faulty) >= _ALIKE[0]
             and len(self.restored) >= _ALIKE[1]
             and all(self.outcome_of(each) is False for each in self.faulty)
             and all(each.success is True for each in self.restored)
@@ -200,3 +205,9 @@ def _asked_alike(replays: Sequence[ArmResult]) -> bool:
     """Return whether replays made the same live requests; nothing is known of requests without an answer."""
     known = all(each.calls_hash or not each.live_calls for each in replays)
     return known and len({each.calls_hash for each in replays}) == 1
+
+
+def _repeats(whole: Sequence[ArmResult]) -> bool:
+    """Return whether live replays of a whole program made the same requests and gave the same answer; False without any."""
+    ends = {(each.calls_hash, each.answer, each.success) for each in whole}
+    return len(whole) > 1 and len(ends) == 1 and _asked_alike(whole) and bool(whole[0].calls_hash)

@@ -37,7 +37,7 @@ class Injection:
         missed_by: agents that acted after the step in the faulty run, if it failed; without the one to blame.
         verdict: ``kept``, ``repaired``, ``survived``, ``unproved``, ``censored``, or ``open`` if it is not decided.
         decisive: whether the step may be called decisive; otherwise it is the origin.
-        deterministic: whether all faulty replays, and all restored ones, made the same requests.
+        deterministic: whether all faulty replays, all restored ones, and those of the whole program made the same requests.
         faulty: replays with the fault that had an outcome.
         faulty_failures: those that failed.
         restored: replays with the recorded step that had an outcome.
