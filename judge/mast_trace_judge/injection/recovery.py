@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 IN_A_ROW: Final = 2
 """Successes from after one step that show that the fault had been made good there."""
 MOST_STEPS: Final = 12
-"""Later steps that are looked at; of a longer run so many that lie evenly apart."""
+"""Later steps that are looked at; of a longer run the first ones, for half of them, and the rest evenly apart."""
 MOST_UNKNOWN: Final = 3
 """Replays without an outcome, of one stored failure, after which it is not known whether its fault was made good."""
 
@@ -85,11 +85,15 @@ def later_steps(failed: Trajectory, fault: Fault) -> tuple[int, ...]:
     """Return the steps of a stored failure that are looked at, in order.
 
     The last answer is not among them: the run has failed after it. An agent may answer a changed request or message rightly all the
-    same, so that such a fault may have been made good in the planted step.
+    same, so that such a fault may have been made good in the planted step. Most repairs come right after the fault, so
+    that of a long run each of the first answers is looked at, and only the others lie apart.
     """
     first = fault.change.step + (fault.change.level not in {"request", "message"})
     steps = [each.step for each in decision_points(failed)][:-1]
     later = [step for step in sorted(steps) if step >= first]
     if len(later) <= MOST_STEPS:
         return tuple(later)
-    return tuple(later[place * len(later) // MOST_STEPS] for place in range(MOST_STEPS))
+    near = MOST_STEPS // 2
+    first_ones, others = later[:near], later[near:]
+    apart = MOST_STEPS - near
+    return (*first_ones, *(others[place * len(others) // apart] for place in range(apart)))

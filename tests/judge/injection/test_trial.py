@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mast_trace.trajectory import Step, StepKind, Trajectory
+from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import RECOVERY, Arm, ArmResult
 from mast_trace_judge.injection.changes import Change
 from mast_trace_judge.injection.experiment import STARTS, InjectionExperiment
 from mast_trace_judge.injection.faults import Fault
 from mast_trace_judge.injection.limits import with_readable_run
-from mast_trace_judge.injection.recovery import Recovery
+from mast_trace_judge.injection.recovery import MOST_STEPS, Recovery, later_steps
 from mast_trace_judge.injection.trial import Trial
 from mast_trace_judge.replay.bounds import most_calls
 from mast_trace_judge.replay.statistics import ResultMismatch
@@ -71,7 +71,9 @@ def test_a_program_that_answers_at_random_is_not_deterministic_near_its_end(diff
     for starts in (clean, ()):
         trials = [decided(0.3, 0.9, seed, hashes=1, clean=starts) for seed in range(100)]
         assert not any(trial.is_deterministic for trial in trials)
-        assert sum(trial.is_decisive for trial in trials) <= 20  # ten replays show at most one success in 15 %
+        assert (
+            sum(trial.is_decisive for trial in trials) <= 20
+        )  # ten replays show at most one success in 15 %
 
 
 def test_equal_outcomes_of_different_requests_prove_nothing() -> None:
@@ -141,9 +143,7 @@ def test_a_censored_replay_counts_against_the_fault() -> None:
 class TestLimits:
     """A faulty replay that a limit has ended is a failure where the limit is far from what the run needs."""
 
-    CLEAN = tuple(
-        dataclasses.replace(STARTS_ALIKE[0], seconds=seconds) for seconds in (8.0, 10.0)
-    )
+    CLEAN = tuple(dataclasses.replace(STARTS_ALIKE[0], seconds=seconds) for seconds in (8.0, 10.0))
 
     def decided(
         self,
@@ -383,6 +383,23 @@ class TestRecovery:
         assert (two.ask(), two.is_repaired, two.is_unknown) == (None, False, False)
         three = self.told(None, None, None, None)
         assert (three.ask(), three.is_repaired, three.is_unknown) == (None, False, True)
+
+    @pytest.mark.parametrize(("answers", "asked"), [(13, 8), (20, MOST_STEPS), (200, MOST_STEPS)])
+    def test_a_repair_right_after_the_fault_of_a_long_run_is_seen(
+        self, answers: int, asked: int
+    ) -> None:
+        """Each of the first answers is looked at; the others that are lie apart, up to the end."""
+        spans = [f"{place:016x}" for place in range(answers)]
+        steps = [
+            Step(place, StepKind.MESSAGE, "reader", "Yes.", span)
+            for place, span in enumerate(spans)
+        ]
+        calls = [Invocation("model", "reader", span, "", 0, 0) for span in spans]
+        later = later_steps(Trajectory("a" * 32, tuple(steps), tuple(calls)), FAULT)
+        near = FAULT.change.step + 1
+        assert later[:6] == tuple(range(near, near + 6))
+        assert (len(later), len(set(later)), sorted(later)) == (asked, asked, list(later))
+        assert later[-1] >= 0.8 * (answers - 2)
 
     def test_a_crash_is_a_failure_that_stays(self) -> None:
         trial = Trial(FAULT, later=lambda: (4,))
