@@ -88,6 +88,15 @@ class Trial:
             return False if has_failed(faulty, (*self.clean, *self.restored)) else None
         return False if faulty.status == "crashed" else faulty.success
 
+    def is_surer(self, failure: ArmResult) -> bool:
+        """Return whether a failure, not told yet, is the first one that no limit has ended.
+
+        A restored replay may show later that a limit had ended the others too soon; their runs are then no failures.
+        """
+        whole = [each for each in self.faulty if each.status not in AT_A_LIMIT]
+        failed = any(self.outcome_of(each) is False for each in whole)
+        return failure.status not in AT_A_LIMIT and not failed
+
     def tell(self, result: ArmResult) -> None:
         """Take the result of the arm that was asked for."""
         if self.recovery is not None:

@@ -227,6 +227,19 @@ class TestLimits:
         assert asked == ["fix", "keep", "fix", "keep", "fix"]
         assert trial.verdict == "kept"
 
+    def test_the_first_failure_that_no_limit_has_ended_is_surer_than_those_before(self) -> None:
+        """Time-outs that are taken back later must not be the stored run of a label."""
+        trial = Trial(FAULT, clean=self.CLEAN)
+        trial.tell(self.hangs(31.0))
+        trial.tell(result(FAULT.change.arm, True, "y"))
+        fails = result(FAULT.change.arm, False, "x")
+        crashes = ArmResult(FAULT.change.arm, "crashed")
+        assert trial.is_surer(fails)
+        assert trial.is_surer(crashes)
+        assert not trial.is_surer(self.hangs(31.0))
+        trial.tell(crashes)
+        assert not trial.is_surer(fails)
+
     @pytest.mark.parametrize(("calls", "verdict"), [(15, "kept"), (14, "censored")])
     def test_a_team_that_goes_round_in_circles_has_failed(self, calls: int, verdict: str) -> None:
         """Three times the calls of any replay without the fault; fewer may be the limit's fault, or the budget's."""
