@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import parsed
 from mast_trace.replay.recording import tape_of
 from mast_trace_judge.arms import Arm, Fix
 from mast_trace_judge.replay.changes import intervention_of
+from mast_trace_judge.replay.held_texts import said_in
 from mast_trace_judge.replay.leaks import known_before, leaked
 from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from mast_trace_judge.arms import FixSource
     from mast_trace_judge.replay.oracle import Oracle
     from mast_trace_judge.replay.points import Point
+
+_MOST_ASKED: Final = 200
+"""Texts of one correction about which an oracle is asked."""
 
 
 @dataclass(frozen=True)
@@ -141,14 +145,28 @@ def _objection(
     found = leaked(text, answers, known_before(run, step, point.span_id if point else ""))
     if found:
         return f"It holds {found!r}, which the run did not know before, but the right answer holds."
+    return _taken_for_right(text, oracle) if oracle else ""
+
+
+def _taken_for_right(text: str, oracle: Oracle) -> str:
+    """Return the reason why an oracle objects to a text, or to one that it holds; empty if it does not.
+
+    Each argument of a call is asked about alone: tools may hand one on as it is.
+    """
     shape = parsed(text)
     said = shape.get("text") if isinstance(shape, dict) else None
-    for each in dict.fromkeys([text, str(said or text)]):
-        opinion = oracle.ask(each) if oracle else None
-        if opinion is not None and opinion.success:
+    asked = dict.fromkeys([text, str(said or text), *said_in(text)])
+    if len(asked) > _MOST_ASKED:
+        return f"It holds {len(asked)} texts, and the oracle is asked about {_MOST_ASKED} at most."
+    for each in asked:
+        opinion = oracle.ask(each)
+        if opinion.success:
             return (
                 "The oracle takes its text for the right answer, so it would succeed at any step."
+                if each in (text, said)
+                else f"The oracle takes {each[:40]!r} in it for the right answer, so it would "
+                "succeed at any step."
             )
-        if opinion is not None and opinion.success is None:
+        if opinion.success is None:
             return f"The oracle could not judge its text: {opinion.reason}."
     return ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from typing import Any
 
 import pytest
 
@@ -140,6 +142,52 @@ def test_the_text_within_an_answer_with_calls_is_judged_too() -> None:
     call = '{"text": "right", "tool_calls": [{"name": "hotel", "arguments": {}}]}'
     _, refused = planned_fixes(RUN, POINTS, Sources({1: call}), oracle)
     assert "takes its text for the right answer" in refused[0].reason
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"text": "Total:\n4711"},
+        {"report": {"lines": ["Total:\t4711"]}},
+        json.dumps({"text": 'Total:"4711'}),
+    ],
+)
+@pytest.mark.parametrize("source", ["person", "judge", "reference"])
+def test_no_escape_in_an_argument_hides_the_right_answer(arguments: Any, source: str) -> None:
+    call = {"text": "", "tool_calls": [{"name": "submit", "arguments": arguments}]}
+    given: dict[str, Any] = {"person": {}, source: {1: json.dumps(call)}}
+    fixes, refused = planned_fixes(RUN, POINTS, Sources(answers=["expected 4711"], **given))
+    assert fixes[1] == (Fix("resample"),)
+    assert "'4711', which the run did not know" in refused[0].reason
+
+
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        ({"text": "ri\nght"}, "ri\nght"),
+        ({"a": [1, {"b": 4711}]}, "4711"),
+        ({"right": 1}, "right"),
+        ({"a": '{"b": ["x", 4711.5]}'}, "4711.5"),
+        ('{"a": "ri\\nght"}', "ri\nght"),
+    ],
+)
+def test_the_oracle_is_asked_about_every_argument(arguments: Any, right: str) -> None:
+    oracle = Oracle((sys.executable, "-c", f"import sys; sys.exit(sys.stdin.read() != {right!r})"))
+    call = {"text": "", "tool_calls": [{"name": "hotel", "arguments": arguments}]}
+    _, refused = planned_fixes(RUN, POINTS, Sources({1: json.dumps(call)}), oracle)
+    assert "for the right answer, so it would succeed" in refused[0].reason
+
+
+def test_the_oracle_is_not_asked_about_the_names_of_the_form_nor_without_end() -> None:
+    keys = ("text", "tool_calls", "name", "arguments")
+    code = f"import sys; sys.exit(sys.stdin.read() not in {keys})"
+    oracle = Oracle((sys.executable, "-c", code))
+    call: dict[str, Any] = {"tool_calls": [{"name": "hotel", "arguments": {"day": 4}}]}
+    fixes, refused = planned_fixes(RUN, POINTS, Sources({1: json.dumps(call)}), oracle)
+    assert (fixes[1][0].source, refused) == ("person", ())
+    call["tool_calls"] = [{"name": "hotel", "arguments": {"days": [*range(300)]}}]
+    _, refused = planned_fixes(RUN, POINTS, Sources({1: json.dumps(call)}), oracle)
+    assert "the oracle is asked about 200 at most" in refused[0].reason
 
 
 @pytest.mark.parametrize(
