@@ -39,7 +39,7 @@ def judge_fix(
     if error.corrected is None or not error.corrected.is_answer:
         reason = (
             "The judge has described the change and not written the step itself, as judges of earlier "
-            "versions did; a description is no answer."
+            "versions did, or says that the step needs later knowledge; a description is no answer."
         )
         return {}, (RefusedFix(error.step, "judge", reason),)
     text = _answer(recorded, point, error.corrected)
