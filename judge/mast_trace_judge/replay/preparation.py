@@ -185,7 +185,7 @@ def _fixes(
     setup: Setup,
     outcome_reason: str,
 ) -> tuple[dict[int, tuple[Fix, ...]], tuple[RefusedFix, ...]]:
-    judged, refused = judge_fix(recorded, verdict, points)
+    judged, refused = judge_fix(recorded, verdict, points, setup.live_tools)
     sources = Sources(
         person=setup.fixes,
         resample=setup.resample,
