@@ -23,7 +23,7 @@ _ANSWER: Final = {"text", "tool_calls"}
 
 
 def texts_in(text: str) -> list[str]:
-    """Return a text and, if it is JSON, all strings, keys and numbers in it, each once.
+    """Return a text and, if it is JSON, all its strings, keys, numbers and truth values, each once.
 
     A string that is JSON itself, such as the arguments of a call, is read likewise.
     """
@@ -56,7 +56,7 @@ def spelled_out(texts: Iterable[str]) -> list[str]:
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """Yield strings, keys and numbers in order; nesting is no recursion, for it may be deep."""
+    """Yield what JSON says, in order, without null; nesting is no recursion, for it may be deep."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -69,7 +69,9 @@ def _leaves(value: Any) -> Iterator[str]:
             inner = parsed(each)
             if inner != each:
                 waiting.append(inner)
-        elif isinstance(each, int | float) and not isinstance(each, bool):
+        elif isinstance(each, bool):
+            yield str(each).lower()
+        elif isinstance(each, int | float):
             yield _number(each)
 
 

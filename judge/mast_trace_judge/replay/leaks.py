@@ -53,7 +53,12 @@ def leaked(fix: str, answers: Iterable[str], known: Iterable[str]) -> str:
         known: texts of the run before the step.
     """
     given = list(answers)
-    told = [each for each in _read(given) if each in given or len(each) > 1]
+    # A truth value or a single character of JSON is too common to be the answer by itself.
+    told = [
+        each
+        for each in _read(given)
+        if each in given or (len(each) > 1 and each not in {"true", "false"})
+    ]
     read = [_read([fix]), told, _read(known)]
     found = _leaked(*read)
     if found:

@@ -167,6 +167,7 @@ def test_no_escape_in_an_argument_hides_the_right_answer(arguments: Any, source:
         ({"text": "ri\nght"}, "ri\nght"),
         ({"a": [1, {"b": 4711}]}, "4711"),
         ({"right": 1}, "right"),
+        ({"a": [None, True]}, "true"),
         ({"a": '{"b": ["x", 4711.5]}'}, "4711.5"),
         ('{"a": "ri\\nght"}', "ri\nght"),
     ],

@@ -102,6 +102,12 @@ def test_right_answers_are_read_as_json_too(answer: str) -> None:
     assert leaked("It is 4711.", [answer], KNOWN) == "4711"
 
 
+def test_a_truth_value_in_a_right_answer_gives_nothing_away() -> None:
+    answers = [json.dumps({"paid": True, "total": 4711})]
+    fix = '{"tool_calls": [{"name": "look", "arguments": {"all": true}}]}'
+    assert leaked(fix, answers, KNOWN) == ""
+
+
 def test_a_path_that_a_run_knew_makes_no_number_known() -> None:
     assert leaked("It is 4711.", ["expected 4711"], ["C:\\n4711"]) == "4711"
     assert leaked("Open C:\\n4711.", ["expected 4711"], ["C:\\n4711"]) == ""
