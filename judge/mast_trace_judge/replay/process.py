@@ -108,16 +108,30 @@ def play(
         files = ReplayFolder(Path(folder))
         files.write_plan(tape, limits.live_tools, limits.hosts, intervention, limits.max_calls)
         environment = {**os.environ, **limits.environment, PLAN_VARIABLE: folder}
-        exit_status = _run(command, environment, limits)
+        exit_status = (
+            limits.parent.run(environment, limits.output, limits.timeout)
+            if limits.parent is not None
+            else run_alone(command, environment, limits.output, limits.timeout)
+        )
         return Played(
             exit_status, files.read_report(), _spans(files), LiveCalls(files.live).calls()
         )
 
 
-def _run(command: Sequence[str], environment: dict[str, str], limits: Limits) -> int | None:
-    """Run a command and return its exit status; None if it was killed at the timeout."""
-    if limits.parent is not None:
-        return limits.parent.run(environment, limits.output, limits.timeout)
+def run_alone(
+    command: Sequence[str], environment: Mapping[str, str], output: Output, timeout: float
+) -> int | None:
+    """Run a command in a process of its own and return its exit status; None if it was killed at the timeout.
+
+    Args:
+        command: the program and its arguments.
+        environment: all its variables.
+        output: the destination of its standard output.
+        timeout: seconds until it is killed, with its child processes.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
     outputs: dict[Output, int | None] = {
         "shown": None,
         "standard error": _STANDARD_ERROR,
@@ -127,12 +141,12 @@ def _run(command: Sequence[str], environment: dict[str, str], limits: Limits) ->
         [*command],
         env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=outputs[limits.output],
-        stderr=subprocess.DEVNULL if limits.output == "discarded" else None,
+        stdout=outputs[output],
+        stderr=subprocess.DEVNULL if output == "discarded" else None,
         start_new_session=True,
     )
     try:
-        return process.wait(limits.timeout)
+        return process.wait(timeout)
     except subprocess.TimeoutExpired:
         return None
     finally:
