@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.replay.forking import NotForkable, PreparedParent
-from mast_trace_judge.replay.process import run_alone
+from mast_trace_judge.replay.own_process import run_alone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.replay.process import Output
+    from mast_trace_judge.replay.own_process import Output
 
 _LOG = logging.getLogger(__name__)
 

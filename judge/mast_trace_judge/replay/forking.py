@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from mast_trace_judge.replay.process import Output
+    from mast_trace_judge.replay.own_process import Output
 
 _SINGLE_THREADED: Final = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
@@ -103,7 +103,7 @@ class PreparedParent:
 
         Args:
             environment: all its variables.
-            output: see `mast_trace_judge.replay.process.Output`.
+            output: see `mast_trace_judge.replay.own_process.Output`.
             timeout: seconds until it is killed, with its child processes.
 
         Raises:

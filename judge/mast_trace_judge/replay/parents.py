@@ -11,7 +11,7 @@ from mast_trace_judge.replay.forking import PreparedParent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.replay.process import Output
+    from mast_trace_judge.replay.own_process import Output
 
 
 class PreparedParents(ExitStack):

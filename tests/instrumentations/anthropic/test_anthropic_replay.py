@@ -142,9 +142,9 @@ with mast_trace.run("work"), mast_trace.agent("worker"):
 def test_a_program_on_botocore_is_refused_by_name(options: dict[str, Any], tmp_path: Path) -> None:
     """The host is secure and cannot be looked up, so that no request is ever written to it."""
     pytest.importorskip("boto3", reason="needs boto3")
-    with capture_spans(["anthropic"]) as captured:
-        with mast_trace.run("work"), mast_trace.agent("worker"):
-            whole(options, "Hello")
+    frameworks = ["anthropic"]
+    with capture_spans(frameworks) as captured, mast_trace.run("work"), mast_trace.agent("worker"):
+        whole(options, "Hello")
     program = tmp_path / "program.py"
     program.write_text(BEDROCK, "utf-8")
     done = replay(captured.trajectory(), [sys.executable, str(program)], quiet=True)
