@@ -16,8 +16,9 @@ from mast_trace_judge.replay.leaks import known_before, leaked
 from mast_trace_judge.replay.unfit import NoChange, NotAnArm
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
+    from mast_trace.replay.tape import Tape
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.arms import FixSource
     from mast_trace_judge.replay.oracle import Oracle
@@ -83,7 +84,12 @@ class Sources:
 
 
 def planned_fixes(
-    run: Trajectory, points: Sequence[Point], sources: Sources, oracle: Oracle | None = None
+    run: Trajectory,
+    points: Sequence[Point],
+    sources: Sources,
+    oracle: Oracle | None = None,
+    *,
+    live_tools: Iterable[str] = (),
 ) -> tuple[dict[int, tuple[Fix, ...]], tuple[RefusedFix, ...]]:
     """Return the corrections by step in the order of their sources, and the refused ones.
 
@@ -92,16 +98,25 @@ def planned_fixes(
     knows, or if the oracle takes it for the right answer by itself, except at the last decision point,
     whose answer may be the final one.
 
+    Args:
+        run: the run.
+        points: its decision points.
+        sources: the origins of corrections.
+        oracle: judges texts; None where the program records its outcome.
+        live_tools: names of tools that may be executed; ``*`` for all.
+
     Raises:
+        NotReplayable: the record lacks data that a replay needs.
         ConfigurationError: a person's or a reference's step cannot be corrected, or not by such a text.
     """
     by_step = {point.step: point for point in points}
+    tape = tape_of(run, live_tools=live_tools)
     texts: dict[int, list[Fix]] = defaultdict(list)
     refused: list[RefusedFix] = []
     for step, fix in sources.texts(by_step):
         point = None if fix.result else by_step.get(step)
         try:
-            reason = _unchanged(run, Arm("result" if fix.result else "fix", step, fix))
+            reason = _unchanged(run, tape, Arm("result" if fix.result else "fix", step, fix))
         except NotAnArm as error:
             if fix.source != "judge":
                 raise ConfigurationError(f"{fix.source}: {error}") from error
@@ -124,10 +139,10 @@ def _in_order(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
     return tuple(sorted(fixes, key=lambda fix: fix.rank))
 
 
-def _unchanged(run: Trajectory, arm: Arm) -> str:
+def _unchanged(run: Trajectory, tape: Tape, arm: Arm) -> str:
     """Return the reason why an arm changes nothing; empty if it changes something."""
     try:
-        intervention_of(run, tape_of(run), arm)
+        intervention_of(run, tape, arm)
     except NoChange as error:
         return str(error)
     return ""

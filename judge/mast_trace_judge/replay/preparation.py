@@ -196,7 +196,8 @@ def _fixes(
         answers=tuple(filter(None, (setup.expected, outcome_reason, recorded.outcome_reason))),
     )
     oracle = oracle_of(setup.oracle, setup.check_timeout)
-    planned, others = planned_fixes(recorded, points, sources, oracle)
+    live_tools = setup.live_tools
+    planned, others = planned_fixes(recorded, points, sources, oracle, live_tools=live_tools)
     return planned, (*refused, *others)
 
 

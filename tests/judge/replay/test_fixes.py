@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.messages import Message
+from mast_trace.replay.recording import NotReplayable
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
 from mast_trace_judge.arms import Fix
 from mast_trace_judge.replay.candidates import point_of
@@ -142,6 +144,19 @@ def test_the_text_within_an_answer_with_calls_is_judged_too() -> None:
     call = '{"text": "right", "tool_calls": [{"name": "hotel", "arguments": {}}]}'
     _, refused = planned_fixes(RUN, POINTS, Sources({1: call}), oracle)
     assert "takes its text for the right answer" in refused[0].reason
+
+
+@pytest.mark.parametrize("live", ["hotel", "*"])
+def test_a_run_with_a_live_tool_has_corrections(live: str) -> None:
+    """The tool's value is none that a text can hold, so that the run cannot be replayed otherwise."""
+    room = replace(RUN.steps[2], result_type="opaque Room")
+    run = replace(RUN, steps=(*RUN.steps[:2], room, RUN.steps[3]))
+    fixes, refused = planned_fixes(run, POINTS, Sources({1: "118 EUR."}), live_tools=[live])
+    assert (fixes[1][0], refused) == (Fix("person", "118 EUR."), ())
+    with pytest.raises(ConfigurationError, match="a value of Room, which no text can stand for"):
+        planned_fixes(run, POINTS, Sources({2: "181 EUR"}), live_tools=[live])
+    with pytest.raises(NotReplayable, match="--live-tools hotel"):
+        planned_fixes(run, POINTS, Sources({1: "118 EUR."}))
 
 
 @pytest.mark.parametrize(
