@@ -18,6 +18,8 @@ from mast_trace_judge.replay.candidates import point_of
 from mast_trace_judge.replay.fixes import Sources, planned_fixes
 from mast_trace_judge.replay.oracle import Oracle
 from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.replay.preparation import _fixes
+from mast_trace_judge.replay.setup import Setup
 
 
 def _message(step: int, agent: str, text: str, span: str = "") -> Step:
@@ -151,7 +153,8 @@ def test_a_run_with_a_live_tool_has_corrections(live: str) -> None:
     """The tool's value is none that a text can hold, so that the run cannot be replayed otherwise."""
     room = replace(RUN.steps[2], result_type="opaque Room")
     run = replace(RUN, steps=(*RUN.steps[:2], room, RUN.steps[3]))
-    fixes, refused = planned_fixes(run, POINTS, Sources({1: "118 EUR."}), live_tools=[live])
+    setup = Setup(("program",), live_tools=(live,), fixes={1: "118 EUR."})
+    fixes, refused = _fixes(run, POINTS, None, setup, "")
     assert (fixes[1][0], refused) == (Fix("person", "118 EUR."), ())
     with pytest.raises(ConfigurationError, match="a value of Room, which no text can stand for"):
         planned_fixes(run, POINTS, Sources({2: "181 EUR"}), live_tools=[live])

@@ -17,6 +17,8 @@ from mast_trace_judge.replay.changes import intervention_of
 from mast_trace_judge.replay.fixes import Sources, planned_fixes
 from mast_trace_judge.replay.judged_fix import judge_fix
 from mast_trace_judge.replay.points import decision_points
+from mast_trace_judge.replay.preparation import _fixes
+from mast_trace_judge.replay.setup import Setup
 from mast_trace_judge.verdict import DecisiveError, Verdict
 
 BOOK, LOOK = ToolCall("book", '{"hotel": "Lima"}', "c1"), ToolCall("look", {"day": 4}, "c2")
@@ -190,6 +192,16 @@ def test_a_live_tool_is_called_with_recorded_arguments_alone(
         assert "more often" in _refused(run, _judged("", again, again), live)
     for live in ((), ("other",)):
         assert _refused(run, _judged("", (named, '{"hotel": "Oslo"}')), live) == ""
+
+
+def test_the_live_tools_of_a_setup_count() -> None:
+    run, chosen = _made("book"), _judged("", ("book", '{"hotel": "Oslo"}'))
+    for live, reason in (((), ""), (("*",), "which may be executed")):
+        setup = Setup(("program",), live_tools=live)
+        fixes, refused = _fixes(run, decision_points(run), chosen, setup, "")
+        assert bool(refused) == bool(live)
+        assert reason in "".join(each.reason for each in refused)
+        assert any(fix.source == "judge" for fix in fixes[0]) != bool(live)
 
 
 def test_a_call_of_an_unknown_live_tool_counts_as_live() -> None:
