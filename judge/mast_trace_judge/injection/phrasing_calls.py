@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 STAGE: Final = "phrasings"
 """Name of these calls in the ledger."""
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Version of the question; another one is asked anew."""
 _TRIES: Final = 2
 _LONGEST_ANSWER: Final = 4000
@@ -46,8 +46,9 @@ Examples that you must not repeat:
 {examples}
 
 Each sentence stands alone, in one line of at most 25 words. It holds no number, no name of anything or anybody, no
-quotation mark and no question. It does not comment on itself, apologise, or speak to a reader, and it does not say or
-hint that anything is amiss. Vary wording, length and tone. This is set {seed} of several; the sets should differ."""
+quotation mark and no question. It uses plain, common words. It does not comment on itself, apologise, or speak to a
+reader, sets no condition, and does not say or hint that anything is amiss. Vary wording, length and tone. This is set
+{seed} of several; the sets should differ."""
 
 
 class MorePhrasings(ModelAnswer):
