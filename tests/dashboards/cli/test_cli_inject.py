@@ -37,6 +37,11 @@ def asking(request: dict[str, Any]) -> str:
     return shop(request)
 
 
+def misread_and_ask(request: dict[str, Any]) -> str:
+    """Report another number than the tool's result, with a question after it."""
+    return asking(request).replace("130", "310")
+
+
 @dataclass
 class Succeeded:
     """A stored success of the shop, and the command line on it."""
@@ -175,12 +180,20 @@ def test_a_program_that_cannot_be_started(inject: Succeeded) -> None:
     assert "cannot start /no-such-program" in err
 
 
-def test_a_failed_run_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], inject: Succeeded
-) -> None:
-    with failed_shop(tmp_path) as failed:
+def test_a_failed_run_is_refused(tmp_path: Path, inject: Succeeded, writer: ScriptedLLM) -> None:
+    """Before a model is asked for sentences."""
+    with failed_shop(tmp_path, wrong=misread_and_ask) as failed:
         status, _, err = inject.run(
-            "inject", "--yes", "--url", failed.url, "last", "--", *failed.command
+            "inject",
+            "--yes",
+            "--phrasings",
+            "model",
+            "--url",
+            failed.url,
+            "last",
+            "--",
+            *failed.command,
         )
     assert status == 1
     assert "has not succeeded" in err
+    assert writer.requests == []
