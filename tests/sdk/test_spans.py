@@ -14,7 +14,7 @@ from opentelemetry.trace import Link, SpanKind, get_current_span
 
 from mast_trace.content import ContentPolicy, content_hash, truncate
 from mast_trace.delivery.provider import make_provider
-from mast_trace.messages import Message
+from mast_trace.messages import Message, ToolCall
 from mast_trace.spans import Telemetry, chat_is_open, current_agent, current_run
 
 if TYPE_CHECKING:
@@ -404,3 +404,33 @@ def test_an_outcome_after_the_end_has_a_span_of_its_own(
     assert is_below(made.last(), run)
     sent = {"mast.run.outcome_reason": reason[0]} if any(reason) else {}
     assert made.attributes() == {"mast.run.outcome": "success", **sent}
+
+
+def test_every_altered_part_of_an_answer_is_named() -> None:
+    """An input, an answer and the parts beside it, written one after the other."""
+    recorder = Recorder(ContentPolicy(redact=lambda text: text.replace("17", "?")))
+    chat = recorder.telemetry.chat("gpt", parent=TOP, input=[TASK])
+    chat.response(Message("Order 17 is refunded"), extra={"thought": "17 it is"})
+    chat.end()
+    assert recorder.attributes()["mast.content.redacted"] == (
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "mast.response.extra",
+    )
+    chat = recorder.telemetry.chat("gpt", parent=TOP)
+    chat.response(Message("Order 17 is refunded"), extra={"thought": "done"})
+    chat.end()
+    assert recorder.attributes()["mast.content.redacted"] == ("gen_ai.output.messages",)
+
+
+@pytest.mark.parametrize("text", ["short", "x" * 2000])
+def test_cut_calls_of_a_message_are_named(text: str) -> None:
+    """Apart from the text of the message, which may be whole."""
+    recorder = Recorder(ContentPolicy(limit=1000))
+    calls = (ToolCall("write", {"file": "y" * 2000}, "c1"),)
+    recorder.telemetry.message("a", ["b"], Message(text, tool_calls=calls), parent=TOP)
+    names = ["mast.message.content", "mast.message.tool_calls"][text == "short" :]
+    assert recorder.attributes()["mast.content.truncated"] == tuple(names)
+    whole = (ToolCall("write", {"file": "y"}, "c1"),)
+    recorder.telemetry.message("a", ["b"], Message("short", tool_calls=whole), parent=TOP)
+    assert "mast.content.truncated" not in recorder.attributes()

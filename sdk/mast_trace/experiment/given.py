@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mast_trace.experiment.assignment import NONE, Arm
 from mast_trace.spans.given_answer import Given
@@ -55,7 +55,8 @@ class Feedback:
     version: str = ""
     arm: Arm | None = None
     reason: str = ""
-    _recorded: Given | None = field(default=None, init=False, repr=False, compare=False)
+    # No field: `dataclasses.asdict` of a program's log would hold every text twice.
+    _recorded: ClassVar[Given | None] = None
 
     def __bool__(self) -> bool:
         """Return whether there is something to say."""

@@ -19,6 +19,7 @@ from mast_trace.experiment.given import (
     set_recorded_form,
     task_hash,
 )
+from mast_trace.replay.canonical import canonical_text
 from mast_trace.replay.lessons import recorded_lessons
 from mast_trace.spans.given_lessons import note
 from mast_trace.spans.guard import guarded, misused
@@ -68,7 +69,8 @@ def feedback(
 
     It takes two seconds at most, never raises, and is empty on any failure; `Feedback.reason` says
     why. A replay fetches nothing: it gives the lessons that the recorded run was given. Coroutines
-    call it by ``await asyncio.to_thread(mast_trace.feedback, ...)``.
+    call it by ``await asyncio.to_thread(mast_trace.feedback, ...)``; before a run they need
+    `mast_trace.using_feedback` around the run, without which the lessons are not recorded.
 
     Args:
         run: trace id of the run to learn from. Without it the latest failed runs teach.
@@ -102,7 +104,7 @@ def feedback(
             "experiment": given.experiment if given is not None else "",
             "key": given.task if given is not None else "",
         }
-        key = _key(query)
+        key = _key(query, _text(task))
         recorded = recorded_lessons()
         if recorded is not None:
             return _noted(_replayed(recorded, key, given), key)
@@ -116,9 +118,13 @@ def feedback(
         return _noted(found, key) if key else found
 
 
-def _key(query: Mapping[str, str]) -> str:
-    """Return the hash by which a replay knows a question again."""
-    return content_hash(json.dumps(query, sort_keys=True))
+def _key(query: Mapping[str, str], task: str) -> str:
+    """Return the hash by which a replay knows a question again.
+
+    A task's generated ids and its times differ in a replay, as they do in requests to models.
+    """
+    known = {**query, "task": task_hash(canonical_text(task))}
+    return content_hash(json.dumps(known, sort_keys=True))
 
 
 def _noted(found: Feedback, key: str) -> Feedback:

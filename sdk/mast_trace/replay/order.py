@@ -3,8 +3,10 @@
 A replayed answer needs no time, so that parallel branches would finish in another order than in the
 recorded run. An answer therefore waits for those that came before it in the recorded run while its own
 call was open: a model's for models' answers, a tool's result for results of the tools beside it. It waits
-for a second at most, and after three waits in vain nothing waits any more: the program then works in
-another order, which the comparison of the runs shows.
+for a second at most while none of the calls before it is released, or two where one of them waits itself;
+hundreds of calls at once are released one after the other. Calls that were waited for in vain are waited for
+no more, and after three waits in vain nothing waits any more: the program then works in another order,
+which the comparison of the runs shows.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     _Call = Exchange | Execution
 
 LONGEST = 1.0
-"""Seconds that an answer waits at most."""
+"""Seconds that an answer waits at most while no call before it is released."""
 _PAUSE = 0.003
 """Seconds between two looks, and between two answers of overlapping calls."""
 _VAIN = 3
@@ -45,7 +47,10 @@ class Order:
             _name(own): [_name(other) for other in _earlier(calls, place)]
             for place, own in enumerate(calls)
         }
+        self._place = {_name(each): place for place, each in enumerate(calls)}
         self._released: dict[str, float] = {}
+        self._waiting: dict[str, float] = {}
+        """When each call that waits was asked for, or one before it was released."""
         self._in_vain = 0
 
     def stop(self) -> None:
@@ -54,37 +59,70 @@ class Order:
 
     def release(self, call: _Call) -> None:
         """Release a call that the program answers itself, so that no other waits for it."""
+        name, now = _name(call), time.monotonic()
         with self._lock:
-            self._released.setdefault(_name(call), time.monotonic())
+            if name not in self._released:
+                self._release(name, now)
 
     def wait(self, call: _Call) -> None:
         """Return when it is the call's turn, and release it."""
-        until = time.monotonic() + LONGEST
-        while not self._may_leave(call, until):
-            time.sleep(_PAUSE)
+        name = _name(call)
+        try:
+            while not self._may_leave(name):
+                time.sleep(_PAUSE)
+        finally:
+            self._leave(name)
 
     async def wait_async(self, call: _Call) -> None:
         """Return when it is the call's turn, and release it; for tasks of asyncio.
 
         It suspends the task at least once, as a real request does, so that other tasks get their turn.
         """
-        until = time.monotonic() + LONGEST
-        await asyncio.sleep(0)
-        while not self._may_leave(call, until):  # noqa: ASYNC110  # threads release answers, too
-            await asyncio.sleep(_PAUSE)
+        name = _name(call)
+        try:
+            await asyncio.sleep(0)
+            while not self._may_leave(name):  # noqa: ASYNC110  # threads release answers, too
+                await asyncio.sleep(_PAUSE)
+        finally:
+            self._leave(name)
 
-    def _may_leave(self, call: _Call, until: float) -> bool:
+    def _may_leave(self, name: str) -> bool:
         now = time.monotonic()
         with self._lock:
-            waiting = self._in_vain < _VAIN and any(
-                self._released.get(each, now) > now - _PAUSE
-                for each in self._before.get(_name(call), ())
-            )
-            if waiting and now < until:
-                return False
-            self._in_vain += waiting
-            self._released[_name(call)] = now
+            since = self._waiting.setdefault(name, now)
+            held = self._in_vain < _VAIN and any(self._held(name, now))
+            if held:
+                if now < since + LONGEST:
+                    return False
+                missing = list(self._held(name, now))
+                # The first of those that wait gives up before the others, which then go on in order.
+                if now < since + 2 * LONGEST and any(each in self._waiting for each in missing):
+                    return False
+                self._in_vain += 1
+                for each in missing:
+                    self._released.setdefault(each, now - _PAUSE)
+            self._release(name, now)
             return True
+
+    def _held(self, name: str, now: float) -> Iterator[str]:
+        """Yield the calls for which one waits."""
+        for each in self._before.get(name, ()):
+            if self._released.get(each, now) > now - _PAUSE:
+                yield each
+
+    def _release(self, name: str, now: float) -> None:
+        self._released[name] = now
+        self._waiting.pop(name, None)
+        place = self._place.get(name)
+        if place is not None:
+            for other in self._waiting:
+                if self._place.get(other, -1) > place:
+                    self._waiting[other] = now
+
+    def _leave(self, name: str) -> None:
+        """Forget a call that no longer waits: one whose task was cancelled, too."""
+        with self._lock:
+            self._waiting.pop(name, None)
 
 
 class ToolOrder(Order):

@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Given:
     """One answer; equal only to itself, since a program may ask the same twice.
 
     Attributes:
         shape: its parts as JSON types.
+        waiting: no run has been given it yet.
     """
 
     shape: Mapping[str, Any]
+    waiting: bool = True

@@ -1,7 +1,8 @@
 """Answers of `mast_trace.feedback` that a run was given, written on its root so that a replay gives them again.
 
 An answer belongs to the run in which it was fetched; else to those that begin in a block of
-`mast_trace.using_feedback`; else to the next run that begins in the context that fetched it.
+`mast_trace.using_feedback`; else to the next run that begins in the context that fetched it, or in a copy of
+that context. A thread or a task that fetches and ends leaves nothing behind: its context ends with it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mast_trace.spans.run_state import current_run
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from mast_trace.content import ContentPolicy
     from mast_trace.spans.given_answer import Given
     from mast_trace.spans.run_state import Run
 
@@ -33,10 +35,12 @@ _TEXTS: Final = frozenset({"text", "reason", "quote", "advice", "agent"})
 
 # Reentrant, as every lock that a finalizer may need.
 _lock = reentrant_lock()
-_fetched: ContextVar[list[tuple[int, Given]] | None] = ContextVar(
-    "mast-trace-fetched-lessons", default=None
+# Immutable: tasks that copy a context must not see what their siblings fetch.
+_fetched: ContextVar[tuple[tuple[int, Given], ...]] = ContextVar(
+    "mast-trace-fetched-lessons", default=()
 )
-"""Answers that were fetched outside of runs, and which no run has taken yet, with the session's number."""
+"""Answers that were fetched outside of runs, with the session's number; a run that began in a copy of the
+context may have taken some of them."""
 _session = 0
 
 
@@ -48,12 +52,8 @@ def note(given: Given | None) -> None:
     if run is not None:
         give(run.outermost or run, (given,))
         return
-    waiting = _fetched.get()
-    if waiting is None:
-        waiting = []
-        _fetched.set(waiting)
-    waiting.append((_session, given))
-    del waiting[:-MOST_ANSWERS]
+    left = [each for each in _fetched.get() if each[0] == _session and each[1].waiting]
+    _fetched.set((*left, (_session, given))[-MOST_ANSWERS:])
 
 
 def forget() -> None:
@@ -72,34 +72,59 @@ def with_given(context: Context, given: Given | None) -> Context:
 
 def run_began(run: Run, context: Context) -> None:
     """Give a run, which is no part of another, the answers of its context."""
-    waiting = _fetched.get() or []
-    taken = [each for session, each in waiting if session == _session]
-    waiting.clear()
-    give(run, (*_of(context), *taken))
+    given = _of(context)
+    if waiting := _fetched.get():
+        _fetched.set(())
+        given = (
+            *given,
+            *(each for session, each in waiting if session == _session and _taken(each)),
+        )
+    give(run, given)
 
 
 def give(run: Run, given: tuple[Given, ...]) -> None:
     """Write answers on the root of a run, each once."""
+    for each in given:
+        each.waiting = False
     content = run.content
     if not given or content is None or not content.capture or not run.root.is_recording():
         return
     with _lock:
-        run.lessons.extend(each for each in given if each not in run.lessons)
-        written: list[str] = []
-        altered = Alterations(content)
-        left = min(MOST_BYTES, content.limit)
-        for each in run.lessons[:MOST_ANSWERS]:
-            text = json.dumps(_cleaned(each.shape, altered), ensure_ascii=False)
-            left -= len(text.encode("utf-8", "replace"))
-            if left < 0:
-                break
-            written.append(text)
-        if written:
-            attributes = {
-                semconv.FEEDBACK_TEXTS: written,
-                **altered.marks(semconv.FEEDBACK_TEXTS),
-            }
+        new = [each for each in dict.fromkeys(given) if each not in run.lessons]
+        new = new[: MOST_ANSWERS - len(run.lessons)]
+        run.lessons.extend(new)
+        known = tuple(run.lessons)
+    if not new:
+        return
+    # Outside of the lock: the user's redaction may be slow, or wait for a thread that is given lessons, too.
+    attributes = _attributes(known, content)
+    with _lock:
+        if attributes and len(known) > run.lessons_written and run.root.is_recording():
+            run.lessons_written = len(known)
             run.root.set_attributes(with_earlier_marks(attributes, run.root))
+
+
+def _attributes(known: tuple[Given, ...], content: ContentPolicy) -> dict[str, Any]:
+    """Return the attributes of a run's answers; none if not even the first fits."""
+    written: list[str] = []
+    altered = Alterations(content)
+    left = min(MOST_BYTES, content.limit)
+    for each in known:
+        text = json.dumps(_cleaned(each.shape, altered), ensure_ascii=False)
+        left -= len(text.encode("utf-8", "replace"))
+        if left < 0:
+            break
+        written.append(text)
+    if not written:
+        return {}
+    return {semconv.FEEDBACK_TEXTS: written, **altered.marks(semconv.FEEDBACK_TEXTS)}
+
+
+def _taken(given: Given) -> bool:
+    """Return True the first time, unless a run has the answer already; other contexts hold copies."""
+    with _lock:
+        waited, given.waiting = given.waiting, False
+        return waited
 
 
 def _of(context: Context) -> tuple[Given, ...]:

@@ -132,13 +132,15 @@ class MessageWriter:
         }
         if self._content.capture:
             attributes[semconv.MESSAGE_CONTENT] = altered.kept(message.content)
-            if message.tool_calls:
-                calls = [
-                    {"id": c.id, "name": c.name, "arguments": c.arguments}
-                    for c in message.tool_calls
-                ]
-                attributes[semconv.MESSAGE_TOOL_CALLS] = as_text(calls, self._content.limit)
         attributes.update(altered.marks(semconv.MESSAGE_CONTENT))
+        if self._content.capture and message.tool_calls:
+            calls = [
+                {"id": c.id, "name": c.name, "arguments": c.arguments} for c in message.tool_calls
+            ]
+            name, cut = semconv.MESSAGE_TOOL_CALLS, Alterations(self._content)
+            attributes[name] = as_text(calls, self._content.limit, on_cut=cut.note_cut)
+            for mark, names in cut.marks(name).items():
+                attributes[mark] = [*attributes.get(mark, ()), *names]
         return attributes
 
     @staticmethod

@@ -230,5 +230,7 @@ class ChatSpan(OpenSpan):
         }
         if message is not None:
             recorded.update(self._telemetry.writer.answered(message, self.context))
-        recorded.update(self._telemetry.writer.beside(extra))
+        # Both parts may name altered attributes.
+        beside = self._telemetry.writer.beside(extra)
+        recorded.update(with_earlier_marks(beside, self.span, recorded))
         self.set(recorded)

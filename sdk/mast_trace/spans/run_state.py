@@ -48,6 +48,7 @@ class Run:
         typed: texts that a person typed while it was open, each with the span of the tool that asked.
         content: the rules by which texts are recorded; None if they are not known.
         lessons: answers of `mast_trace.feedback` that it was given.
+        lessons_written: number of these when they were last written on the root.
     """
 
     root: Span
@@ -59,6 +60,7 @@ class Run:
     typed: list[tuple[str, Span | None]] = field(default_factory=list)
     content: ContentPolicy | None = None
     lessons: list[Given] = field(default_factory=list)
+    lessons_written: int = 0
     # Reentrant: the garbage collector may end another span of the run while it is held.
     _lock: threading.RLock = field(default_factory=reentrant_lock)
 

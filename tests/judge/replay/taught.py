@@ -1,13 +1,15 @@
 """A hand-made clerk that gets lessons: ``taught.py WAY``.
 
-WAY is ``marked`` (`using_feedback`), ``bare`` (fetched before the run alone), ``inside`` (fetched in the run) or ``twice``
-(fetched for two agents, and once more).
+WAY is ``marked`` (`using_feedback`), ``bare`` (fetched before the run alone), ``inside`` (fetched in the run), ``dated``
+(fetched for a task that holds the time and a new id) or ``twice`` (fetched for two agents, and once more).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import uuid
+from datetime import datetime, timezone
 
 import openai
 
@@ -41,6 +43,10 @@ def main(way: str) -> None:
     elif way == "inside":
         with mast_trace.run("desk", input="owe"):
             ask(mast_trace.feedback(workflow="desk").text)
+    elif way == "dated":
+        task = f"Report {uuid.uuid4()} of {datetime.now(timezone.utc).isoformat()}"
+        with mast_trace.run("desk", input="owe"):
+            ask(mast_trace.feedback(task=task).text)
     else:
         with mast_trace.run("desk", input="owe"):
             for agent in ("clerk", "boss", "clerk"):

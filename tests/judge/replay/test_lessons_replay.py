@@ -85,9 +85,9 @@ def test_a_replay_gives_the_recorded_lessons(
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize("way", ["bare", "inside", "twice"])
+@pytest.mark.parametrize("way", ["bare", "inside", "dated", "twice"])
 def test_lessons_belong_to_their_run(lessons: list[bytes], model: ScriptedLLM, way: str) -> None:
-    """Lessons without a mark, in the run, and several in one run: each question gets its own again, in a test too."""
+    """Without a mark, in the run, for a dated task, and several in one run: each question gets its own again."""
     runs = []
     with capture_spans(["openai"]) as captured:
         for _ in range(2):

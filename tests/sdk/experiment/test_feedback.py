@@ -6,6 +6,7 @@ import gzip
 import json
 import threading
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -66,6 +67,14 @@ def test_lessons_arrive_with_their_parts() -> None:
     assert found.version == "v1"
     assert len(found.id) == 16
     assert found.reason == ""
+    assert asdict(found) == {
+        "text": "planner erred",
+        "items": (LESSON,),
+        "id": found.id,
+        "version": "v1",
+        "arm": None,
+        "reason": "",
+    }
     (request,) = requests
     assert b"GET /lessons?" in request
     assert b"workflow=refund&agent=planner" in request

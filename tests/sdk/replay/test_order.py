@@ -62,6 +62,73 @@ def test_tasks_keep_their_order() -> None:
     assert done == [10, 20, 30]
 
 
+def in_tasks(line: Order, asked: list[Exchange]) -> list[int]:
+    """Return the ends of calls in the order of their release by tasks that ask all at once."""
+    done: list[int] = []
+
+    async def wait(each: Exchange) -> None:
+        await line.wait_async(each)
+        done.append(each.end)
+
+    async def together() -> None:
+        await asyncio.gather(*map(wait, asked))
+
+    asyncio.run(together())
+    return done
+
+
+def test_many_calls_at_once_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their releases, one after the other, take longer than one waits: no wait is in vain while they go on."""
+    monkeypatch.setattr(order, "LONGEST", 0.25)
+    calls = [call(1, 10 + number) for number in range(150)]
+    after = [call(1000, 1001 + number) for number in range(3)]
+    line = Order([*calls, *after])
+    began = time.monotonic()
+    assert in_tasks(line, calls[::-1]) == [each.end for each in calls]
+    assert time.monotonic() - began > 0.3
+    assert in_tasks(line, after[::-1]) == [1001, 1002, 1003]
+
+
+def test_a_call_that_is_missing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls that wait for it go on in their order, and those after them are ordered, too."""
+    monkeypatch.setattr(order, "LONGEST", 0.2)
+    calls = [call(1, 10 + number) for number in range(20)]
+    after = [call(1000, 1001 + number) for number in range(3)]
+    line = Order([*calls, *after])
+    began = time.monotonic()
+    assert in_tasks(line, calls[:0:-1]) == [each.end for each in calls[1:]]
+    assert 0.2 <= time.monotonic() - began < 0.8
+    assert in_tasks(line, after[::-1]) == [1001, 1002, 1003]
+
+
+def test_a_call_that_cannot_go_on_holds_nothing_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call in the loop's own thread holds up the task for which it waits; a cancelled task is gone."""
+    monkeypatch.setattr(order, "LONGEST", 0.1)
+    calls = [call(1, 10), call(2, 20), call(3, 30)]
+
+    async def blocked() -> float:
+        line = Order(calls)
+        task = asyncio.create_task(line.wait_async(calls[1]))
+        await asyncio.sleep(0.01)
+        began = time.monotonic()
+        line.wait(calls[2])
+        took = time.monotonic() - began
+        await task
+        return took
+
+    async def cancelled() -> float:
+        line = Order(calls[1:])
+        task = asyncio.create_task(line.wait_async(calls[1]))
+        await asyncio.sleep(0)
+        task.cancel()
+        began = time.monotonic()
+        await line.wait_async(calls[2])
+        return time.monotonic() - began
+
+    assert asyncio.run(blocked()) < 0.5
+    assert asyncio.run(cancelled()) < 0.5
+
+
 def test_calls_that_did_not_overlap_do_not_wait() -> None:
     """A call that began after another one had ended is released at once."""
     calls = [call(1, 10), call(10, 20)]
