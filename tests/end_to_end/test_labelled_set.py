@@ -41,7 +41,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_a_set_is_built_by_one_command_and_read_by_others(
     build: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of one program and one fault, for time; its label stands in the set, the benchmark and another store."""
+    """One program and one fault, for time; the label stands in the set, the benchmark and another store."""
     pytest.importorskip("ag2")
     folder = tmp_path / "planted"
     build("--out", folder, "--program", "ag2_group_chat.py", "--count", 1)
