@@ -10,6 +10,7 @@ import asyncio
 import logging
 import threading
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
@@ -68,6 +69,9 @@ class Ledger(Protocol):
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:
         """Return the answers that could be read, by the hash of their request."""
 
+    async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
+        """Return the number of answers that could not be read, by the hash of their request."""
+
     async def flush(self) -> None:
         """Write calls that could not be written before."""
 
@@ -97,6 +101,15 @@ class MemoryLedger:
             if (call.trace_id, call.judge_version) == (trace_id, judge_version)
             and call.status == "ok"
         }
+
+    async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
+        """Return the number of answers that could not be read, by the hash of their request."""
+        return Counter(
+            call.request_hash
+            for call in self.calls
+            if (call.trace_id, call.judge_version) == (trace_id, judge_version)
+            and call.status == "unreadable"
+        )
 
     async def flush(self) -> None:
         """Do nothing: memory needs no writing."""
@@ -156,6 +169,21 @@ class StoreLedger:
         )
         return {row["RequestHash"]: row["Answer"] for row in rows}
 
+    async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
+        """Return the number of answers that could not be read, by the hash of their request.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        rows = await asyncio.to_thread(
+            self._store.query,
+            f"SELECT RequestHash, uniqExact(CallId) AS Number FROM {TABLE}"  # noqa: S608
+            " WHERE TraceId = {trace:String} AND JudgeVersion = {version:String} AND Status = 'unreadable'"
+            " GROUP BY RequestHash",
+            {"trace": trace_id, "version": judge_version},
+        )
+        return {row["RequestHash"]: int(row["Number"]) for row in rows}
+
     def spent_today(self) -> float:
         """Return the US dollars of all calls since midnight UTC.
 
@@ -193,6 +221,10 @@ class LedgerWithoutAnswers:
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:  # noqa: ARG002
         """Return nothing: no answer is kept."""
         return {}
+
+    async def unreadable(self, trace_id: str, judge_version: str) -> Mapping[str, int]:
+        """Return the number of answers that could not be read, by the hash of their request."""
+        return await self._ledger.unreadable(trace_id, judge_version)
 
     async def flush(self) -> None:
         """Write calls that could not be written before."""

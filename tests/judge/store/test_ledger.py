@@ -41,6 +41,17 @@ async def test_finds_the_answers_that_could_be_read(ledger):
     assert await ledger.answers("t1", "v2") == {}
 
 
+async def test_counts_the_answers_that_could_not_be_read(ledger):
+    """Each call once, of this run and judge version; one without an answer is none of them."""
+    for _ in range(2):
+        await ledger.record(call(status="unreadable", request_hash="b"))
+    await ledger.record(call(status="error", request_hash="b"))
+    await ledger.record(call(request_hash="a", answer="1"))
+    await ledger.record(call(trace="t2", status="unreadable", request_hash="b"))
+    assert await ledger.unreadable("t1", "v1") == {"b": 2}
+    assert await ledger.unreadable("t1", "v2") == {}
+
+
 async def test_adds_up_what_was_spent_today(ledger):
     """Only calls of this UTC day count, readable or not."""
     assert ledger.spent_today() == 0.0
