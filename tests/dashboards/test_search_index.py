@@ -132,7 +132,7 @@ def test_a_rare_text_reads_few_rows(indexed: Store) -> None:
         plan = indexed.query(
             f"EXPLAIN indexes = 1 {query.sql}",
             query.values(text=text, **narrowing(text)),
-            settings=query.settings,
+            settings=query.wishes,
         )
         lines = [row["explain"].strip() for row in plan]
         skipped = lines[lines.index("Name: idx_texts") :]
