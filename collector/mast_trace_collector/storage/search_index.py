@@ -112,5 +112,15 @@ def narrowing(text: str) -> Mapping[str, str]:
     return {"word": f"%{longest.lower()}%", "phrase": f"%{escaped}%" if text.isascii() else ""}
 
 
+def narrowed(store: Store, text: str) -> Mapping[str, str]:
+    """Return the parameters of `NARROWED` for a text if an index answers them; none otherwise.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    asked = narrowing(text)
+    return asked if asked and has_search_index(store) else {}
+
+
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
