@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace.exceptions import EndpointUnavailable, JudgeError, VerdictUnreadable
+from mast_trace.exceptions import (
+    BudgetExhausted,
+    EndpointUnavailable,
+    JudgeError,
+    RunTokensExhausted,
+    VerdictUnreadable,
+)
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.patterns.name_check import Name, PatternName, checked
 from mast_trace_judge.patterns.name_question import name_question
@@ -85,8 +91,8 @@ class PatternNamer:
             _LOG.warning(
                 "patterns are not named: %s", error, extra={"action": "patterns_not_named"}
             )
-            if ledger.last is not None and not isinstance(error, EndpointUnavailable):
-                return "put off"  # the server, or the budget of one name, refuses this one alone
+            if _concerns_one(error, asked=ledger.last is not None):
+                return "put off"
             if ledger.last is None:
                 await ledger.record(self._not_made(pattern, trace_id, str(error)))
             return "away"
@@ -157,6 +163,16 @@ class PatternNamer:
             status="error",
             error=reason[:1000],
         )
+
+
+def _concerns_one(error: JudgeError, *, asked: bool) -> bool:
+    """Return whether an error says nothing about other patterns.
+
+    The budget of one name, or the server, refuses this one alone; the day's cap and a dead endpoint stop all.
+    """
+    if isinstance(error, BudgetExhausted):
+        return isinstance(error, RunTokensExhausted)
+    return asked and not isinstance(error, EndpointUnavailable)
 
 
 def _now() -> datetime:

@@ -13,13 +13,16 @@ from pattern_runs import NOW, add_run, judge
 from scripted_llm import Reply, ScriptedLLM, messages_of
 
 from mast_trace_collector.storage import erasure
+from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns.indexing import PatternIndexer
+from mast_trace_judge.patterns.name_record import name_record, readable
 from mast_trace_judge.patterns.naming import PatternNamer
 from mast_trace_judge.patterns.naming_passes import NamingPasses
-from mast_trace_judge.patterns.unnamed import STAGE
+from mast_trace_judge.patterns.unnamed import STAGE, unnamed
 from mast_trace_judge.store.ledger import StoreLedger
+from mast_trace_judge.store.runs import read_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,6 +155,51 @@ def test_a_dead_endpoint_leaves_patterns_without_names_and_the_reason_in_the_led
     (call,) = found.query("SELECT Error FROM mast_judge_calls")
     assert "the day's cap" in call["Error"]
     assert len(one_pass(found, lambda _: answer())) == 1
+
+
+def test_a_pattern_that_is_too_large_makes_room_for_others(
+    found: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It comes first, as the most frequent, and is refused by the budget of one name."""
+    for n in range(4):
+        text = f"no answer within {n} s"
+        add_run(found, n + 11, code="2.6", agent="\u6e2c" * 400, tool="\u5177" * 400, text=text)
+    PatternIndexer(found).index()
+    (question,) = one_pass(found, lambda _: answer(), tokens=2200)
+    assert "the index did not answer" in question
+    assert sentences(found) == [GOOD]
+    assert "of the run's 2200 are left" in caplog.text
+    calls = found.query("SELECT toString(Status) AS S FROM mast_judge_calls")
+    assert calls == [{"S": "ok"}]
+
+
+def test_runs_are_left_out_where_the_texts_of_all_do_not_fit(found: Store) -> None:
+    (pattern,) = unnamed(found, "m", without=(), limit=1)
+    runs = [
+        readable(run, read_alone(found, run_summary(found, run.trace_id))) for run in pattern.runs
+    ]
+    sizes = {}
+    for room in (1000, 125, 100):
+        record = name_record(pattern, runs, "v", room)
+        sizes[room] = len(record.runs), record.text.count(f" of {len(record.runs)}:")
+    assert sizes == {1000: (3, 3), 125: (2, 2), 100: (2, 2)}
+
+
+def test_the_days_cap_stops_the_naming_also_between_two_calls(found: Store) -> None:
+    prices = {"scripted": {"input": 1e9, "output": 1e9}}
+    with ScriptedLLM(lambda _: "no JSON") as server:
+
+        async def run() -> str:
+            config = config_for(server, judge_prices=prices, judge_max_usd_per_day=1.0)
+            asked = Judge(config, ledger=StoreLedger(found))
+            (pattern,) = unnamed(found, "m", without=(), limit=1)
+            try:
+                return await PatternNamer(found, asked, 8000).name(pattern)
+            finally:
+                await asked.aclose()
+
+        assert asyncio.run(run()) == "away"
+        assert len(server.requests) == 1
 
 
 def test_a_pass_keeps_to_its_calls_and_tokens_and_a_killed_one_is_continued(store: Store) -> None:
