@@ -75,7 +75,7 @@ class NamingPasses:
         """Make one pass now; return the number of stored names."""
         self._indexed = False
         named = asked = 0
-        reached = True
+        reached = False
         try:
             await asyncio.to_thread(self._namer.retire)
             now = self._clock()

@@ -157,6 +157,29 @@ def test_a_dead_endpoint_leaves_patterns_without_names_and_the_reason_in_the_led
     assert len(one_pass(found, lambda _: answer())) == 1
 
 
+def test_what_servers_and_models_say_of_a_call_is_not_kept_with_one_run(found: Store) -> None:
+    """Its text may be that of each run that the model read."""
+
+    def told() -> str:
+        (call,) = found.query("SELECT Error FROM mast_judge_calls")
+        found.command("TRUNCATE TABLE mast_judge_calls")
+        return str(call["Error"])
+
+    echo = json.dumps({"error": {"message": f"cannot read: {ERRORS[0]}"}})
+    one_pass(found, lambda _: Reply(status=400, body=echo), judge_model="another")
+    assert told().endswith("refuses the request: HTTP 400")
+    one_pass(found, lambda _: Reply(status=503, body=echo))
+    assert told() == "the model's endpoint failed 1 times, last: HTTP 503"
+    one_pass(found, lambda _: Reply(status=413, body=echo))
+    assert told() == "the prompt exceeds the model's context window"
+    refusal = {"role": "assistant", "content": None, "refusal": f"I say nothing of {ERRORS[0]}"}
+    choice = {"index": 0, "message": refusal, "finish_reason": "stop"}
+    completion = {"id": "1", "object": "chat.completion", "created": 1, "model": "scripted"}
+    refused = json.dumps({**completion, "choices": [choice]})
+    one_pass(found, lambda _: Reply(body=refused))
+    assert told() == "the model refused"
+
+
 def test_a_pattern_that_is_too_large_makes_room_for_others(
     found: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
