@@ -101,7 +101,9 @@ def name_record(pattern: Unnamed, runs: Sequence[ReadRun], version: str, tokens:
     while True:
         text = "\n\n".join(
             f"Run {number} of {count}:\n{_shown(writer, run, clip)}"
-            for number, (writer, run) in enumerate(zip(writers[:count], runs, strict=False), start=1)
+            for number, (writer, run) in enumerate(
+                zip(writers[:count], runs, strict=False), start=1
+            )
         )
         if estimate_tokens(place + text) <= tokens or (clip <= _LEAST_CLIP and count <= LEAST_RUNS):
             return NameRecord(text, place, tuple(runs[:count]))

@@ -19,7 +19,8 @@ from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.patterns.name_check import Name, PatternName, checked
 from mast_trace_judge.patterns.name_question import name_question
 from mast_trace_judge.patterns.name_record import RUNS, name_record, readable
-from mast_trace_judge.patterns.unnamed import STAGE, TABLE, lapsed
+from mast_trace_judge.patterns.name_rows import save
+from mast_trace_judge.patterns.unnamed import STAGE
 from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers
 from mast_trace_judge.store.runs import read_alone
 
@@ -96,23 +97,7 @@ class PatternNamer:
             if ledger.last is None:
                 await ledger.record(self._not_made(pattern, trace_id, str(error)))
             return "away"
-        await asyncio.to_thread(self._save, pattern, record, name)
-        return "named" if isinstance(name, Name) else "refused"
-
-    def retire(self) -> int:
-        """Take back names of which a run no longer shows the pattern; return how many.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
-        gone = lapsed(self.store)
-        rows = [
-            {"Project": project, "PatternId": pattern, "NamedAt": _now(), "RunEnd": end}
-            for project, pattern, end in gone
-        ]
-        if rows:
-            self.store.insert(TABLE, rows)
-        return len(rows)
+        return await asyncio.to_thread(self._save, pattern, record, name)
 
     def _read(self, pattern: Unnamed) -> Sequence[ReadRun]:
         """Read runs until there are enough with texts."""
@@ -126,9 +111,7 @@ class PatternNamer:
                 break
         return found
 
-    def _save(self, pattern: Unnamed, record: NameRecord, name: Name | str) -> None:
-        """Store a name with all runs that the model has read: any of them may be in its words."""
-        sentence, quotes = (name.sentence, name.quotes) if isinstance(name, Name) else ("", ())
+    def _save(self, pattern: Unnamed, record: NameRecord, name: Name | str) -> Result:
         if isinstance(name, str):
             _LOG.warning(
                 "the sentence of %s on pattern %s is dropped: %s",
@@ -137,18 +120,10 @@ class PatternNamer:
                 name,
                 extra={"action": "pattern_name_dropped"},
             )
-        row = {
-            "Project": pattern.project,
-            "PatternId": pattern.pattern,
-            "NamedAt": _now(),
-            "Sentence": sentence,
-            "Quotes": list(quotes),
-            "TraceIds": [read.run.trace_id for read in record.runs],
-            "Model": self.model,
-            # Retention must not keep a run's words longer than the run.
-            "RunEnd": min(read.run.end for read in record.runs),
-        }
-        self.store.insert(TABLE, [row])
+        held = name if isinstance(name, Name) else None
+        if not save(self.store, pattern, record, held, model=self.model):
+            return "put off"
+        return "named" if held else "refused"
 
     def _not_made(self, pattern: Unnamed, trace_id: str, reason: str) -> JudgeCall:
         """Return the ledger's row of a call that was not even tried, for people to read the reason."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_BEFORE: Final = (
-    r"(?:the model's endpoint (?:failed \d+ times, last|refuses the request): )?"
-)
+_BEFORE: Final = r"(?:the model's endpoint (?:failed \d+ times, last|refuses the request): )?"
 _KNOWN: Final = re.compile(
     rf"{_BEFORE}(?:HTTP \d+|no connection: .*|no answer within [\d.e+]+ s|no attempt was allowed"
     r"|the prompt exceeds the model's context window|the account's quota is used up|the answer has no choices|the answer is not the API's"
