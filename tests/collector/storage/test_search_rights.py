@@ -22,6 +22,7 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.mcp_server.reading import Reading
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.filters import Filters
+from mast_trace_dashboards.web.finding.run_list import RunList
 from mast_trace_dashboards.web.finding.text_search import TextSearch
 
 TEXT = "overcharged"
@@ -52,15 +53,16 @@ def found(store: Store) -> list[int]:
         len(Reading(store, idle=60.0).search(TEXT, "", 10)["runs"]),
         len(search.hits()[0]),
         search.count().runs,
+        len(RunList(store, idle=60.0).page(filters).rows),
     ]
 
 
 def test_the_owner_and_a_writer_find_it(store: Store) -> None:
     indexed = fill(store)
-    assert found(store) == [1] * 5
+    assert found(store) == [1] * 6
     assert has_search_index(store) == indexed
     drop_search_index(store)
-    assert found(store) == [1] * 5
+    assert found(store) == [1] * 6
     assert not has_search_index(store)
 
 
@@ -70,8 +72,11 @@ def test_a_reader_of_our_own_address_finds_it(embedded: Store, endpoint: str) ->
     with Store.open(f"http://reader:{quote(PASSWORD)}@{endpoint}") as reader:
         with pytest.raises(StorageError, match="optimize_functions_to_subcolumns is not allowed"):
             reader.query("SELECT 1", settings=SETTINGS)
-        assert found(reader) == [1] * 5
+        assert found(reader) == [1] * 6
         assert not has_search_index(reader)
+        # What the pages beside it ask is checked by its names alone.
+        for query in QUERIES.values():
+            reader.query(f"EXPLAIN AST {query.sql}", query.values())
 
 
 def test_a_user_who_may_set_nothing_finds_it(
@@ -85,7 +90,7 @@ def test_a_user_who_may_set_nothing_finds_it(
     with serve(app) as address, Store.open(f"http://tests:{WRITE_TOKEN}@{address}") as reader:
         with pytest.raises(StorageError, match="readonly"):
             reader.query("SELECT 1", settings=SETTINGS)
-        assert found(reader) == [1] * 5
+        assert found(reader) == [1] * 6
         assert has_search_index(reader) == indexed
     app.close()
 
