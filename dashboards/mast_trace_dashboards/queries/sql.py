@@ -49,9 +49,10 @@ SHOWN: Final = {
 }
 IS_SHOWN: Final = "probability >= toFloat32({at_least:Float64})"
 """A condition on a finding's ``probability``, which is stored in 32 bits."""
-SHOWN_BITS: Final = f"""bitAnd(ExaminedBits, arrayReduce('groupBitOr', arrayMap((code, probability) ->
+# The sum of different bits is all of them; readers of our own ClickHouse address may not call arrayReduce.
+SHOWN_BITS: Final = f"""bitAnd(ExaminedBits, toUInt16(arraySum(arrayDistinct(arrayMap((code, probability) ->
       if({IS_SHOWN}, transform(toString(code), {CODES}, {_BITS}, 0), 0),
-      `Modes.Code`, `Modes.Probability`)))"""
+      `Modes.Code`, `Modes.Probability`)))))"""
 """The modes that a verdict shows. A verdict that does not record its examined modes counts in no
 share.
 """

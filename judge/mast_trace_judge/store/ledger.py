@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mast_trace.exceptions import StorageError
+from mast_trace_judge.store.failed_calls import without_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -198,9 +199,10 @@ class StoreLedger:
 
 
 class LedgerWithoutAnswers:
-    """A ledger that keeps calls and their cost, and no answer.
+    """A ledger that keeps calls and their cost, and no answer, nor what an error says of one.
 
-    A row is erased with one run. The answer to a question about several runs may quote each of them.
+    A row is erased with one run. The answer to a question about several runs may quote each of them, and so may the
+    error of a server that rejects the question.
 
     Args:
         ledger: records the calls.
@@ -214,8 +216,8 @@ class LedgerWithoutAnswers:
         self.last: JudgeCall | None = None
 
     async def record(self, call: JudgeCall) -> None:
-        """Write a call without its answer."""
-        self.last = replace(call, answer="")
+        """Write a call without texts."""
+        self.last = replace(call, answer="", error=without_texts(call.error))
         await self._ledger.record(self.last)
 
     async def answers(self, trace_id: str, judge_version: str) -> Mapping[str, str]:  # noqa: ARG002

@@ -5,7 +5,12 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from mast_trace.exceptions import StorageError
-from mast_trace_judge.store.ledger import JudgeCall, MemoryLedger, StoreLedger
+from mast_trace_judge.store.ledger import (
+    JudgeCall,
+    LedgerWithoutAnswers,
+    MemoryLedger,
+    StoreLedger,
+)
 
 
 def call(trace="t1", status="ok", *, cost=0.01, ago=0.0, **more):
@@ -88,3 +93,22 @@ async def test_every_call_is_a_row(store):
     assert (row["InputTokens"], row["CachedTokens"], row["OutputTokens"]) == (900, 100, 50)
     assert (row["Retries"], row["DurationMs"]) == (2, 1200)
     assert row["CostUsd"] == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kept"),
+    [
+        ("", ""),
+        ("the model refused: order 7 is Ann's", "the model refused"),
+        ("HTTP 422: order 7 is Ann's", "HTTP 422"),
+        ("no connection: refused", "no connection: refused"),
+        ("order 7: Field required", "the call failed, or its answer cannot be read"),
+        ("order 7 said: HTTP 422", "the call failed, or its answer cannot be read"),
+    ],
+)
+async def test_a_ledger_without_answers_keeps_no_text_of_errors(failure, kept):
+    inner = MemoryLedger()
+    ledger = LedgerWithoutAnswers(inner)
+    await ledger.record(call(error=failure, answer="order 7"))
+    assert [(each.error, each.answer) for each in inner.calls] == [(kept, "")]
+    assert ledger.last == inner.calls[0]
