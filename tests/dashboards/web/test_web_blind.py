@@ -101,9 +101,13 @@ def links_in(address: str, page: str) -> list[str]:
 
     One run is followed, and of its steps and agents one each, as links to others are made alike.
     """
-    main = page.split("</header>")[-1]
+    main = page.rsplit("</header>", maxsplit=1)[-1]
     found = {urljoin(address, html.unescape(link).split("#")[0]) for link in _LINK.findall(main)}
-    return sorted(each for each in found if _FOLLOWED.match(each) and each.count("with=writer") == each.count("with="))
+    return sorted(
+        each
+        for each in found
+        if _FOLLOWED.match(each) and each.count("with=writer") == each.count("with=")
+    )
 
 
 def test_pages_reached_from_the_queue_are_the_same_whatever_the_verdict(
@@ -148,9 +152,7 @@ def test_nothing_of_a_row_follows_from_a_verdict(store: Store) -> None:
     assert rows[0][0]["State"] == "judged"
 
 
-def test_a_graph_does_not_say_again_that_a_label_is_saved(
-    client: TestClient, store: Store
-) -> None:
+def test_a_graph_does_not_say_again_that_a_label_is_saved(client: TestClient, store: Store) -> None:
     judge(store, FAILURE, FAILURE)
     page = client.get(f"/runs/{PROVED}?queue=1&labelled={TWIN}").text
     assert "is saved" in page
