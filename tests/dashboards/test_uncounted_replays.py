@@ -30,6 +30,12 @@ TEXTS: Final = frozenset({"search", "search_count", "search_hits"})
 """Queries on texts, which replays have too."""
 OF_VERDICTS: Final = frozenset({"mode_counts", "failure_spike", "label_queue"})
 """A query for each way in which others select verdicts alone."""
+ALIKE: Final = frozenset(
+    {"cost_by_agent", "cost_by_mode", "cost_by_model", "cost_by_tool", "cost_over_time"}
+    | {"cost_of_calls", "modes_by_model", "runs_by_session", "runs_by_user", "runs_sorted"}
+    | {"team_runs"}
+)
+"""Queries that select their runs as another one does that is tried."""
 TABLES: Final = ("mast_run_states", "mast_runs", "otel_traces")
 
 
@@ -126,14 +132,14 @@ def numbers(store: Store) -> dict[str, Any]:
     reading = {
         name for name, query in QUERIES.items() if any(each in query.template for each in TABLES)
     }
-    counting = (reading | OF_VERDICTS) - ARRIVALS - NAMED - TEXTS
+    counting = (reading | OF_VERDICTS) - ARRIVALS - NAMED - TEXTS - ALIKE
     found = {name: QUERIES[name].run(store, **given.get(name, {})) for name in sorted(counting)}
     found["judge_lag"] = [{**row, "OldestWaitSeconds": 0} for row in found["judge_lag"]]
     return found
 
 
 def test_replays_change_no_number(store: Store) -> None:
-    """Whether all of their spans say what they are or their root alone, and also where one was judged before."""
+    """Replays say what they are in all of their spans or in their root alone; one was judged by an earlier version."""
     store.insert("otel_traces", spans(OWN))
     store.insert("mast_verdicts", [verdict(store, OWN)])
     before = numbers(store)
