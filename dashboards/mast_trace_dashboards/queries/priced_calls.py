@@ -12,7 +12,7 @@ from typing import Final
 from mast_trace import semconv
 from mast_trace_collector.storage.span_sql import field, literal
 from mast_trace_dashboards.queries.query import Param
-from mast_trace_dashboards.queries.sql import OWNED
+from mast_trace_dashboards.queries.sql import OF_PROGRAMS, OWNED
 from mast_trace_judge.pricing.stored_prices import PROVIDER
 from mast_trace_judge.proof import WITHOUT_A_STEP
 
@@ -22,8 +22,10 @@ RUNS_OF_COST: Final = f"""SELECT Project, TraceId, ServiceName, Framework, Start
       WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
         AND (empty({{only:Array(String)}}) OR has({{only:Array(String)}}, TraceId)))
     AND Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-    AND {OWNED}"""
-"""The runs whose calls are priced. Candidates are found first, so that no other runs are merged."""
+    AND ({OF_PROGRAMS} OR notEmpty({{only:Array(String)}})) AND {OWNED}"""
+"""The runs whose calls are priced; a replay's only where it is named. Candidates are found first, so that no other
+runs are merged.
+"""
 _OF_RUNS = f"(Project, TraceId) GLOBAL IN (SELECT Project, TraceId FROM ({RUNS_OF_COST}))"
 _REQUEST = f"""sipHash64(SpanAttributes[{literal(semconv.INPUT_MESSAGE_IDS)}])"""
 _NUMBER = "least(toUInt64OrZero({}), 0xFFFFFFFF)"
