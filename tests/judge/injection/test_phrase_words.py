@@ -258,7 +258,7 @@ def test_a_sentence_that_says_the_opposite_or_tells_of_the_fault_is_refused(oper
 
 @pytest.mark.parametrize("operator", PLAIN)
 def test_no_plain_sentence_takes_a_word_that_turns_it_round(operator: str) -> None:
-    """Its place is any: the list is closed, so that no such word has to be known."""
+    """A denial is refused in any place: the list is closed, so that none has to be known."""
     passed = []
     for number, text in enumerate(PLAIN[operator]):
         words = text.split(" ")
