@@ -74,7 +74,7 @@ def test_a_reader_of_our_own_address_finds_it(embedded: Store, endpoint: str) ->
             reader.query("SELECT 1", settings=SETTINGS)
         assert found(reader) == [1] * 6
         assert not has_search_index(reader)
-        # What the pages beside it ask is checked by its names alone.
+        # All other queries are checked by the names in them alone.
         for query in QUERIES.values():
             reader.query(f"EXPLAIN AST {query.sql}", query.values())
 
