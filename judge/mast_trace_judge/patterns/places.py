@@ -33,7 +33,9 @@ PATTERN_ID: Final = f"lower(leftPad(hex(halfMD5({PATTERN})), 16, '0'))"
 
 _HITS: Final = "`Hits.Code` AS Code, `Hits.Agent` AS Agent, `Hits.Peer` AS Peer, `Hits.Tool` AS Tool, `Hits.Template` AS Template"
 # Nearly all runs show each of their places once; only the others need sorting.
-_REPEATS: Final = "arrayUniq(`Hits.Code`, `Hits.Agent`, `Hits.Peer`, `Hits.Tool`) < length(`Hits.Code`)"
+_REPEATS: Final = (
+    "arrayUniq(`Hits.Code`, `Hits.Agent`, `Hits.Peer`, `Hits.Tool`) < length(`Hits.Code`)"
+)
 
 
 def places(hits: str = "true") -> str:
