@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import stock
+
 from mast_trace_judge.replay.allowance import Allowance
 from mast_trace_judge.replay.checks import check, verify
 from mast_trace_judge.replay.execution import executing
@@ -22,7 +24,6 @@ from mast_trace_judge.replay.statistics import Experiment, Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import stock
     from interventions import Failure, Stage
 
     from mast_trace.trajectory import Trajectory
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "replay"
 _ENOUGH = Allowance(100, None)
+SOME = (stock.ERRORS[0], *stock.ERRORS[3:])
+"""Planted errors for the frameworks that share an environment: one of each agent."""
 LIMITS = replace(Limits(), verifications=1, scores=0, start_runs=2, screening_runs=6)
 """Sizes of the experiments."""
 

@@ -130,7 +130,7 @@ def test_a_confirmed_error_is_stored(stage: Stage, store: Store) -> None:
         assert confirmation_of(store, stored.project, stored.trace_id) == told
         return told
 
-    check_confirmed(stage, stock.ERRORS[1], confirm, ["openai"])
+    check_confirmed(stage, stock.ERRORS[4], confirm, ["openai"])
 
 
 def test_operators(stage: Stage) -> None:
