@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 POLICY: Final = "trip_policy.py"
 """The model of the replays: it reads what it is shown."""
-REPLAYS: Final = 11
+REPLAYS: Final = 13
 """Number of replays that this usually takes, for the progress bar."""
 _LIMITS: Final = replace(Limits(), verifications=1, scores=0, start_runs=3, screening_runs=6)
 """Fewer replays than `mast-trace confirm` runs, because this model makes no errors at random."""
