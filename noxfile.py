@@ -75,7 +75,8 @@ ELSEWHERE = {
 WORKERS = min(4, max(2, os.cpu_count() or 2))
 # Seconds that one framework's environment may take, its installation included; a few minutes are usual.
 SESSION_LIMIT = 600
-HUNG = f"did not end within {SESSION_LIMIT} s"
+# Those of an engine's tests.
+ENGINE_LIMIT = 1800
 # A browser for the web view, and the evaluator of Prometheus rules: package -> its command.
 DEBIAN = {
     "chromium": "chromium",
@@ -106,7 +107,7 @@ nox.options.default_venv_backend = "uv"
 nox.options.error_on_missing_interpreters = True
 nox.options.error_on_external_run = True
 # The framework environments are quick; the main tests come last, so that their result is read last.
-nox.options.sessions = ["lint", "docs", "frameworks", "clickhouse", "tests"]
+nox.options.sessions = ["lint", "docs", "frameworks", "engines", "tests"]
 
 
 @nox.session(python=PYTHON)
@@ -161,28 +162,7 @@ def frameworks(session: nox.Session) -> None:
     Some frameworks' own threads now and then keep a process from ending. An environment that hangs
     shows the stacks of its threads and gets one more try; one that fails does not.
     """
-    failed = []
-
-    def run(environment: Path) -> None:
-        name = f"framework({environment.stem})"
-        for _ in range(2):
-            with tempfile.TemporaryFile("w+", errors="replace") as output:
-                problem = _run_session(name, output, *session.posargs)
-                output.seek(0)
-                sys.stdout.write(f"\n--- {name}\n{output.read()}")
-                sys.stdout.flush()
-            if problem:
-                session.warn(f"{name} {problem}")
-            if problem != HUNG:
-                break
-        if problem:
-            failed.append(f"{name} {problem}")
-
-    with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(run, environment) for environment in ENVIRONMENTS]:
-            done.result()
-    if failed:
-        session.error(", ".join(sorted(failed)))
+    _two_at_a_time(session, [f"framework({each.stem})" for each in ENVIRONMENTS], SESSION_LIMIT)
 
 
 @nox.session(python=PYTHON)
@@ -197,6 +177,12 @@ def clickhouse(session: nox.Session, version: Path) -> None:
     _install(session, ".[judge]", "-r", str(version), groups=["test"], constraints=pinned)
     name = f"clickhouse({version.stem})"
     _pytest(session, name, "-n2", *(session.posargs or STORED), MAST_TRACE_TEST_CLICKHOUSE="own")
+
+
+@nox.session(venv_backend="none")
+def engines(session: nox.Session) -> None:
+    """Test all those engines, two at a time: they wait for the disk as often as they compute."""
+    _two_at_a_time(session, [f"clickhouse({each.stem})" for each in CLICKHOUSES], ENGINE_LIMIT)
 
 
 @nox.session(python=PYTHON)
@@ -347,7 +333,36 @@ def _nox(name: str) -> list[str]:
     return [sys.executable, "-m", "nox", "-f", str(HERE / "noxfile.py"), *options, "-s", name]
 
 
-def _run_session(name: str, output: IO[str], *posargs: str) -> str:
+def _two_at_a_time(session: nox.Session, names: list[str], limit: float) -> None:
+    """Run other sessions; one that does not end within so many seconds gets one more try."""
+    failed = []
+
+    def run(name: str) -> None:
+        for _ in range(2):
+            with tempfile.TemporaryFile("w+", errors="replace") as output:
+                problem = _run_session(name, output, limit, *session.posargs)
+                output.seek(0)
+                sys.stdout.write(f"\n--- {name}\n{output.read()}")
+                sys.stdout.flush()
+            if problem:
+                session.warn(f"{name} {problem}")
+            if problem != _hung(limit):
+                break
+        if problem:
+            failed.append(f"{name} {problem}")
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(run, name) for name in names]:
+            done.result()
+    if failed:
+        session.error(", ".join(sorted(failed)))
+
+
+def _hung(limit: float) -> str:
+    return f"did not end within {limit} s"
+
+
+def _run_session(name: str, output: IO[str], limit: float, *posargs: str) -> str:
     """Run another session, its output in a file; return the problem, or nothing.
 
     A pipe would be read until the last process that a test left behind closes it. A session that
@@ -363,13 +378,13 @@ def _run_session(name: str, output: IO[str], *posargs: str) -> str:
         start_new_session=True,
     )
     try:
-        status = process.wait(SESSION_LIMIT)
+        status = process.wait(limit)
     except subprocess.TimeoutExpired:
         for number in (signal.SIGABRT, signal.SIGKILL):
             os.killpg(process.pid, number)
             time.sleep(2)
         process.wait()
-        return HUNG
+        return _hung(limit)
     return f"failed with exit status {status}" if status else ""
 
 
