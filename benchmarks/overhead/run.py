@@ -104,15 +104,29 @@ class Process:
         python: of its environment.
         name: of the instrumentation; ``none`` for nothing at all.
         home: its home and working folder, for some leave files there.
+        under: command that runs it, such as a counter of instructions.
+        options: more options of the worker.
+        variables: of its environment, beside the inherited ones.
     """
 
     def __init__(
-        self, python: Path, program: str, name: str, llm: str, sink: Sink, home: Path
+        self,
+        python: Path,
+        program: str,
+        name: str,
+        llm: str,
+        sink: Sink,
+        home: Path,
+        *,
+        under: Sequence[str] = (),
+        options: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._what = f"{program} under {name}"
         home.mkdir()
         self._errors = (home / "stderr").open("w+")
-        command = [python, HERE / "worker.py", program, name, "--llm", llm, "--sink", sink.url]
+        worker = [python, HERE / "worker.py", program, name, "--llm", llm, "--sink", sink.url]
+        command = [*under, *worker, *options]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -121,8 +135,9 @@ class Process:
             text=True,
             bufsize=1,
             cwd=home,
-            env={**os.environ, "HOME": str(home)},
+            env={**os.environ, "HOME": str(home), **(variables or {})},
         )
+        self.pid = self._process.pid
 
     def answer(self) -> str:
         """Wait for its next line.
@@ -178,6 +193,12 @@ def measure(
     return results
 
 
+def environment_of(framework: str, name: str) -> Path:
+    """Return the Python of the environment that holds a framework and one instrumentation."""
+    packages = (*FRAMEWORKS[framework], *REQUIREMENTS, *peer(framework, name).packages)
+    return environment(f"overhead/{framework}-{name}", [*packages, "-e", str(ROOT)])
+
+
 def compare(
     program: str, rounds: int, runs: int, wanted: Sequence[str] | None = None
 ) -> tuple[dict[str, Cost], float]:
@@ -185,20 +206,7 @@ def compare(
     module = importlib.import_module(f"programs.{program}")
     names = ("mast-trace", *(module.PEERS if wanted is None else wanted))
     costs = {name: Cost() for name in names}
-    pythons = {
-        name: environment(
-            f"overhead/{module.FRAMEWORK}-{name}",
-            [
-                *(
-                    *FRAMEWORKS[module.FRAMEWORK],
-                    *REQUIREMENTS,
-                    *peer(module.FRAMEWORK, name).packages,
-                ),
-                *("-e", str(ROOT)),
-            ],
-        )
-        for name in names
-    }
+    pythons = {name: environment_of(module.FRAMEWORK, name) for name in names}
     for floor in ("floor", "floor in place"):
         pythons[floor] = pythons["mast-trace"]
         costs[floor] = Cost()
