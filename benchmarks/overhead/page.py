@@ -95,7 +95,9 @@ def instructions(counted: Mapping[str, Any]) -> str:
                 continue
             compared = statistics.median(rows.get(f"none, {name}", rows["none"]))
             added = [(each - compared) / steps / 1e3 for each in rows[name]]
-            ratio = statistics.median(added) * 1e3 * steps / (statistics.median(rows["floor"]) - alone)
+            ratio = (
+                statistics.median(added) * 1e3 * steps / (statistics.median(rows["floor"]) - alone)
+            )
             framework = program.partition("_")[0]
             lines.append(
                 f"| | {label(framework, name)} | {spread(added)} | {ratio:.2f} "
@@ -148,7 +150,7 @@ def times(values: list[float], floor: list[float]) -> str:
 
 def spread(values: list[float]) -> str:
     """Return median, smallest and largest."""
-    return f"{statistics.median(values):,.0f} [{min(values):,.0f} .. {max(values):,.0f}]"
+    return f"{statistics.median(values):.0f} [{min(values):.0f} .. {max(values):.0f}]"
 
 
 if __name__ == "__main__":
