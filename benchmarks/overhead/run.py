@@ -170,12 +170,19 @@ class Process:
 
 
 def measure(
-    pythons: Mapping[str, Path], program: str, llm: str, sinks: Mapping[str, Sink], runs: int
+    pythons: Mapping[str, Path],
+    program: str,
+    llm: str,
+    sinks: Mapping[str, Sink],
+    runs: int,
+    options: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
     """Let a process of each instrumentation run the program by turns; return the measurements of each."""
     with tempfile.TemporaryDirectory() as home:
         processes = {
-            name: Process(python, program, name, llm, sinks[name], Path(home, str(number)))
+            name: Process(
+                python, program, name, llm, sinks[name], Path(home, str(number)), options=options
+            )
             for number, (name, python) in enumerate(pythons.items())
         }
         for process in processes.values():
@@ -200,7 +207,11 @@ def environment_of(framework: str, name: str) -> Path:
 
 
 def compare(
-    program: str, rounds: int, runs: int, wanted: Sequence[str] | None = None
+    program: str,
+    rounds: int,
+    runs: int,
+    wanted: Sequence[str] | None = None,
+    options: Sequence[str] = (),
 ) -> tuple[dict[str, Cost], float]:
     """Measure one program under everything; also return its own CPU a step, uninstrumented."""
     module = importlib.import_module(f"programs.{program}")
@@ -215,7 +226,7 @@ def compare(
     bare: list[float] = []
     with ScriptedLLM(module.script) as llm:
         for number in range(rounds):
-            found = measure(pythons, program, llm.url, sinks, runs)
+            found = measure(pythons, program, llm.url, sinks, runs, options)
             none = found.pop("none")
             bare.append(none["cpu"] / module.STEPS * 1e6)
             for name, result in found.items():
@@ -254,6 +265,11 @@ def main() -> None:
     parser.add_argument(
         "--peers", nargs="*", help="these beside mast-trace and the floor; all if absent"
     )
+    parser.add_argument(
+        "--send-each",
+        action="store_true",
+        help="send at the end of each run, as programs of one run do",
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument(
@@ -261,7 +277,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     for program in options.programs:
-        costs, bare = compare(program, options.rounds, options.runs, options.peers)
+        sending = ("--send-each",) if options.send_each else ()
+        costs, bare = compare(program, options.rounds, options.runs, options.peers, sending)
         result = rounded(costs, bare, options.runs)
         if options.results is not None:
             keep(options.results, program, result)
