@@ -29,7 +29,7 @@ def test_equal_fields_make_equal_messages() -> None:
     other = Message("Writing.", "user", "alice", "m1", (CALL,), "call_0")
     assert other != FULL
     assert dataclasses.replace(other, content="Reading.") == FULL
-    assert pickle.loads(pickle.dumps(FULL)) == FULL  # noqa: S301  # our own
+    assert pickle.loads(pickle.dumps(FULL)) == FULL  # our own
 
 
 def test_a_copy_with_another_text_has_another_key() -> None:
